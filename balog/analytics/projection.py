@@ -1,0 +1,229 @@
+"""The schema that a reader asks for, turned into what DuckDB parses out of each line and how it becomes columns.
+
+Spark's Python sources are not told which columns a query uses, so the schema given to the reader is the projection, and
+only what it names is parsed. Any of ``schemas.DEFAULT``'s columns, in any order, and beside them:
+
+- ``payload`` as ``string`` (its JSON text) or as ``struct<…>``: what is absent or of another type is null, numeric
+  strings count as numbers, a string column takes the JSON text of whatever is not a string, a fraction is rounded for
+  an integer;
+- ``payload_json string``, the JSON text beside another form of the payload;
+- ``context`` as ``struct<name string, …>``: the named values alone, which is much cheaper than the map.
+
+Of a timestamp, what is finer than a microsecond is cut off.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from balog.analytics.schemas import DEFAULT
+from balog.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Projection", "project"]
+
+_SCALARS = {
+    t.StringType: "VARCHAR",
+    t.BooleanType: "BOOLEAN",
+    t.ByteType: "TINYINT",
+    t.ShortType: "SMALLINT",
+    t.IntegerType: "INTEGER",
+    t.LongType: "BIGINT",
+    t.FloatType: "FLOAT",
+    t.DoubleType: "DOUBLE",
+    t.DateType: "DATE",
+    t.TimestampType: "TIMESTAMPTZ",
+    t.TimestampNTZType: "TIMESTAMP",
+}
+_HEADER = {
+    "id": ("VARCHAR", "header.id"),
+    "channel": ("VARCHAR", "header.channel"),
+    "timestamp": ("TIMESTAMPTZ", 'header."timestamp"'),
+    "level": ("VARCHAR", "header.level"),
+    "composition": ("BOOLEAN", "coalesce(header.composition, false)"),
+}
+
+
+@dataclass(frozen=True)
+class Projection:
+    """What to parse and what to hand out.
+
+    Attributes:
+        columns: DuckDB's ``columns`` for ``read_json``, as SQL text.
+        select: expressions over those columns, each named as in ``arrow``. A variant is its JSON text here.
+        arrow: the Arrow schema that Spark wants for the batches.
+        variants: names of the columns that are still to be encoded as a variant.
+    """
+
+    columns: str
+    select: str
+    arrow: pa.Schema
+    variants: tuple[str, ...]
+
+
+def project(schema: t.StructType) -> Projection:
+    """Turn the schema that the reader was given into a projection.
+
+    Raises:
+        ConfigError: a column that the source does not have, or not in that type.
+    """
+    want = {field.name: field.dataType for field in schema}
+    if len(want) != len(schema):
+        raise ConfigError("each column can be asked for once", "the schema for format('balog')")
+    header: dict[str, str] = {}
+    select: dict[str, str] = {}
+    payload = _Payload(want)
+    for name, kind in want.items():
+        if name in _HEADER and kind == _DEFAULTS[name]:
+            header[name], select[name] = _HEADER[name]
+        elif name == "schema" and kind == t.StringType():
+            select[name] = '"schema"'
+        elif name == "context" and kind == _DEFAULTS[name]:
+            header[name], select[name] = "MAP(VARCHAR, VARCHAR)", "coalesce(header.context, MAP {})"
+        elif name == "context" and _is_struct_of_strings(kind):
+            header[name] = _struct(dict.fromkeys(kind.fieldNames(), "VARCHAR"))
+            select[name] = "struct_pack({})".format(
+                ", ".join(f"{quoted(field)} := header.context.{quoted(field)}" for field in kind.fieldNames())
+            )
+        elif name == "quarantine" and kind == _DEFAULTS[name]:
+            select[name] = "NULL"
+        elif name in ("payload", "payload_json", "cls_type") and payload.can(name, kind):
+            select[name] = payload.select(name, kind)
+        else:
+            raise ConfigError(
+                f"no column {name} of type {kind.simpleString()}; there are {_listed(DEFAULT)}; payload may be "
+                "a string or a struct of plain types, context a struct of strings",
+                "the schema for format('balog')",
+            )
+    # `schema` is there in every event, so a row without it is a line that DuckDB could not read.
+    columns = {"schema": "VARCHAR"}
+    if header:
+        columns["header"] = _struct(header)
+    if payload.column:
+        columns["payload"] = payload.column
+    return Projection(
+        columns="{" + ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns.items()) + "}",
+        select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
+        arrow=to_arrow_schema(schema, timezone="UTC"),
+        variants=tuple(name for name, kind in want.items() if isinstance(kind, t.VariantType)),
+    )
+
+
+_DEFAULTS = {field.name: field.dataType for field in DEFAULT}
+
+
+class _Payload:
+    """How the payload is parsed: typed fields when nobody wants its text, else text and the fields out of that."""
+
+    def __init__(self, want: dict[str, t.DataType]) -> None:
+        self.kind = want.get("payload")
+        self.as_text = "payload_json" in want or isinstance(self.kind, (t.StringType, t.VariantType))
+        self.column = ""
+        if self.as_text:
+            self.column = "JSON"
+        elif isinstance(self.kind, t.StructType):
+            fields = {field.name: _parsed(field.dataType) for field in self.kind}
+            if "cls_type" in want:
+                fields.setdefault("cls_type", "VARCHAR")
+            self.column = _struct(fields)
+        elif "cls_type" in want:
+            self.column = _struct({"cls_type": "VARCHAR"})
+
+    def can(self, name: str, kind: t.DataType) -> bool:
+        if name == "payload" and isinstance(kind, t.StructType):
+            names = [field.name.lower() for field in kind]
+            return bool(names) and len(set(names)) == len(names) and all(_is_plain(field.dataType) for field in kind)
+        return kind == t.StringType() or (name == "payload" and isinstance(kind, t.VariantType))
+
+    def select(self, name: str, kind: t.DataType) -> str:
+        if name == "cls_type":
+            return "json_extract_string(payload, '$.cls_type')" if self.as_text else "payload.cls_type"
+        if isinstance(kind, t.StructType):
+            source = "payload"
+            if self.as_text:
+                fields = {
+                    field.name: "VARCHAR" if _is_scalar(field.dataType) else _spec(field.dataType) for field in kind
+                }
+                source = f"json_transform(payload, {_text(json.dumps(fields))})"
+            casts = [f"{quoted(field.name)} := {_cast(source, field)}" for field in kind]
+            return f"struct_pack({', '.join(casts)})"
+        return "CAST(payload AS VARCHAR)"
+
+
+def _is_struct_of_strings(kind: t.DataType) -> TypeGuard[t.StructType]:
+    if not isinstance(kind, t.StructType):
+        return False
+    names = [field.name.lower() for field in kind]
+    return bool(names) and len(set(names)) == len(names) and all(field.dataType == t.StringType() for field in kind)
+
+
+def _is_plain(kind: t.DataType) -> bool:
+    if isinstance(kind, t.StructType):
+        names = [field.name.lower() for field in kind]
+        return bool(names) and len(set(names)) == len(names) and all(_is_plain(field.dataType) for field in kind)
+    if isinstance(kind, t.ArrayType):
+        return _is_plain(kind.elementType)
+    if isinstance(kind, t.MapType):
+        return kind.keyType == t.StringType() and _is_plain(kind.valueType)
+    return type(kind) in _SCALARS or isinstance(kind, t.DecimalType)
+
+
+def _sql(kind: t.DataType) -> str:
+    if isinstance(kind, t.StructType):
+        return _struct({field.name: _sql(field.dataType) for field in kind})
+    if isinstance(kind, t.ArrayType):
+        return f"{_sql(kind.elementType)}[]"
+    if isinstance(kind, t.MapType):
+        return f"MAP(VARCHAR, {_sql(kind.valueType)})"
+    if isinstance(kind, t.DecimalType):
+        return f"DECIMAL({kind.precision}, {kind.scale})"
+    return _SCALARS[type(kind)]
+
+
+def _is_scalar(kind: t.DataType) -> bool:
+    return not isinstance(kind, (t.StructType, t.ArrayType, t.MapType))
+
+
+def _parsed(kind: t.DataType) -> str:
+    # Scalars are taken as text and cast afterwards: a value of another type is then a null and not an error.
+    return "VARCHAR" if _is_scalar(kind) else _sql(kind)
+
+
+def _cast(source: str, field: t.StructField) -> str:
+    value = f"({source}).{quoted(field.name)}"
+    if not _is_scalar(field.dataType) or field.dataType == t.StringType():
+        return value
+    return f"TRY_CAST({value} AS {_sql(field.dataType)})"
+
+
+def _spec(kind: t.DataType) -> Any:
+    """Give a type as ``json_transform`` wants it."""
+    if isinstance(kind, t.StructType):
+        return {field.name: _spec(field.dataType) for field in kind}
+    if isinstance(kind, t.ArrayType):
+        return [_spec(kind.elementType)]
+    return _sql(kind)
+
+
+def _listed(schema: t.StructType) -> str:
+    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema)
+
+
+def quoted(name: str) -> str:
+    """Write a name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _struct(fields: dict[str, str]) -> str:
+    return "STRUCT(" + ", ".join(f"{quoted(name)} {kind}" for name, kind in fields.items()) + ")"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,204 @@
+"""From slices of files to Arrow batches: DuckDB parses whole blocks, and what it can't vouch for goes line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import Protocol
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from balog.analytics.blocks import RAW_LIMIT, Bad, Block, Damage, read_blocks
+from balog.analytics.files import Slice
+from balog.analytics.lines import count_events, wash, wash_line
+from balog.analytics.parser import Parser, borrow_parser
+from balog.analytics.projection import Projection
+from balog.analytics.variant import encode
+from balog.errors import EventError
+
+__all__ = ["EventQuery", "Query", "check_years", "scan"]
+
+_REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
+_MOST_QUARANTINED = 1000  # rows of a batch; each may hold 64 KiB of raw text
+
+
+class Query(Protocol):
+    """What is asked of each block of good lines."""
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The schema of the batches."""
+        ...
+
+    def run(self, parser: Parser) -> tuple[int, pa.Table]:
+        """Give the number of events that were read, and the answer. May raise ``duckdb.Error`` or ``ValueError``."""
+        ...
+
+
+_YEARS = datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, 999999, timezone.utc)
+
+
+def check_years(moments: pa.ChunkedArray) -> None:
+    """Refuse a time that an offset takes out of the years that Python and Spark can show.
+
+    Raises:
+        ValueError: there is one before the year 1 or after 9999 in UTC.
+    """
+    bounds, (first, last) = pc.min_max(moments), (pa.scalar(moment, moments.type) for moment in _YEARS)
+    if pc.less(bounds["min"], first).as_py() or pc.greater(bounds["max"], last).as_py():
+        raise ValueError("a time is not in the years 1 to 9999 in UTC")
+
+
+class EventQuery:
+    """A row for each event, as a projection has it."""
+
+    def __init__(self, projection: Projection) -> None:
+        self._projection = projection
+
+    @property
+    def arrow(self) -> pa.Schema:
+        """The projection's own schema."""
+        return self._projection.arrow
+
+    def run(self, parser: Parser) -> tuple[int, pa.Table]:
+        """Give a row for each line of the block."""
+        table = parser.table(self._projection.columns, self._projection.select)
+        if "timestamp" in table.column_names:
+            check_years(table.column("timestamp"))
+        for name in self._projection.variants:
+            pairs = [encode(text) for text in table.column(name).to_pylist()]
+            kind = self.arrow.field(name).type
+            values = [pa.array(part, pa.binary()) for part in (list(zip(*pairs)) or [(), ()])]
+            encoded = pa.StructArray.from_arrays(values, fields=list(kind))
+            table = table.set_column(table.schema.get_field_index(name), name, encoded)
+        return table.num_rows, table
+
+
+def scan(slices: Sequence[Slice], query: Query) -> Iterator[pa.RecordBatch]:
+    """Ask a query of every line that begins in these slices; bad lines become quarantine rows and raise nothing."""
+    with borrow_parser() as parser:
+        for piece in slices:
+            for part in read_blocks(piece, parser.buffer):
+                if isinstance(part, Block):
+                    yield from _block(parser, query, piece.path, part)
+                elif isinstance(part, Damage):
+                    yield from _damage(parser, query, piece.path, part)
+                else:
+                    yield _quarantined(query.arrow, piece.path, [part])
+
+
+def _block(parser: Parser, query: Query, path: str, block: Block) -> Iterator[pa.RecordBatch]:
+    count = count_events(block.data)
+    if count is not None:
+        try:
+            parser.take(block.data, lenient=False)
+            read, table = query.run(parser)
+        except _REFUSALS:
+            pass
+        else:
+            if read == count:
+                yield from _batches(table, query.arrow)
+                return
+    events, offsets, bad = wash(block)
+    yield from _ask(parser, query, events, offsets, bad)
+    for start in range(0, len(bad), _MOST_QUARANTINED):
+        yield _quarantined(query.arrow, path, bad[start : start + _MOST_QUARANTINED])
+
+
+def _ask(
+    parser: Parser, query: Query, events: list[bytes], offsets: list[int], bad: list[Bad]
+) -> Iterator[pa.RecordBatch]:
+    """Ask washed events, halving them when they can't be asked together, until what is left is one bad line."""
+    if not events:
+        return
+    table = _answer(parser, query, events, lenient=True)
+    if table is None and len(events) == 1:  # a lenient parser refuses deep nesting that a strict one takes
+        table = _answer(parser, query, events, lenient=False)
+    if table is not None:
+        yield from _batches(table, query.arrow)
+    elif len(events) == 1:
+        bad.append(
+            Bad(
+                offsets[0],
+                "it can't be read: nested too deeply, or a time beyond the years 1 to 9999",
+                events[0][:RAW_LIMIT],
+            )
+        )
+    else:
+        half = len(events) // 2
+        yield from _ask(parser, query, events[:half], offsets[:half], bad)
+        yield from _ask(parser, query, events[half:], offsets[half:], bad)
+
+
+def _answer(parser: Parser, query: Query, events: list[bytes], lenient: bool) -> pa.Table | None:
+    parser.take(b"\n".join(events) + b"\n", lenient)
+    try:
+        if lenient and not all(parser.table("{'schema': 'VARCHAR'}", '"schema" IS NOT NULL').column(0).to_pylist()):
+            return None
+        count, table = query.run(parser)
+    except _REFUSALS:
+        return None
+    return table if count == len(events) else None
+
+
+def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator[pa.RecordBatch]:
+    """Take the line at which a damaged file stops, if it is whole, and report the damage behind it."""
+    offset, reason, tail = damage
+    try:
+        wash_line(tail)
+    except EventError:
+        pass
+    else:
+        yield from _block(parser, query, path, Block(offset, memoryview(tail + b"\n")))
+        offset, tail = offset + len(tail), b""
+    yield _quarantined(query.arrow, path, [Bad(offset, reason, tail[:RAW_LIMIT])])
+
+
+def _batches(table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in table.combine_chunks().to_batches():
+        columns = [_conform(batch.column(batch.schema.get_field_index(field.name)), field.type) for field in schema]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give the same values in exactly this type: names, nullability and metadata of nested fields too."""
+    if array.type.equals(kind, check_metadata=True):
+        return array
+    if array.null_count == len(array):  # whatever type an untyped NULL came in
+        return pa.nulls(len(array), kind)
+    if pa.types.is_struct(kind):
+        children = [_conform(array.field(number), field.type) for number, field in enumerate(kind)]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
+    if pa.types.is_map(kind):
+        keys, items = _conform(array.keys, kind.key_type), _conform(array.items, kind.item_type)
+        return pa.MapArray.from_arrays(_offsets(array), keys, items, kind)
+    if pa.types.is_list(kind):
+        return pa.ListArray.from_arrays(_offsets(array), _conform(array.values, kind.value_type), kind)
+    if pa.types.is_timestamp(kind) and pa.types.is_timestamp(array.type) and array.type.unit == kind.unit:
+        return array.view(kind)
+    return array.cast(kind)
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Give a list's offsets, null where the list is null."""
+    if not array.null_count:
+        return array.offsets
+    missing = pa.concat_arrays([array.is_null(), pa.array([False])])
+    return pc.if_else(missing, None, array.offsets)
+
+
+def _quarantined(schema: pa.Schema, path: str, bad: list[Bad]) -> pa.RecordBatch:
+    columns = []
+    for field in schema:
+        if field.name == "quarantine":
+            rows = [
+                {"file": path, "offset": line.offset, "reason": line.reason, "raw": line.raw.decode(errors="replace")}
+                for line in bad
+            ]
+            columns.append(pa.array(rows, field.type))
+        else:
+            columns.append(pa.nulls(len(bad), field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,109 @@
+"""What a broker's config may say about BATCH messages."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, field
+
+from balog.singer.batch.compression import Limits
+from balog.singer.batch.dialects import Dialect
+from balog.storage import Options
+
+__all__ = ["BatchConfig", "CsvConfig"]
+
+Pattern = Annotated[str, Meta(min_length=1, max_length=1000, description="A stream's name, or a pattern with * ? [].")]
+Char = Annotated[str, Meta(min_length=1, max_length=1)]
+Place = Annotated[
+    str, Meta(min_length=1, max_length=2000, description="A folder, or a URL that files' URLs begin with.")
+]
+
+
+class CsvConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """How CSV files are written, and how they are read where a BATCH does not say."""
+
+    delimiter: Annotated[Char, Meta(description="Between values.")] = ","
+    quote_char: Annotated[Char, Meta(description="Around text; doubled inside.")] = '"'
+    escape_char: Annotated[Char, Meta(description="Takes the meaning of the character after it.")] | None = None
+    header: Annotated[bool, Meta(description="The first line names the columns.")] = True
+    null: Annotated[str, Meta(max_length=20, description="What null is, without quotes.")] = ""
+
+
+class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """What becomes of BATCH messages. Two brokers in a row do what one can't."""
+
+    to: Annotated[
+        Literal["pass", "records", "batch"],
+        Meta(
+            description=(
+                "pass: a BATCH goes on as it came. records: its rows go on as RECORDs. batch: it goes on in the "
+                "dialect, format and compression below, and so do RECORDs where there is a location."
+            )
+        ),
+    ] = "pass"
+    streams: Annotated[
+        list[Pattern], Meta(min_length=1, description="The streams that `to` is for; all by default.")
+    ] = field(default_factory=lambda: ["*"])
+    dialect: Annotated[Dialect, Meta(description="A BATCH keeps its own by default, RECORDs get sdk.")] | None = None
+    format: (
+        Annotated[Literal["jsonl", "csv", "parquet"], Meta(description="A BATCH keeps its own, RECORDs get jsonl.")]
+        | None
+    ) = None
+    compression: (
+        Annotated[Literal["none", "gzip", "zstd"], Meta(description="A BATCH keeps its own, RECORDs get gzip.")] | None
+    ) = None
+    location: Annotated[Place, Meta(description="Where new files go: a folder, or a URL such as s3://…")] | None = None
+    options: Options = {}
+    max_records: Annotated[int, Meta(ge=1, le=100_000_000, description="Rows of a new file at most.")] = 100_000
+    max_bytes: Annotated[int, Meta(ge=1024, le=64 << 30, description="Bytes of a new file's rows as JSON, about.")] = (
+        256 << 20
+    )
+    min_records: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100_000_000,
+            description=(
+                "Rows that have to wait before a STATE makes files of them; until then the STATE waits with them, and "
+                "a later one takes its place."
+            ),
+        ),
+    ] = 1
+    max_age: Annotated[
+        float, Meta(gt=0, le=86_400, description="Seconds that a RECORD waits at most for its file to be full.")
+    ] = 300.0
+    csv: CsvConfig = CsvConfig()
+    root: Annotated[str, Meta(min_length=1, description="The folder where relative paths of a manifest begin.")] = "."
+    allowed: Annotated[
+        list[Place],
+        Meta(description="Where files of a BATCH may lie. Local files anywhere, and nothing else, if not said."),
+    ] = field(default_factory=lambda: ["/"])
+    check_counts: Annotated[bool, Meta(description="A file with other rows than its BATCH says is refused.")] = True
+    verify: Annotated[
+        bool, Meta(description="Read all files of a BATCH once and find no fault before it, or any row of it, goes on.")
+    ] = False
+    max_decompressed_bytes: Annotated[int, Meta(ge=1024, description="Bytes of a file when it is decompressed.")] = (
+        8 << 30
+    )
+    max_ratio: Annotated[
+        float, Meta(ge=2, description="How many times as large as the file that may be, from 64 MiB on.")
+    ] = 250.0
+    timeout: Annotated[float, Meta(gt=0, le=600, description="Seconds for each wait for an HTTPS server.")] = 30.0
+    ca_file: (
+        Annotated[str, Meta(min_length=1, description="PEM file of the authorities to trust over HTTPS.")] | None
+    ) = None
+
+    def is_for(self, stream: str) -> bool:
+        """Tell whether ``to`` is for a stream."""
+        return self.to != "pass" and any(fnmatchcase(stream, pattern) for pattern in self.streams)
+
+    @property
+    def collects(self) -> bool:
+        """Whether RECORDs become files."""
+        return self.to == "batch" and self.location is not None
+
+    @property
+    def limits(self) -> Limits:
+        """What a file may hold."""
+        return Limits(self.max_decompressed_bytes, self.max_ratio)

@@ -1,0 +1,112 @@
+"""Opening the files that a BATCH names, where they may lie: local disk, a store by fsspec, a pre-signed URL."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from typing import IO
+from urllib.parse import unquote, urlsplit
+
+from balog.broker.batches.config import BatchConfig
+from balog.broker.batches.presigned import open_presigned
+from balog.errors import ConfigError
+from balog.singer.batch.dialects import BatchError
+from balog.storage import StorageError, open_storage
+
+__all__ = ["Places", "is_local"]
+
+
+class Places:
+    """The places that a config allows.
+
+    A path is taken relative to ``root`` unless it begins with a slash, may not have ``..`` in it, and counts for what
+    it is when links are followed.
+    """
+
+    def __init__(self, config: BatchConfig) -> None:
+        self._config = config
+        self._root = os.path.realpath(config.root)
+        self._folders = [os.path.realpath(local_path(place)) for place in config.allowed if is_local(place)]
+        self._urls = [place for place in config.allowed if not is_local(place)]
+        for place in self._urls:
+            if not urlsplit(place).netloc:
+                raise ConfigError(
+                    f"{place} is neither a folder nor a URL with a host or bucket", path="$.batch.allowed"
+                )
+
+    @contextmanager
+    def open(self, file: str) -> Iterator[IO[bytes]]:
+        """Open one file of a manifest for reading.
+
+        Raises:
+            BatchError: it is not there, can't be read, or must not be; as a clause that goes on after the file's name.
+        """
+        try:
+            opened = self._open_local(file) if is_local(file) else self._open_url(file)
+            with closing(opened):
+                yield opened
+        except StorageError as error:
+            raise BatchError(f"can't be read: {error}") from None
+        except OSError as error:
+            raise BatchError(f"can't be read: {error.strerror or error}") from None
+
+    def _open_local(self, file: str) -> IO[bytes]:
+        path = local_path(file)
+        if ".." in path.split("/"):
+            raise BatchError("has .. in its path, which leads anywhere; the tap must name the file itself")
+        if "\0" in path:
+            raise BatchError("has a null character in its path")
+        is_relative = not path.startswith("/")
+        real = os.path.realpath(os.path.join(self._root, path))
+        if is_relative and not _is_below(real, self._root):
+            raise BatchError("leads out of the folder batch.root by a link")
+        if not any(_is_below(real, folder) for folder in self._folders):
+            raise BatchError("lies where no file of a BATCH may; add its folder to batch.allowed if that is right")
+        descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a FIFO must not hold up the stream
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise BatchError("is no regular file")
+        return os.fdopen(descriptor, "rb")
+
+    def _open_url(self, file: str) -> IO[bytes]:
+        if not any(_begins_with(file, place) for place in self._urls):
+            raise BatchError("lies where no file of a BATCH may; add the beginning of its URL to batch.allowed")
+        if urlsplit(file).scheme.lower() in ("http", "https"):
+            return open_presigned(file, self._config)
+        try:
+            return open_storage(file, self._config.options).open()
+        except ConfigError as error:
+            raise BatchError(f"can't be read: {error.path} {error.reason}") from None
+
+
+def is_local(file: str) -> bool:
+    """Tell whether a place is on local disk."""
+    return "://" not in file or file.lower().startswith("file://")
+
+
+def local_path(file: str) -> str:
+    """Give the path of a local place; ``file://folder/name``, as the SDK's pages have it, is a relative one."""
+    if "://" not in file:
+        return file
+    rest = file[len("file://") :]
+    host, slash, path = rest.partition("/")
+    return unquote(slash + path if host in ("", "localhost") else rest)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _begins_with(file: str, place: str) -> bool:
+    """Tell whether a URL lies below another one: same scheme and host, and a path of whole segments."""
+    try:
+        one, other = urlsplit(file), urlsplit(place)
+        same = (one.scheme.lower(), one.hostname, one.port) == (other.scheme.lower(), other.hostname, other.port)
+    except ValueError:
+        return False
+    path = unquote(one.path)
+    if ".." in path.split("/") or "\\" in path:
+        return False
+    return same and _is_below(path, unquote(other.path).rstrip("/") or "/")

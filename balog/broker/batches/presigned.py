@@ -1,0 +1,104 @@
+"""Reading a file at a pre-signed URL: one GET, verified, not redirected, and never said with its query."""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import IO, Any
+
+from balog.broker.batches.config import BatchConfig
+from balog.errors import ConfigError, MissingExtraError
+from balog.singer.batch.dialects import BatchError
+from balog.sinks.http import failure, open_pool
+
+__all__ = ["open_presigned"]
+
+_WAITS = (0.5, 2.0)
+
+
+def open_presigned(url: str, config: BatchConfig) -> IO[bytes]:
+    """Open a file at an http(s) URL. A server that is busy or down is asked three times.
+
+    Raises:
+        BatchError: no answer, or no file; without the query, which is a credential.
+        MissingExtraError: urllib3 is not installed.
+    """
+    import ssl
+
+    try:
+        pool = open_pool(url, config.timeout, config.ca_file)
+    except MissingExtraError:
+        raise MissingExtraError("a BATCH at a pre-signed URL", "sinks") from None
+    except ConfigError as error:
+        raise BatchError(f"can't be read: {error.reason}") from None
+    import urllib3
+
+    for wait in (*_WAITS, None):
+        try:
+            answer = pool.request(
+                "GET",
+                url,
+                headers={"User-Agent": "balog", "Accept-Encoding": "identity"},
+                preload_content=False,
+                decode_content=False,
+                redirect=False,
+                retries=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError, ValueError, ssl.SSLError) as error:
+            reason, is_final = failure(error) if isinstance(error, urllib3.exceptions.HTTPError) else "no URL", False
+        else:
+            if answer.status == 200:
+                return io.BufferedReader(_Body(answer, _said_size(answer, config)), 1 << 20)
+            reason, is_final = _refusal(answer.status), answer.status < 500 and answer.status != 429
+            answer.close()
+        if is_final or wait is None:
+            break
+        time.sleep(wait)
+    raise BatchError(f"can't be read: {reason}")
+
+
+def _refusal(status: int) -> str:
+    if 300 <= status < 400:
+        return f"the server answers {status}, which leads elsewhere; a pre-signed URL names the file itself"
+    known = {401: "not allowed", 403: "not allowed, or the URL has expired", 404: "it is not there"}
+    return f"the server answers {status}, {known[status]}" if status in known else f"the server answers {status}"
+
+
+def _said_size(answer: Any, config: BatchConfig) -> int | None:
+    text = answer.headers.get("Content-Length", "")
+    if not text.isdecimal():
+        return None
+    if int(text) > config.max_decompressed_bytes:
+        answer.close()
+        raise BatchError(f"has {text} bytes, and max_decompressed_bytes is {config.max_decompressed_bytes}")
+    return int(text)
+
+
+class _Body(io.RawIOBase):
+    """An answer's body as a file; one that ends before its end is an error."""
+
+    def __init__(self, answer: Any, size: int | None) -> None:
+        self._answer = answer
+        self._size = size
+        self._count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        import urllib3
+
+        try:
+            data = self._answer.read(len(buffer), decode_content=False)
+        except (urllib3.exceptions.HTTPError, OSError):
+            raise BatchError("was not read to its end: the connection broke") from None
+        self._count += len(data)
+        if not data and self._size is not None and self._count < self._size:
+            raise BatchError(f"was not read to its end: {self._count} of {self._size} bytes came")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._answer.close()
+        super().close()

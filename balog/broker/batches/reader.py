@@ -1,0 +1,223 @@
+"""BATCH messages looked at: passed, refused, put into another dialect, or read into RECORDs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from balog.broker.batches.config import BatchConfig
+from balog.broker.batches.places import Places
+from balog.broker.editing import Line, StreamError
+from balog.broker.quarantine import Quarantine
+from balog.errors import MissingExtraError
+from balog.singer.batch.dialects import (
+    Batch,
+    BatchError,
+    find_credentials,
+    read_batch,
+    shown,
+    without_credentials,
+    write_batch,
+)
+from balog.singer.batch.files import read_rows
+
+__all__ = ["ABORT", "BEGIN", "END", "BatchReader"]
+
+BEGIN, END, ABORT = "BATCH BEGIN", "BATCH END", "BATCH ABORT"
+"""What stands around the rows of a BATCH that is rewritten; the writer takes them away. BEGIN's line is the BATCH."""
+
+_HINT = "mend the tap, or give the broker a quarantine"
+
+
+class _HasRules(Protocol):
+    def rules_for(self, stream: str) -> object | None:
+        """Give the rules of a stream, None when it has none."""
+
+
+class BatchReader:
+    """See ``Editor``. Stands before the editor of records.
+
+    A BATCH whose stream has record rules never passes with its rows as they are: they become RECORDs, which the rules
+    see, and files again when ``to`` is not ``records``.
+
+    Args:
+        config: see ``BatchConfig``; None passes every BATCH but those whose stream has record rules.
+        records: the editor of records, if there is one: it knows which streams have rules.
+        quarantine: where a BATCH goes that must not go on; without one it ends the stream.
+        say: is told one line of what people should know.
+
+    Raises:
+        ConfigError: places that are none.
+    """
+
+    types = frozenset({"BATCH", "SCHEMA"})
+    streams: frozenset[str] | None = frozenset()
+
+    def __init__(
+        self,
+        config: BatchConfig | None,
+        records: _HasRules | None,
+        quarantine: Quarantine | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self._config = config or BatchConfig()
+        self._records_editor = records
+        self._quarantine = quarantine
+        self._say = say
+        self._places = Places(self._config)
+        self._schemas: dict[str, Any] = {}
+
+    def edit(self, kind: str, line: bytes) -> Iterable[Line] | None:
+        """See ``Editor``."""
+        if kind == "SCHEMA":
+            self._learn(line)
+            return None
+        if place := find_credentials(line):
+            return self._refuse("?", f"has credentials in it, at {place}; only pre-signed URLs may be", line)
+        try:
+            batch = read_batch(line)
+        except BatchError as error:
+            return self._refuse("?", f"can't be read: {error}", line)
+        if len(set(batch.files)) != len(batch.files):
+            return self._refuse(batch.stream, "names a file twice", line)
+        if self._config.is_for(batch.stream) and self._config.to == "records":
+            return self._read(batch, line)
+        change = self._change_of(batch)
+        if change is None:
+            return self._verified(batch, line) if self._config.verify else self._in_dialect(batch)
+        if self._config.location is None:
+            return self._refuse(batch.stream, f"{change}, and there is no batch.location for new files", line)
+        return self._rewrite(batch, line)
+
+    def due(self) -> Iterable[Line]:
+        """See ``Editor``."""
+        return ()
+
+    def end(self) -> Iterable[Line]:
+        """See ``Editor``."""
+        return ()
+
+    def _learn(self, line: bytes) -> None:
+        try:
+            message = msgspec.json.decode(line)
+            self._schemas[message["stream"]] = message["schema"]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
+            return  # whose it is to complain about a SCHEMA will; a BATCH has none then
+
+    def _change_of(self, batch: Batch) -> str | None:
+        """Say why a BATCH's files can't stay as they are; None when they can."""
+        if self._records_editor is not None and self._records_editor.rules_for(batch.stream) is not None:
+            return "would go on past the stream's record rules"
+        config = self._config
+        if not config.is_for(batch.stream):
+            return None
+        if config.format not in (None, batch.format):
+            return f"is {batch.format} and has to be {config.format}"
+        if batch.format != "parquet" and config.compression not in (None, batch.compression):
+            return f"is not said to be compressed as {config.compression}, and has to be"
+        if batch.options and self._dialect_of(batch) != "proposal":
+            return "has options of its format, which other dialects can't say"
+        return None
+
+    def _dialect_of(self, batch: Batch) -> str:
+        return self._config.dialect or batch.dialect
+
+    def _in_dialect(self, batch: Batch) -> Iterable[Line] | None:
+        dialect = self._config.dialect if self._config.is_for(batch.stream) else None
+        if dialect is None or dialect == batch.dialect:
+            return None
+        return [("BATCH", line) for line in write_batch(batch, dialect)]
+
+    def _verified(self, batch: Batch, line: bytes) -> Iterable[Line] | None:
+        try:
+            self._look_through(batch)
+        except BatchError as error:
+            return self._refuse(batch.stream, str(error), line)
+        except MissingExtraError as error:
+            raise StreamError(str(error)) from None
+        return self._in_dialect(batch)
+
+    def _look_through(self, batch: Batch) -> None:
+        for _ in self._rows(batch):
+            pass
+
+    def _read(self, batch: Batch, line: bytes) -> Iterator[Line]:
+        """Give a BATCH's rows as RECORDs. Those before a fault have gone on when it is found, unless ``verify``."""
+        count = 0
+        try:
+            if self._config.verify:
+                self._look_through(batch)
+            for record in self._records(batch):
+                yield "RECORD", record
+                count += 1
+        except BatchError as error:
+            gone = f"; {count} of its rows have gone on" if count else ""
+            yield from self._refuse(batch.stream, f"{error}{gone}", line)
+        except MissingExtraError as error:
+            raise StreamError(str(error)) from None
+
+    def _rewrite(self, batch: Batch, line: bytes) -> Iterator[Line]:
+        """Give a BATCH's rows to those behind, for the writer to make files of; all of them or none."""
+        yield BEGIN, line
+        try:
+            for record in self._records(batch):
+                yield "RECORD", record
+        except BatchError as error:
+            yield ABORT, b""
+            yield from self._refuse(batch.stream, str(error), line)
+        except MissingExtraError as error:
+            raise StreamError(str(error)) from None
+        else:
+            yield END, b""
+
+    def _records(self, batch: Batch) -> Iterator[bytes]:
+        head = b'{"type":"RECORD","stream":%b,"record":' % msgspec.json.encode(batch.stream)
+        tail = b"" if batch.version is None else b',"version":%d' % batch.version
+        if batch.time_extracted is not None:
+            tail += b',"time_extracted":' + msgspec.json.encode(batch.time_extracted)
+        tail += b"}\n"
+        for row in self._rows(batch):
+            yield head + row + tail
+
+    def _rows(self, batch: Batch) -> Iterator[bytes]:
+        """Give the rows of all files, each file's counted against what the message says."""
+        if batch.format == "csv" and not batch.options:
+            batch = msgspec.structs.replace(batch, options=msgspec.to_builtins(self._config.csv))
+        schema = self._schemas.get(batch.stream)
+        limit = batch.size if self._config.check_counts else None
+        for file in batch.files:
+            count = 0
+            try:
+                with self._places.open(file) as opened:
+                    for row in read_rows(opened, batch, schema, self._config.limits):
+                        count += 1
+                        if limit is not None and count > limit:
+                            raise BatchError(f"has more than the {limit} rows that its BATCH says")
+                        yield row
+                if limit is not None:
+                    _check_count(batch, count, limit)
+            except BatchError as error:
+                raise BatchError(f"names the file {shown(file)}, which {error}") from None
+
+    def _refuse(self, stream: str, reason: str, line: bytes) -> Iterable[Line]:
+        """Keep a BATCH from going on.
+
+        Raises:
+            StreamError: there is no quarantine for it.
+        """
+        whose = "a BATCH" if stream == "?" else f"a BATCH of stream {stream!r}"
+        if self._quarantine is None:
+            raise StreamError(f"{whose} {reason}; {_HINT}")
+        self._quarantine.put(f"{whose} {reason}", without_credentials(line))
+        return ()
+
+
+def _check_count(batch: Batch, count: int, limit: int) -> None:
+    if batch.is_exact and count < limit:
+        raise BatchError(f"has {count} rows, and its BATCH says {limit}")
+    if (
+        batch.format == "jsonl" and limit and not count
+    ):  # the proposal's size is an upper limit; nothing is no part of it
+        raise BatchError(f"has no rows, and its BATCH says up to {limit}")

@@ -1,0 +1,65 @@
+"""What a STATE's value says, leaf by leaf, and what changed between two of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+__all__ = ["Bookmark", "Change", "bookmarks", "changes"]
+
+_MAX_DEPTH = 50
+
+
+class Bookmark(NamedTuple):
+    """A leaf of the value: the stream it is of ("" for what is of none), its path below, and itself as JSON."""
+
+    stream: str
+    name: str
+    value: str
+
+
+class Change(NamedTuple):
+    """A bookmark that is not the same in two values; None is a bookmark that one does not have."""
+
+    stream: str
+    name: str
+    before: str | None
+    after: str | None
+
+
+def bookmarks(value: Any) -> list[Bookmark]:
+    """Give the leaves of a STATE's value: of ``bookmarks`` by stream, as the Singer libraries write it, then the rest.
+
+    Meltano's own wrapping (``completed.singer_state``) is looked through.
+    """
+    inner = value
+    for wrap in ("completed", "singer_state"):
+        if isinstance(inner, dict) and isinstance(inner.get(wrap), dict):
+            inner = inner[wrap]
+    if not isinstance(inner, dict) or not isinstance(inner.get("bookmarks"), dict):
+        return [Bookmark("", name, leaf) for name, leaf in _leaves(inner, 0)]
+    found = [
+        Bookmark(stream, name, leaf) for stream, below in inner["bookmarks"].items() for name, leaf in _leaves(below, 0)
+    ]
+    rest = {key: below for key, below in inner.items() if key != "bookmarks"}
+    return found + [Bookmark("", name, leaf) for name, leaf in _leaves(rest, 0) if rest]
+
+
+def changes(before: Any, after: Any) -> list[Change]:
+    """Give the bookmarks that differ, in the order of the later value; what is gone comes last."""
+    old = {(stream, name): leaf for stream, name, leaf in bookmarks(before)}
+    new = {(stream, name): leaf for stream, name, leaf in bookmarks(after)}
+    found = [Change(*key, old.get(key), leaf) for key, leaf in new.items() if old.get(key) != leaf]
+    return found + [Change(*key, leaf, None) for key, leaf in old.items() if key not in new]
+
+
+def _leaves(value: Any, depth: int, path: str = "") -> Iterator[tuple[str, str]]:
+    if depth < _MAX_DEPTH and isinstance(value, dict) and value:
+        for key, below in value.items():
+            yield from _leaves(below, depth + 1, f"{path}.{key}" if path else str(key))
+    elif depth < _MAX_DEPTH and isinstance(value, list) and any(isinstance(item, (dict, list)) for item in value):
+        for number, below in enumerate(value):
+            yield from _leaves(below, depth + 1, f"{path}[{number}]")
+    else:
+        yield path, json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,233 @@
+"""A broker: the pipe on stdin and stdout, its LOG messages on their way to sinks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import msgspec
+
+from balog.broker.chaining import Chaining
+from balog.broker.config import BrokerConfig
+from balog.broker.editing import Line, StreamError
+from balog.broker.metering import Meter
+from balog.broker.pipe import Counts, Pipe
+from balog.broker.quarantine import Quarantine
+from balog.broker.status import Status
+from balog.errors import BalogError
+from balog.signals import StopSignals, signals_for_main_thread
+from balog.singer import LogMessage, to_event
+from balog.sinks import Delivery, Dispatcher, SinkConfig
+
+__all__ = ["EXIT_CODES", "run_broker"]
+
+PATIENCE_SECONDS = 30.0
+"""How long, in all, the data may be slowed down for a sink that works but not as fast as events come."""
+
+EXIT_CODES = """\
+0  the input ended and all of it was passed on; events that a sink did not take are spooled, or counted on stderr
+1  the target closed its end, reading or writing failed, or the stream could not be changed as the config says
+2  wrong use, or a config that was refused; nothing was read
+143, 130  SIGTERM, SIGINT: stopped at a line's end and delivered what was in hand; a second one stops at once
+SIGHUP reads the config again"""
+
+
+def say(message: str) -> None:
+    """Write one line to stderr; a closed stderr is no reason to stop."""
+    try:
+        sys.stderr.write(f"balog broker: {message}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+def run_broker(
+    config: BrokerConfig,
+    *,
+    source: int = 0,
+    target: int = 1,
+    is_verbose: bool = False,
+    reread: Callable[[], BrokerConfig] | None = None,
+    sinks: Sequence[SinkConfig] | None = None,
+    say: Callable[[str], None] = say,
+) -> int:
+    """Pass a stream on, changed where the config says so, and its LOG messages to the sinks.
+
+    Args:
+        source: descriptor to read.
+        target: descriptor to write.
+        is_verbose: say at the end what passed.
+        reread: gives the config anew; asked on SIGHUP.
+        sinks: stand in the place of the config's.
+        say: takes one line for people.
+
+    Returns:
+        The exit code, see ``EXIT_CODES``.
+
+    Raises:
+        ConfigError: a part of the config was refused; nothing was read.
+    """
+    with StopSignals(reloads=reread is not None) as stop, ExitStack() as open_parts:
+        with signals_for_main_thread():
+            broker = _Broker(config, config.sinks if sinks is None else sinks, stop, open_parts, reread, say)
+        return broker.run(source, target, is_verbose)
+
+
+class _Broker:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        sinks: Sequence[SinkConfig],
+        stop: StopSignals,
+        parts: ExitStack,
+        reread: Callable[[], BrokerConfig] | None,
+        say: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._has_sinks = bool(sinks) or config.metrics is not None
+        self._stop = stop
+        self._reread = reread
+        self._say = say
+        quarantine = None
+        if config.quarantine is not None:
+            quarantine = Quarantine(config.quarantine, say)
+            parts.callback(self._close_quarantine, quarantine)
+        self._dispatcher = Dispatcher(sinks, say, patience=PATIENCE_SECONDS, spool=config.spool, should_stop=stop.came)
+        parts.callback(self._deliver)  # also when what follows is refused
+        self._is_delivered = self._is_verbose = False
+        self._chaining = Chaining(
+            config,
+            say,
+            position=lambda: self._dispatcher.position,
+            durable=lambda: self._dispatcher.durable,
+            quarantine=quarantine,
+            sleep=self._sleep,
+        )
+
+    def run(self, source: int, target: int, is_verbose: bool) -> int:
+        """Carry the stream to its end; give the exit code."""
+        self._is_verbose = is_verbose
+        self._pipe = Pipe(
+            source,
+            target,
+            self._handle,
+            strip=self._config.strip,
+            editor=self._chaining.chain,
+            should_stop=self._stop.came,
+            between=self._reload,
+            wake=self._stop.wake,
+        )
+        with ExitStack() as telling:
+            with signals_for_main_thread():
+                telling.enter_context(Status("broker", self._figures))
+                metering = ExitStack()
+                if self._config.metrics is not None:
+                    metering.enter_context(Meter(self._config.metrics, self._pipe.figures, self._dispatcher.put))
+            with metering:
+                code = self._guard(self._pipe.run)
+            if self._config.state is not None and self._config.state.hold:
+                self._deliver()  # a STATE that is held goes on once the events before it are safe
+            code = code or self._guard(self._pipe.finish)
+            _let_go(target)
+            self._chaining.close(went_on=code == 0)
+            self._deliver()
+        _summary(self._pipe.counts, is_verbose, self._say)
+        return 128 + self._stop.number if self._stop.number is not None else code
+
+    def _guard(self, work: Callable[[], None]) -> int:
+        """Do a part of the work; 0, or 1 when the stream could not go on."""
+        try:
+            work()
+        except BrokenPipeError:
+            self._say(f"the target closed the pipe; {self._pipe.counts.bytes} bytes were read")
+        except StreamError as error:
+            self._say(str(error))
+        except OSError as error:
+            self._say(f"the stream broke: {error.strerror or error}")
+        else:
+            return 0
+        return 1
+
+    def _handle(self, log: LogMessage) -> None:
+        if not self._has_sinks:
+            return
+        try:
+            event, body = to_event(log)
+        except Exception as error:  # whatever it is, the data goes on
+            self._say(f"a LOG message could not be read: {type(error).__name__}: {error}")
+            return
+        self._dispatcher.put(Delivery(event, body))
+
+    def _deliver(self) -> None:
+        if self._is_delivered:
+            return
+        self._is_delivered = True
+        for name, figures in self._dispatcher.close(self._config.drain).items():
+            if self._is_verbose:
+                self._say(f"{name}: {figures.delivered} events delivered")
+            for trouble in figures.troubles():
+                self._say(f"{name}: {trouble}")
+
+    def _close_quarantine(self, quarantine: Quarantine) -> None:
+        try:
+            quarantine.close()
+        except StreamError as error:
+            self._say(str(error))
+
+    def _sleep(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stop.came() and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, 0.1))
+
+    def _figures(self) -> dict[str, Any]:
+        sinks = {name: msgspec.to_builtins(figures) for name, figures in self._dispatcher.figures().items()}
+        return {**self._pipe.figures(), "sinks": sinks}
+
+    def _reload(self) -> None:
+        if self._reread is None or not self._stop.reload_came():
+            return
+        try:
+            config = self._reread()
+            for name in ("spool", "state", "metrics", "quarantine"):
+                if getattr(config, name) != getattr(self._config, name):
+                    self._say(f"{name} is taken from the config at the next start; it stays as it was")
+            edits = [(one.records, one.schemas, one.batch) for one in (config, self._config)]
+            take = self._chaining.prepare(config) if edits[0] != edits[1] else tuple
+            with signals_for_main_thread():
+                self._dispatcher.reload(config.sinks)
+        except BalogError as error:
+            self._say(f"the config was not taken: {error}")
+            return
+        lines: Iterable[Line] = take()  # rows that the old rules held and that can't go on now end the stream
+        self._has_sinks = bool(config.sinks) or self._config.metrics is not None
+        self._config = msgspec.structs.replace(
+            self._config,
+            sinks=config.sinks,
+            strip=config.strip,
+            drain=config.drain,
+            records=config.records,
+            schemas=config.schemas,
+            batch=config.batch,
+        )
+        self._pipe.change(config.strip, self._chaining.chain, lines)
+        self._say("the config was read again")
+
+
+def _let_go(target: int) -> None:
+    """Close the stream for who reads it, who need not wait for the sinks; the descriptor's number stays taken."""
+    nowhere = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    os.dup2(nowhere, target)
+    os.close(nowhere)
+
+
+def _summary(counts: Counts, is_verbose: bool, say: Callable[[str], None]) -> None:
+    if counts.not_json:
+        say(f"{counts.not_json} lines were not JSON objects and passed as they came")
+    if counts.unread:
+        say(f"{counts.unread} LOG lines could not be read, being too long, nested too deep or torn; no sink has them")
+    if is_verbose:
+        say(f"{counts.bytes} bytes, {counts.logs} LOG messages")

@@ -1,0 +1,38 @@
+"""Descriptors as a shell hands them to a program: shared, perhaps non-blocking, perhaps closed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+
+__all__ = ["hold_standard", "write_all"]
+
+
+def write_all(target: int, data: bytes | memoryview) -> None:
+    """Write every byte, also where somebody who shares the descriptor made it non-blocking.
+
+    Raises:
+        OSError: nobody reads any more, no space is left, …
+    """
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(target, view) :]
+        except BlockingIOError:
+            select.select([], [target], [])
+
+
+def hold_standard() -> None:
+    """Occupy stdin, stdout and stderr where they are closed, so that no file opened later gets their numbers.
+
+    What is held refuses its use, as a closed descriptor does: stdin can't be read, the others can't be written.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                raise
+            os.open(os.devnull, os.O_RDONLY if descriptor else os.O_WRONLY)  # gets the lowest number, this one
+            os.set_inheritable(descriptor, True)

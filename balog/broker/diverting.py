@@ -1,0 +1,45 @@
+"""Sinks that deliver nothing: what a config would send, for a dry run and for a team's own tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from balog.broker.config import BrokerConfig
+from balog.sinks import Delivery, SinkConfig
+
+__all__ = ["Diverted", "offline"]
+
+
+def offline(config: BrokerConfig, quarantine: str | None = None) -> BrokerConfig:
+    """Give a config that touches no spool and no state, and this file of quarantined lines, if it has a quarantine."""
+    changes: dict[str, Any] = {"spool": None, "metrics": None, "state": None}
+    if config.quarantine is not None and quarantine is not None:
+        changes["quarantine"] = msgspec.structs.replace(config.quarantine, path=quarantine)
+    return msgspec.structs.replace(config, **changes)
+
+
+class Diverted:
+    """A sink's config with its name, filter and batches, whose events go to a callable.
+
+    Args:
+        config: the sink in whose place it stands; it is not built, so that its secrets need not be there.
+        take: is given each batch, by the sink's own thread.
+    """
+
+    def __init__(self, config: SinkConfig, take: Callable[[Sequence[Delivery]], None]) -> None:
+        self.name = config.name
+        self.where, self.batch, self.retry = config.where, config.batch, config.retry
+        self.write = take
+
+    def build(self) -> Diverted:
+        """Give the sink, which is this."""
+        return self
+
+    def open(self) -> None:
+        """Nothing to do."""
+
+    def close(self) -> None:
+        """Nothing to do."""

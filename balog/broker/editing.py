@@ -1,0 +1,105 @@
+"""Changing messages on their way: what an editor is, and how several of them stand in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from balog.errors import BalogError
+
+__all__ = ["Chain", "Editor", "Line", "StreamError"]
+
+Line = tuple[str, bytes]
+"""The type of a message in upper case (``RECORD``), and its line with the newline."""
+
+
+class StreamError(BalogError):
+    """A stream must not go on, because its config says so: the broker ends with exit code 1 and this one line."""
+
+
+class Editor(Protocol):
+    """Changes some messages of a Singer stream.
+
+    Attributes:
+        types: the message types that it must see.
+        streams: the streams whose RECORD messages it must see; None for all of them. Of the other types it sees all.
+    """
+
+    types: frozenset[str]
+    streams: frozenset[str] | None
+
+    def edit(self, kind: str, line: bytes) -> Iterable[Line] | None:
+        """Give what goes on in a message's place: nothing, one or more; None lets it pass byte for byte.
+
+        What is given may be lazy, for a BATCH can stand for more rows than fit in memory: it is taken to its end, once,
+        before the next message comes.
+
+        A message that can't be read passes or goes to quarantine, as the config says, with one line for people.
+
+        Raises:
+            StreamError: the stream must not go on.
+        """
+
+    def due(self) -> Iterable[Line]:
+        """Give what goes on now without a message having come; asked for often."""
+
+    def end(self) -> Iterable[Line]:
+        """Give what goes on after the last message."""
+
+
+class Chain:
+    """Editors in a row: what one gives, the next may change."""
+
+    def __init__(self, editors: Sequence[Editor]) -> None:
+        self._editors = list(editors)
+        self.types = frozenset().union(*(editor.types for editor in editors))
+        named = [editor.streams for editor in editors if "RECORD" in editor.types]
+        self.streams = None if None in named else frozenset().union(*(names or () for names in named))
+        # For each place in the row, who sees a type next: its place, and how to ask it.
+        self._next: list[dict[str, tuple[int, Callable[[str, bytes], Iterable[Line] | None]]]] = [{}]
+        for number, editor in reversed(list(enumerate(editors))):
+            self._next.insert(0, {**self._next[0], **dict.fromkeys(editor.types, (number, editor.edit))})
+
+    def edit(self, kind: str, line: bytes) -> Iterable[Line] | None:
+        """See ``Editor``."""
+        return self._from(0, kind, line)
+
+    def through(self, lines: Iterable[Line]) -> Iterable[Line]:
+        """Give what becomes of lines, each when it is asked for."""
+        return self._through(0, lines)
+
+    def due(self) -> Iterable[Line]:
+        """See ``Editor``."""
+        return self._collect("due")
+
+    def end(self) -> Iterable[Line]:
+        """See ``Editor``."""
+        return self._collect("end")
+
+    def _from(self, first: int, kind: str, line: bytes) -> Iterable[Line] | None:
+        while (step := self._next[first].get(kind)) is not None:
+            number, edit = step
+            edited = edit(kind, line)
+            if edited is not None:
+                return self._through(number + 1, edited)
+            first = number + 1
+        return None
+
+    def _through(self, first: int, lines: Iterable[Line]) -> Iterable[Line]:
+        """Show what an editor gave to those behind it, each line only when it is asked for."""
+        behind = self._next[first]
+        if not behind or (isinstance(lines, (tuple, list)) and not any(kind in behind for kind, _ in lines)):
+            return lines
+        return self._pass_on(first, lines)
+
+    def _pass_on(self, first: int, lines: Iterable[Line]) -> Iterator[Line]:
+        for line in lines:
+            edited = self._from(first, *line)
+            if edited is None:
+                yield line
+            else:
+                yield from edited
+
+    def _collect(self, method: str) -> Iterator[Line]:
+        for number, editor in enumerate(self._editors):
+            yield from self._through(number + 1, getattr(editor, method)())

@@ -1,0 +1,92 @@
+"""What a broker tells of itself: how much passed, and which side it waited for, as metrics among its events."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from balog.event import Event, encode
+from balog.sinks import Delivery
+
+__all__ = ["Meter", "MetricsConfig"]
+
+_FIGURES = {
+    "pipe_bytes": "bytes",
+    "pipe_lines": "lines",
+    "pipe_logs": "logs",
+    "pipe_read_wait_seconds": "read_wait",
+    "pipe_write_wait_seconds": "write_wait",
+}
+
+
+class MetricsConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Send metrics of the pipe itself to the sinks: bytes, lines, LOG messages, seconds that it waited for each side.
+
+    Where ``pipe_read_wait_seconds`` grows by nearly a second a second, what stands before the broker is slow; where
+    ``pipe_write_wait_seconds`` does, what stands behind it.
+    """
+
+    stage: Annotated[
+        str, Meta(min_length=1, max_length=200, description="The tag stage, and the first part of the channel.")
+    ] = "broker"
+    every: Annotated[float, Meta(ge=0.1, le=86400, description="Seconds between two reports.")] = 10.0
+
+
+class Meter:
+    """Reports what was counted since the last time, every so many seconds and at the end: counters, so deltas.
+
+    Args:
+        config: how often, and as whom.
+        figures: gives the pipe's, see ``Pipe.figures``; called from a thread of its own.
+        put: takes the events; called from that thread.
+    """
+
+    def __init__(
+        self, config: MetricsConfig, figures: Callable[[], dict[str, float]], put: Callable[[Delivery], None]
+    ) -> None:
+        self._config = config
+        self._figures = figures
+        self._put = put
+        self._told = dict.fromkeys(_FIGURES, 0.0)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="balog meter", daemon=True)
+
+    def __enter__(self) -> Meter:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        while self._thread.is_alive():
+            self._thread.join(1.0)  # so that a signal is heard
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._config.every):
+            self._report()
+        self._report()
+
+    def _report(self) -> None:
+        context = {"fqdn": os.uname().nodename, "application": "balog", "process": os.getpid()}
+        if run_id := os.environ.get("BALOG_RUN_ID", "").encode("utf-8", "replace").decode():
+            context["run_id"] = run_id
+        figures = self._figures()
+        for metric, name in _FIGURES.items():
+            value = round(max(figures[name] - self._told[metric], 0.0), 6)
+            self._told[metric] += value
+            payload = {
+                "cls_type": "metric",
+                "version": "1.0.0",
+                "type": "counter",
+                "metric": metric,
+                "value": value,
+                "tags": {"stage": self._config.stage},
+            }
+            event = Event.new(f"{self._config.stage}.metric", payload, context=context)
+            self._put(Delivery(event, encode(event)))

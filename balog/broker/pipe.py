@@ -1,0 +1,349 @@
+"""Bytes in, bytes out: copies a Singer stream as it came and picks the LOG lines out of it on the way.
+
+The stream is read into one buffer and searched in place: one regular expression skips every line whose beginning shows
+that nobody wants it, so such a line costs no more than finding its end. Any other line is looked at: it is read when it
+mentions ``"log"`` in any case, and given to the editor when that changes messages of its type.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import select
+from collections.abc import Callable, Iterable
+
+import msgspec
+from msgspec import Struct
+
+from balog.broker.descriptors import write_all
+from balog.broker.editing import Chain, Line, StreamError
+from balog.broker.heads import (
+    USUAL_KIND,
+    USUAL_KINDS,
+    kind_of,
+    mentions_log,
+    starts_like_log,
+    starts_like_no_object,
+    usual_head,
+)
+from balog.broker.stopwatch import Stopwatch
+from balog.singer import LogMessage, parse_log
+
+__all__ = ["BLOCK_BYTES", "MAX_EDITED_LINE", "Counts", "Pipe"]
+
+BLOCK_BYTES = 8 * 1024 * 1024
+"""Size of the buffer, and so the longest line that is searched; longer ones pass in pieces."""
+
+MAX_EDITED_LINE = 64 * 1024 * 1024
+"""The longest line that an editor is given; the buffer grows to it only when such a line comes."""
+
+_PIPE_BYTES = 1024 * 1024
+_OUT_BYTES = 256 * 1024
+_SAMPLE_FROM = 64 * 1024
+_SAMPLED = 8
+_DUE_SECONDS = 0.1
+
+
+class Counts(Struct):
+    """What passed so far.
+
+    Attributes:
+        bytes: read.
+        lines: read; where the stream is fast, counted in every eighth block and scaled.
+        logs: LOG messages.
+        edited: messages that an editor changed, made or took away.
+        not_json: lines that are no JSON object and passed all the same.
+        unread: LOG lines that can't be read: too long, nested too deep, or torn.
+    """
+
+    bytes: int = 0
+    lines: int = 0
+    logs: int = 0
+    edited: int = 0
+    not_json: int = 0
+    unread: int = 0
+
+
+class Pipe:
+    """Copies one file descriptor to another line by line's end.
+
+    Args:
+        source: descriptor to read, to its end.
+        target: descriptor to write. ``BrokenPipeError`` comes through to the caller of ``run``.
+        on_log: is given every LOG message; must not raise.
+        strip: keep LOG lines from the target.
+        editor: changes messages on their way; without one every byte passes.
+        should_stop: asked before each read; True ends the run at a line's end, as if the input had ended there.
+        between: called between two blocks, never inside of a line, and when ``wake`` says so.
+        wake: descriptor that becomes readable when ``should_stop`` may have changed or ``between`` has work.
+    """
+
+    def __init__(
+        self,
+        source: int,
+        target: int,
+        on_log: Callable[[LogMessage], None],
+        *,
+        strip: bool = False,
+        editor: Chain | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+        between: Callable[[], None] = lambda: None,
+        wake: int | None = None,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._on_log = on_log
+        self._should_stop = should_stop
+        self._between = between
+        self._wake = wake
+        self._buffer = bytearray(BLOCK_BYTES)
+        self._view = memoryview(self._buffer)
+        self._passing_long_line = False
+        self._dropping_long_line = False
+        self._out: list[bytes | memoryview] = []
+        self._out_bytes = 0
+        self._blocks = 0
+        self._reading, self._writing = Stopwatch(), Stopwatch()
+        self.counts = Counts()
+        self.change(strip, editor)
+
+    def figures(self) -> dict[str, float]:
+        """Give the counts, ``read_wait``, the seconds spent waiting for input, and ``write_wait``, those until the
+        other side had taken the output; both with the wait that is under way.
+        """
+        waits = {"read_wait": self._reading.seconds, "write_wait": self._writing.seconds}
+        return {**msgspec.structs.asdict(self.counts), **waits}
+
+    def change(self, strip: bool, editor: Chain | None, lines: Iterable[Line] = ()) -> None:
+        """Take other settings, for what is read from now on; ``lines`` go on first. Called by ``between``."""
+        self._put_lines(lines)
+        self._flush()
+        self._strip = strip
+        self._editor = editor
+        self._edits_records = editor is not None and "RECORD" in editor.types
+        usual = usual_head(editor.types, editor.streams) if editor else usual_head()
+        self._usual_line = re.compile(usual)
+        # The first group is the type, where the line begins as the Singer libraries write one.
+        self._unusual_line = re.compile(rb"(?!%b)%b" % (usual, USUAL_KIND))
+        self._next_unusual_line = re.compile(rb"\n(?!%b)%b" % (usual, USUAL_KIND))
+
+    def run(self) -> None:
+        """Copy until the input ends or ``should_stop`` says so; then ``finish`` writes what an editor still holds.
+
+        Raises:
+            BrokenPipeError: nobody reads the target any more.
+            StreamError: the editor lets the stream go no further; what came before has been written.
+            OSError: reading or writing failed otherwise.
+        """
+        for descriptor in (self._source, self._target):
+            _widen(descriptor)
+        filled = 0
+        while not self._should_stop():
+            if not self._passing_long_line:
+                self._between()
+            if not self._wait_for_input():
+                continue
+            try:
+                count = os.readv(self._source, [self._view[filled:]])
+            except BlockingIOError:  # somebody who shares the descriptor was quicker
+                continue
+            if count == 0:
+                self._pass(filled)  # a last line without a newline
+                return
+            self._count(filled, filled + count)
+            filled = self._consume(filled, filled + count)
+
+    def finish(self) -> None:
+        """Write what the editor gives after the last message; raises as ``run`` does."""
+        if self._editor is not None:
+            if self._passing_long_line:
+                self._put(b"\n")  # the stream was stopped inside of a line
+            try:
+                self._put_lines(self._editor.end())
+            finally:
+                self._flush()
+
+    def _wait_for_input(self) -> bool:
+        wake = [] if self._wake is None else [self._wake]
+        with self._reading:
+            ready, _, _ = select.select([self._source, *wake], [], [], _DUE_SECONDS if self._editor else None)
+        if self._wake in ready:
+            os.read(self._wake, 512)
+        if self._editor is not None and not self._passing_long_line:
+            try:
+                self._put_lines(self._editor.due())
+            finally:
+                self._flush()
+        return self._source in ready
+
+    def _count(self, start: int, end: int) -> None:
+        self.counts.bytes += end - start
+        if end - start < _SAMPLE_FROM:
+            self.counts.lines += self._buffer.count(b"\n", start, end)
+            return
+        self._blocks += 1
+        if self._blocks % _SAMPLED == 1:
+            self.counts.lines += _SAMPLED * self._buffer.count(b"\n", start, end)
+
+    def _consume(self, searched: int, filled: int) -> int:
+        """Pass on the whole lines among the first ``filled`` bytes; give how many bytes of a begun line stay."""
+        end = self._buffer.rfind(b"\n", searched, filled) + 1
+        if end:
+            self._pass(end)
+            rest = filled - end
+            self._view[:rest] = self._view[end:filled]
+            self._shrink(rest)
+            return rest
+        if filled < len(self._buffer):
+            return filled
+        if not self._passing_long_line:
+            if self._must_edit_long_line():
+                self._grow()
+                return filled
+            self._begin_long_line()
+        if not self._dropping_long_line:
+            self._write(self._view)
+        return 0
+
+    def _must_edit_long_line(self) -> bool:
+        if self._editor is None or self._usual_line.match(self._buffer) or starts_like_log(self._buffer):
+            return False
+        return self._edits_records or not starts_like_no_object(self._buffer)
+
+    def _grow(self) -> None:
+        size = 2 * len(self._buffer)
+        if size > MAX_EDITED_LINE:
+            raise StreamError(
+                f"a message of more than {MAX_EDITED_LINE >> 20} MiB can't be changed as the config says and was not "
+                "passed on; have the tap write smaller ones, or leave its stream out of the rules"
+            )
+        self._resize(size)
+
+    def _shrink(self, rest: int) -> None:
+        if len(self._buffer) > BLOCK_BYTES and rest < BLOCK_BYTES:
+            self._resize(BLOCK_BYTES)
+
+    def _resize(self, size: int) -> None:
+        self._view.release()
+        kept = min(size, len(self._buffer))
+        buffer = bytearray(size)
+        buffer[:kept] = memoryview(self._buffer)[:kept]
+        self._buffer = buffer
+        self._view = memoryview(buffer)
+
+    def _begin_long_line(self) -> None:
+        self._passing_long_line = True
+        if starts_like_log(self._buffer):
+            self.counts.unread += 1
+            self._dropping_long_line = self._strip
+        elif starts_like_no_object(self._buffer):
+            self.counts.not_json += 1
+
+    def _pass(self, end: int) -> None:
+        """Write the first ``end`` bytes, which end with a line, edited where the editor wants it."""
+        start = 0
+        if self._passing_long_line:
+            newline = self._buffer.find(b"\n", 0, end)
+            start = newline + 1 if newline >= 0 else end
+            if not self._dropping_long_line:
+                self._write(self._view[:start])
+            self._passing_long_line = self._dropping_long_line = False
+        if start < end:
+            try:
+                self._search(start, end)
+            finally:
+                self._flush()  # also what came before the message that must not go on
+
+    def _search(self, start: int, end: int) -> None:
+        unwritten = start
+        if first := self._unusual_line.match(self._buffer, start, end):
+            unwritten = self._look_at(start, end, unwritten, first[1])
+        for newline in self._next_unusual_line.finditer(self._buffer, start, end - 1):
+            unwritten = self._look_at(newline.start() + 1, end, unwritten, newline[1])
+        self._put(self._view[unwritten:end])
+
+    def _look_at(self, line_start: int, end: int, unwritten: int, kind: bytes | None) -> int:
+        """Hand out a line's LOG message, or let it be edited; give from where on the buffer is still to be written."""
+        line_end = self._buffer.find(b"\n", line_start, end) + 1 or end
+        if kind is not None:
+            return self._edit(USUAL_KINDS[kind], line_start, line_end, unwritten)
+        if mentions_log(self._buffer, line_start, line_end):
+            log = parse_log(bytes(self._view[line_start:line_end]))
+            if log is not None:
+                self.counts.logs += 1
+                self._on_log(log)
+                return self._strip_line(line_start, line_end, unwritten)
+            if starts_like_log(self._buffer, line_start, line_end) and not self._edits_records:
+                self.counts.unread += 1
+                return self._strip_line(line_start, line_end, unwritten)
+        is_no_object = starts_like_no_object(self._buffer, line_start, line_end) is not None
+        if not is_no_object and (self._editor is None or self._buffer[line_start:line_end].isspace()):
+            return unwritten
+        # What can't be read may be a record that must not pass as it is, or the end of one that was torn.
+        read = kind_of(self._view[line_start:line_end])
+        unwritten = self._edit(read or "RECORD", line_start, line_end, unwritten)
+        if is_no_object and unwritten != line_end:
+            self.counts.not_json += 1
+        return unwritten
+
+    def _strip_line(self, line_start: int, line_end: int, unwritten: int) -> int:
+        if not self._strip:
+            return unwritten
+        self._put(self._view[unwritten:line_start])
+        return line_end
+
+    def _edit(self, kind: str, line_start: int, line_end: int, unwritten: int) -> int:
+        editor = self._editor
+        if editor is None or kind not in editor.types:
+            return unwritten
+        try:
+            edited = editor.edit(kind, bytes(self._view[line_start:line_end]))
+            if edited is None:
+                return unwritten
+            if unwritten < line_start:
+                self._put(self._view[unwritten:line_start])
+                unwritten = line_start
+            self._put_lines(edited)
+        except StreamError:
+            if unwritten < line_start:
+                self._put(self._view[unwritten:line_start])
+            raise
+        return line_end
+
+    def _put_lines(self, lines: Iterable[Line]) -> None:
+        out, count = self._out, 0
+        for _, line in lines:
+            out.append(line)
+            self._out_bytes += len(line)
+            count += 1
+            if self._out_bytes >= _OUT_BYTES:
+                self._flush()
+                out = self._out
+        self.counts.edited += count
+
+    def _put(self, data: bytes | memoryview) -> None:
+        """Write soon: at the block's end at the latest."""
+        self._out.append(data)
+        self._out_bytes += len(data)
+        if self._out_bytes >= _OUT_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        out, self._out, self._out_bytes = self._out, [], 0
+        if out:
+            self._write(out[0] if len(out) == 1 else b"".join(out))
+
+    def _write(self, data: bytes | memoryview) -> None:
+        with self._writing:
+            write_all(self._target, data)
+
+
+def _widen(descriptor: int) -> None:
+    """Make a pipe hold 1 MiB, so that the two sides change places less often; anything else stays as it is."""
+    set_size = getattr(fcntl, "F_SETPIPE_SZ", None)
+    if set_size is not None:
+        try:
+            fcntl.fcntl(descriptor, set_size, _PIPE_BYTES)
+        except OSError:
+            pass

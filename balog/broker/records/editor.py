@@ -1,0 +1,233 @@
+"""The editor that changes RECORD and SCHEMA messages by the rules of a broker's config."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from balog.broker.editing import Line, StreamError
+from balog.broker.quarantine import Quarantine
+from balog.broker.records.config import RecordRule, SchemaRule
+from balog.broker.records.enriching import Enrichment
+from balog.broker.records.reading import Members, UnreadableError, read_members, read_value, write
+from balog.broker.records.rules import CompiledRule, StreamRules
+
+__all__ = ["RecordEditor"]
+
+_PATTERN = frozenset("*?[")
+
+
+class _Usual(Struct, tag_field="type", tag="RECORD", forbid_unknown_fields=True):
+    """A RECORD as nearly all are, which is read and written in one go."""
+
+    stream: str
+    record: Members
+    version: Raw | UnsetType = UNSET
+    time_extracted: Raw | UnsetType = UNSET
+
+
+_usual = msgspec.json.Decoder(_Usual).decode
+
+
+class RecordEditor:
+    """Changes the messages of the streams that have rules.
+
+    A message that can't be read, or not changed as its rules want, goes to quarantine with the reason; where there is
+    none it ends the stream: what should have been masked must not pass. A RECORD before its stream's SCHEMA is changed
+    by the same rules; what only a SCHEMA tells (its keys, which objects are laid flat) is not known then.
+
+    Args:
+        rules: ``records`` of the config.
+        schema_rules: ``schemas`` of the config.
+        quarantine: where lines go that must not go on; its owner closes it.
+        say: is told, once each, what looks like a mistake in the rules.
+        sleep: waits so many seconds, for a throttle; may come back early when the program is to stop.
+
+    Raises:
+        ConfigError: an expression, or the key of a mask, was refused; ``path`` is its place in the config.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[RecordRule],
+        schema_rules: Sequence[SchemaRule],
+        quarantine: Quarantine | None,
+        say: Callable[[str], None],
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._rules = [CompiledRule(rule, f"$.records[{number}]") for number, rule in enumerate(rules)]
+        self._schema_rules = list(schema_rules)
+        self._quarantine = quarantine
+        self._say = say
+        self._sleep = sleep
+        self._streams: dict[str, _Stream] = {}
+        named = [rule.stream for rule in rules] + [rule.stream for rule in schema_rules if rule.from_records]
+        self.types = frozenset({"RECORD", "SCHEMA"} if named else {"SCHEMA"})
+        self.streams = None if any(_PATTERN.intersection(name) for name in named) else frozenset(named)
+
+    def rules_for(self, stream: str) -> StreamRules | None:
+        """Give the rules for a stream's records, which know the stream's last SCHEMA; None when it has none."""
+        found = self._stream(stream)
+        return None if found is None else found.rules
+
+    def edit(self, kind: str, line: bytes) -> Sequence[Line] | None:
+        """See ``Editor``. The line's own type counts, also where ``kind`` is another."""
+        try:
+            try:
+                usual = _usual(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # anything but a usual RECORD
+                return self._edit(line)
+            stream = self._streams.get(usual.stream)
+            if stream is None or not stream.is_usual:
+                return self._edit(line)
+            return stream.edit_usual(usual)
+        except UnreadableError as error:
+            return self._refuse(f"a {kind} cannot be changed: {error}", line)
+        except StreamError:
+            raise
+        except Exception as error:  # whatever it is, what may have to be masked does not pass
+            return self._refuse(f"a {kind} cannot be changed: {type(error).__name__}", line)
+
+    def due(self) -> Sequence[Line]:
+        """See ``Editor``."""
+        return ()
+
+    def end(self) -> Sequence[Line]:
+        """See ``Editor``."""
+        return ()
+
+    def _refuse(self, reason: str, line: bytes) -> Sequence[Line]:
+        if self._quarantine is None:
+            raise StreamError(
+                f"{reason}, and must not pass since its stream may have rules; "
+                "with a quarantine in the config the stream goes on without such lines"
+            )
+        self._quarantine.put(reason, line)
+        return ()
+
+    def _edit(self, line: bytes) -> Sequence[Line] | None:
+        envelope = read_members(line)
+        kind = _text(envelope, "type").upper()
+        if kind not in ("RECORD", "SCHEMA"):
+            return None
+        stream = self._stream(_text(envelope, "stream"))
+        if stream is None:
+            return None
+        return stream.edit_record(envelope, line) if kind == "RECORD" else stream.edit_schema(envelope)
+
+    def _stream(self, name: str) -> _Stream | None:
+        found = self._streams.get(name)
+        if found is None:
+            rules = [rule for rule in self._rules if _is_for(rule.config.stream, name)]
+            schema_rules = [rule for rule in self._schema_rules if _is_for(rule.stream, name)]
+            if not rules and not schema_rules:
+                return None
+            found = self._streams[name] = _Stream(
+                StreamRules(name, rules, self._sleep) if rules else None,
+                Enrichment(name, schema_rules, self._say) if schema_rules else None,
+                self._say,
+            )
+        return found
+
+
+def _is_for(pattern: str, name: str) -> bool:
+    return pattern == name or fnmatchcase(name, pattern)
+
+
+class _Stream:
+    """What happens to the messages of one stream."""
+
+    def __init__(self, rules: StreamRules | None, enrichment: Enrichment | None, say: Callable[[str], None]) -> None:
+        self.rules = rules
+        self._enrichment = enrichment
+        self._watches = enrichment is not None and enrichment.watches
+        self._rewrites = rules is not None and rules.rewrites
+        self.is_usual = rules is not None and not self._watches
+        self._apply = (lambda record: record) if rules is None else rules.apply
+        self._say = say
+        self._said: set[str] = set()
+
+    def edit_usual(self, message: _Usual) -> Sequence[Line] | None:
+        """See ``Editor.edit``, for a stream whose records show nothing."""
+        record = self._apply(message.record)
+        if record is None:
+            return ()
+        if not self._rewrites:
+            return None
+        message.record = record
+        return (("RECORD", write(message) + b"\n"),)
+
+    def edit_record(self, envelope: Members, line: bytes) -> Sequence[Line] | None:
+        """See ``Editor.edit``."""
+        if self.rules is None and not self._watches:
+            return None
+        raw = envelope.get("record")
+        if raw is None:
+            raise UnreadableError("it has no record")
+        record = self._apply(read_members(raw))
+        if record is None:
+            return ()
+        if self._rewrites:
+            line = write({**envelope, "record": record}) + b"\n"
+        if self._watches and self._enrichment is not None:
+            ahead = self._enrichment.look(record)
+            if ahead is not None:
+                return ("SCHEMA", ahead), ("RECORD", line if line.endswith(b"\n") else line + b"\n")
+        return (("RECORD", line),) if self._rewrites else None
+
+    def edit_schema(self, envelope: Members) -> Sequence[Line] | None:
+        """See ``Editor.edit``."""
+        given = _read(envelope, "schema")
+        if not isinstance(given, dict):
+            raise UnreadableError("its schema is not an object")
+        keys, bookmarks = _names(envelope, "key_properties"), _names(envelope, "bookmark_properties")
+        schema: Any = given
+        after = dict(envelope)
+        if self.rules is not None:
+            described = self.rules.apply_schema(given, keys, bookmarks)
+            schema = described.schema
+            for name, old, new in (
+                ("key_properties", keys, described.key_properties),
+                ("bookmark_properties", bookmarks, described.bookmark_properties),
+            ):
+                if new != old:
+                    after[name] = Raw(write(new))
+            for problem in described.unknown:
+                self._warn(problem)
+        if self._enrichment is not None:
+            schema = self._enrichment.apply_schema(schema)
+            self._enrichment.keep_envelope(after)
+        if schema != given:
+            after["schema"] = Raw(write(schema))
+        elif after == envelope:
+            return None
+        return (("SCHEMA", write(after) + b"\n"),)
+
+    def _warn(self, problem: str) -> None:
+        if problem not in self._said:
+            self._said.add(problem)
+            self._say(problem)
+
+
+def _text(envelope: Members, name: str) -> str:
+    said = _read(envelope, name)
+    if not isinstance(said, str):
+        raise UnreadableError(f"it has no {name}")
+    return said
+
+
+def _read(envelope: Members, name: str) -> Any:
+    raw = envelope.get(name)
+    return None if raw is None else read_value(raw)
+
+
+def _names(envelope: Members, name: str) -> list[str] | None:
+    names = _read(envelope, name)
+    if names is not None and not (isinstance(names, list) and all(isinstance(item, str) for item in names)):
+        raise UnreadableError(f"its {name} are no list of names")
+    return names

@@ -1,0 +1,135 @@
+"""JSON read one level deep: what is not looked into stays the bytes that it was.
+
+msgspec reads; what it refuses and Python's ``json`` writes all the same (NaN, Infinity, half a surrogate pair) is read
+by Python's own scanner, since the taps that write it and the targets that read it are Python.
+"""
+
+from __future__ import annotations
+
+import json
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from balog.errors import BalogError
+
+__all__ = ["Members", "UnreadableError", "read_items", "read_members", "read_value", "write"]
+
+Members = dict[str, Raw]
+"""An object's members, undecoded. Of a key that comes twice the last counts, as JSON readers have it."""
+
+write = msgspec.json.Encoder().encode
+"""Write plain data with undecoded parts in it, compactly."""
+
+_members = msgspec.json.Decoder(Members).decode
+_items = msgspec.json.Decoder(list[Raw]).decode
+_value = msgspec.json.Decoder().decode
+_WHITE = " \t\r\n"
+# Numbers are only skipped: neither their size nor their digits matter.
+_skipper = json.JSONDecoder(parse_int=len, parse_float=len, parse_constant=len)
+_REFUSALS = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+class UnreadableError(BalogError):
+    """A record cannot be read, or cannot be changed as its rules want; the message has nothing of its data."""
+
+
+def read_members(data: bytes | Raw) -> Members:
+    """Read an object.
+
+    Raises:
+        UnreadableError: it is none.
+    """
+    try:
+        return _members(data)
+    except msgspec.ValidationError:
+        raise UnreadableError("not an object") from None
+    except _REFUSALS as error:
+        return dict(_scan(bytes(data), error, is_object=True))
+    except RecursionError:
+        raise UnreadableError("nested too deep") from None
+
+
+def read_items(data: bytes | Raw) -> list[Raw]:
+    """Read an array.
+
+    Raises:
+        UnreadableError: it is none.
+    """
+    try:
+        return _items(data)
+    except msgspec.ValidationError:
+        raise UnreadableError("not an array") from None
+    except _REFUSALS as error:
+        return [value for _, value in _scan(bytes(data), error, is_object=False)]
+    except RecursionError:
+        raise UnreadableError("nested too deep") from None
+
+
+def read_value(data: bytes | Raw) -> Any:
+    """Read a value as plain Python data.
+
+    Raises:
+        UnreadableError: it cannot be read.
+    """
+    try:
+        return _value(data)
+    except _REFUSALS as error:
+        try:
+            return json.loads(bytes(data).decode("utf-8", "surrogateescape"))
+        except ValueError:
+            raise _unreadable(error) from None
+        except RecursionError:
+            raise UnreadableError("nested too deep") from None
+    except RecursionError:
+        raise UnreadableError("nested too deep") from None
+
+
+def _unreadable(error: Exception) -> UnreadableError:
+    if isinstance(error, UnicodeDecodeError):
+        return UnreadableError(f"not UTF-8 at byte {error.start}")
+    return UnreadableError(f"not JSON: {str(error).removeprefix('JSON is malformed: ')}")
+
+
+def _scan(data: bytes, error: Exception, *, is_object: bool) -> list[tuple[str, Raw]]:
+    """Give the members of an object, or the items of an array under empty keys; else ``error`` as a refusal."""
+    text = data.decode("utf-8", "surrogateescape")
+    found: list[tuple[str, Raw]] = []
+    opening, closing = "{}" if is_object else "[]"
+    try:
+        place = _expect(text, 0, opening)
+        if text[place : place + 1] != closing:
+            while True:
+                key = ""
+                if is_object:
+                    key, place = scanstring(text, _expect(text, place, '"'), True)
+                    place = _expect(text, place, ":")
+                _, end = _skipper.raw_decode(text, place)
+                found.append((key, Raw(text[place:end].encode("utf-8", "surrogateescape"))))
+                place = _skip_white(text, end)
+                if text[place : place + 1] == closing:
+                    break
+                place = _expect(text, place, ",")
+        if _skip_white(text, place + 1) != len(text):
+            raise ValueError
+    except ValueError:
+        raise _unreadable(error) from None
+    except RecursionError:
+        raise UnreadableError("nested too deep") from None
+    return found
+
+
+def _skip_white(text: str, place: int) -> int:
+    while text[place : place + 1] in _WHITE and place < len(text):
+        place += 1
+    return place
+
+
+def _expect(text: str, place: int, char: str) -> int:
+    """Give the place after a character, and after the white space behind it unless a string begins."""
+    place = _skip_white(text, place)
+    if text[place : place + 1] != char:
+        raise ValueError
+    return place + 1 if char == '"' else _skip_white(text, place + 1)

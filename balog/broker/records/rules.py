@@ -1,0 +1,257 @@
+"""The rules of one stream at work: what becomes of a record, and of the schema that describes it."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from msgspec import Struct
+
+from balog.broker.records.config import RecordRule
+from balog.broker.records.flattening import Plan, flatten_record
+from balog.broker.records.following import Following
+from balog.broker.records.masks import Mask, build_mask
+from balog.broker.records.pacing import Sampling, Throttle
+from balog.broker.records.paths import Steps, parse_path, reach
+from balog.broker.records.reading import Members, UnreadableError
+from balog.broker.records.setting import Row, Setting, build_setting
+from balog.broker.records.types import Node
+from balog.errors import ConfigError
+from balog.expressions import Expression
+
+__all__ = ["CompiledRule", "Described", "StreamRules", "refused_parts"]
+
+Sleep = Callable[[float], object]
+Step = Callable[[Members], Members | None]
+"""One part of a rule: gives the record that goes on, which may be the one it got, changed; or None."""
+
+
+class CompiledRule:
+    """A rule's parts, made once for all the streams that it is for.
+
+    Args:
+        config: the rule.
+        path: where it stands in the config, ``$.records[0]``.
+        refused: takes what is wrong with the rule, all of it, in place of raising.
+
+    Raises:
+        ConfigError: an expression or a key was refused.
+    """
+
+    def __init__(self, config: RecordRule, path: str, refused: list[ConfigError] | None = None) -> None:
+        self.config = config
+        self.path = path
+        self.filter: Expression | None = None
+        if config.filter is not None:
+            with _at(f"{path}.filter", refused):
+                self.filter = Expression(config.filter, names="row")
+        self.settings: dict[str, Setting] = {}
+        for name, value in config.set.items():
+            with _at(f"{path}.set.{name}", refused):
+                self.settings[name] = build_setting(value)
+        self.masks: list[tuple[str, Steps, Mask]] = []
+        for name, how in config.mask.items():
+            with _at(f"{path}.mask.{name}", refused):
+                self.masks.append((name, parse_path(name), build_mask(how)))
+        self.drops = [(name, parse_path(name)) for name in config.drop]
+        self.renames: dict[Steps, dict[str, str]] = {}
+        for name, new in config.rename.items():
+            *parent, old = parse_path(name)
+            self.renames.setdefault(tuple(parent), {})[old] = new
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether a record that stays is written anew."""
+        return bool(self.settings or self.masks or self.drops or self.renames or self.config.flatten)
+
+
+def refused_parts(rules: Sequence[RecordRule]) -> list[ConfigError]:
+    """Give all that an editor would refuse of these rules, each with its place in the config."""
+    refused: list[ConfigError] = []
+    for number, rule in enumerate(rules):
+        CompiledRule(rule, f"$.records[{number}]", refused)
+    return refused
+
+
+@contextmanager
+def _at(path: str, refused: list[ConfigError] | None) -> Iterator[None]:
+    try:
+        yield
+    except ConfigError as error:
+        placed = ConfigError(error.reason, error.source, path)
+        if refused is None:
+            raise placed from None
+        refused.append(placed)
+
+
+class Described(Struct, frozen=True):
+    """A stream's SCHEMA as its rules leave it.
+
+    Attributes:
+        schema: the JSON Schema of the records that go on.
+        key_properties: its keys, None where the SCHEMA has none.
+        bookmark_properties: its bookmarks, the same.
+        unknown: parts of rules that name a property of which the schema says nothing, as clauses.
+    """
+
+    schema: Node
+    key_properties: list[str] | None
+    bookmark_properties: list[str] | None
+    unknown: list[str]
+
+
+class StreamRules:
+    """The rules of one stream, in the order of the config; each works on what the one before gave.
+
+    Args:
+        stream: the stream's name.
+        rules: its rules.
+        sleep: waits so many seconds, for a throttle.
+
+    Attributes:
+        rewrites: whether a record that stays is written anew; else its line may pass as it is.
+    """
+
+    def __init__(self, stream: str, rules: Sequence[CompiledRule], sleep: Sleep = time.sleep) -> None:
+        self._stream = stream
+        self._rules = [_StreamRule(stream, rule, sleep) for rule in rules]
+        self._steps = [step for rule in self._rules for step in rule.steps]
+        self.rewrites = any(rule.rewrites for rule in rules)
+
+    def apply(self, record: Members) -> Members | None:
+        """Give what becomes of a record, whose members may be changed in place; None when it does not stay.
+
+        Raises:
+            UnreadableError: part of it cannot be read, or two properties would have the same name.
+        """
+        for step in self._steps:
+            changed = step(record)
+            if changed is None:
+                return None
+            record = changed
+        return record
+
+    def apply_schema(
+        self,
+        schema: Mapping[str, Any],
+        key_properties: Sequence[str] | None = None,
+        bookmark_properties: Sequence[str] | None = None,
+    ) -> Described:
+        """Give what becomes of a SCHEMA, and treat records as it says from now on; ``schema`` itself stays as it is.
+
+        Raises:
+            StreamError: a key would be lost, or two properties would have the same name; in one line.
+        """
+        following = Following(
+            self._stream,
+            copy.deepcopy(dict(schema)),
+            None if key_properties is None else list(key_properties),
+            None if bookmark_properties is None else list(bookmark_properties),
+        )
+        for rule in self._rules:
+            rule.follow(following)
+        return Described(following.root, following.keys, following.bookmarks, following.unknown)
+
+
+class _StreamRule:
+    """One rule for one stream, as steps, with what it knows of the stream."""
+
+    def __init__(self, stream: str, rule: CompiledRule, sleep: Sleep) -> None:
+        self._rule = rule
+        self._plan: Plan | None = None
+        config = rule.config
+        self._sampling = None if config.sample is None else Sampling(config.sample, stream)
+        self.steps: list[Step] = []
+        if rule.filter is not None:
+            self.steps.append(_filtering(rule.filter))
+        if self._sampling is not None:
+            self.steps.append(_sampling(self._sampling))
+        if config.throttle is not None:
+            self.steps.append(_throttling(Throttle(config.throttle, sleep)))
+        if rule.settings:
+            self.steps.append(_setting(rule.settings))
+        self.steps += [_masking(steps, mask) for _, steps, mask in rule.masks]
+        self.steps += [_dropping(steps) for _, steps in rule.drops]
+        self.steps += [_renaming(parent, names) for parent, names in rule.renames.items()]
+        if config.flatten is not None:
+            flatten = config.flatten
+            self.steps.append(lambda record: flatten_record(record, self._plan, flatten))
+
+    def follow(self, following: Following) -> None:
+        """Do the same to a schema."""
+        if self._sampling is not None:
+            self._sampling.set_keys(following.keys or [])
+        self._plan = following.follow(self._rule)
+
+
+def _filtering(expression: Expression) -> Step:
+    return lambda record: record if expression.matches(Row(record)) else None
+
+
+def _sampling(sampling: Sampling) -> Step:
+    return lambda record: record if sampling.takes(record) else None
+
+
+def _throttling(throttle: Throttle) -> Step:
+    def step(record: Members) -> Members:
+        throttle.wait()
+        return record
+
+    return step
+
+
+def _setting(settings: Mapping[str, Setting]) -> Step:
+    def step(record: Members) -> Members:
+        row = Row(record)
+        record.update([(name, setting.give(record, row)) for name, setting in settings.items()])
+        return record
+
+    return step
+
+
+def _masking(steps: Steps, mask: Mask) -> Step:
+    name, apply = steps[-1], mask.apply
+
+    def change(members: Members) -> None:
+        raw = members.get(name)
+        if raw is not None:
+            members[name] = apply(raw)
+
+    return _reaching(steps[:-1], change)
+
+
+def _dropping(steps: Steps) -> Step:
+    return _reaching(steps[:-1], partial(_drop, steps[-1]))
+
+
+def _drop(name: str, members: Members) -> None:
+    members.pop(name, None)
+
+
+def _renaming(parent: Steps, names: Mapping[str, str]) -> Step:
+    def change(members: Members) -> None:
+        if names.keys().isdisjoint(members):
+            return
+        renamed = {names.get(name, name): raw for name, raw in members.items()}
+        if len(renamed) < len(members):
+            raise UnreadableError("renamed, two of its properties have the same name")
+        members.clear()
+        members.update(renamed)
+
+    return _reaching(parent, change)
+
+
+def _reaching(parent: Steps, change: Callable[[Members], None]) -> Step:
+    def flat(record: Members) -> Members:
+        change(record)
+        return record
+
+    def step(record: Members) -> Members:
+        reach(record, parent, change)
+        return record
+
+    return step if parent else flat

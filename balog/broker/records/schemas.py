@@ -1,0 +1,197 @@
+"""What changes in a JSON Schema when the records that it describes change.
+
+A rule is followed wherever the schema speaks of the property: behind ``$ref``, in the branches of ``allOf``, ``anyOf``
+and ``oneOf``, in the items of arrays. What can't be followed (``if``, ``not``, ``minProperties`` …) is taken out of the
+objects that change: the schema may come to allow more than the records have, never less.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from balog.broker.records.masks import Mask
+from balog.broker.records.paths import Steps
+from balog.broker.records.types import Node, inline, parts, types
+
+__all__ = [
+    "declared",
+    "drop_property",
+    "loosen",
+    "mask_property",
+    "masked",
+    "matches",
+    "put_property",
+    "reach_schema",
+    "rename_properties",
+]
+
+Change = Callable[[Node], bool]
+"""Changes the schema of an object, and tells whether it has what is to be changed."""
+
+_KEPT_OF_A_MASKED = ("title", "description", "$comment", "deprecated", "readOnly", "writeOnly", "inclusion", "selected")
+_NOT_FOLLOWED = (
+    *("if", "then", "else", "not", "dependencies", "dependentRequired", "dependentSchemas", "propertyNames"),
+    *("minProperties", "maxProperties", "unevaluatedProperties", "unevaluatedItems", "enum", "const"),
+    *("contains", "minContains", "maxContains", "uniqueItems", "default", "example", "examples"),
+)
+
+
+def reach_schema(node: Any, root: Node, steps: Steps, change: Change) -> bool:
+    """Change the schemas of all the objects that ``steps`` lead to, in place; tell whether one has what is changed."""
+    if not isinstance(node, dict):
+        return False
+    loosen(node, root)
+    same = [*parts(node, "allOf"), *parts(node, "anyOf"), *parts(node, "items"), *parts(node, "prefixItems")]
+    same += [node[keyword] for keyword in ("items", "additionalItems") if isinstance(node.get(keyword), dict)]
+    found = [reach_schema(part, root, steps, change) for part in same]
+    if not steps:
+        found.append(change(node))
+    elif declared(node, steps[0]) is not None:
+        found.append(reach_schema(node["properties"][steps[0]], root, steps[1:], change))
+    return any(found)
+
+
+def loosen(node: Node, root: Node) -> None:
+    """Take out of an object's schema what can't be followed when the object changes."""
+    inline(node, root)
+    for keyword in _NOT_FOLLOWED:
+        node.pop(keyword, None)
+    if "oneOf" in node:  # what told the branches apart may be what changes
+        either = {"anyOf": node.pop("oneOf")}
+        if "anyOf" in node:
+            node.setdefault("allOf", []).append(either)
+        else:
+            node.update(either)
+
+
+def declared(node: Node, name: str) -> Any:
+    """Give the schema of an object's property; None when nothing is said of it.
+
+    One that is described by ``patternProperties`` or ``additionalProperties`` gets an entry of its own, so that it can
+    be changed without the others, and the patterns that it matches allow anything from then on.
+    """
+    properties = node["properties"] if isinstance(node.get("properties"), dict) else {}
+    matching = _open_patterns(node, name)
+    if name not in properties:
+        others = node.get("additionalProperties")
+        if matching:
+            properties[name] = copy.deepcopy(matching[0]) if len(matching) == 1 else {}
+        elif isinstance(others, dict):
+            properties[name] = copy.deepcopy(others)
+        else:
+            return None
+        node["properties"] = properties
+    return properties[name]
+
+
+def _open_patterns(node: Node, name: str) -> list[Any]:
+    """Let the patterns that a name matches allow anything; give what they allowed."""
+    patterns = node.get("patternProperties")
+    if not isinstance(patterns, dict):
+        return []
+    matching = [pattern for pattern in patterns if matches(pattern, name)]
+    said = [patterns[pattern] for pattern in matching]
+    for pattern in matching:
+        patterns[pattern] = {}
+    return said
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Tell whether a pattern of a schema finds something in a name; one that Python can't read does."""
+    try:
+        return re.search(pattern, name) is not None
+    except re.error:
+        return True
+
+
+def masked(node: Any, root: Node, mask: Mask) -> Any:
+    """Give the schema of what a mask makes of values; what was said of the values beside their types is gone."""
+    kinds = types(node, root)
+    if not isinstance(node, dict) or kinds == frozenset():
+        return node
+    result: Node = {keyword: node[keyword] for keyword in _KEPT_OF_A_MASKED if keyword in node}
+    if kinds is None:
+        return result
+    becomes = {"array": ("array",), "null": ("null",), **mask.becomes}
+    names = dict.fromkeys(after for kind in _in_order(node, kinds) for after in becomes[kind] if after != "null")
+    if "number" in names:
+        names.pop("integer", None)
+    if any("null" in becomes[kind] for kind in kinds):
+        names["null"] = None
+    result["type"] = [*names] if len(names) > 1 else next(iter(names))
+    if mask.max_length is not None and "string" in names:
+        result["maxLength"] = mask.max_length
+    if "array" in kinds and "items" in node:
+        items = node["items"]
+        if "array" in mask.becomes:  # the array is gone, its items say no more than what its column holds
+            result["items"] = items
+        elif isinstance(items, list):
+            result["items"] = [masked(item, root, mask) for item in items]
+        else:
+            result["items"] = masked(items, root, mask)
+    return result
+
+
+def _in_order(node: Node, kinds: frozenset[str]) -> list[str]:
+    own = node.get("type")
+    said = [kind for kind in ([own] if isinstance(own, str) else own or ()) if kind in kinds]
+    return [*said, *sorted(kinds.difference(said))]
+
+
+def mask_property(node: Node, name: str, root: Node, mask: Mask) -> bool:
+    """Let a property be what a mask makes of it."""
+    known = declared(node, name)
+    if known is None:
+        return False
+    node["properties"][name] = masked(known, root, mask)
+    return True
+
+
+def put_property(node: Node, name: str, schema: Any, root: Node) -> bool:
+    """Say what a property is from now on; its schema may be given by several branches, and each says it then."""
+    if declared(node, name) is not None or node is root or node.get("additionalProperties") is False:
+        node.setdefault("properties", {})[name] = copy.deepcopy(schema)
+    return True
+
+
+def drop_property(node: Node, name: str) -> bool:
+    """Take a property out."""
+    is_required = name in parts(node, "required")
+    _require(node, lambda required: None if required == name else required)
+    if declared(node, name) is None:
+        return is_required
+    del node["properties"][name]
+    return True
+
+
+def rename_properties(node: Node, names: Mapping[str, str]) -> bool:
+    """Rename properties, all at once. Where a pattern or ``additionalProperties`` allows the new name too, either fits.
+
+    Raises:
+        KeyError: two properties would have the name that it holds.
+    """
+    is_required = not names.keys().isdisjoint(parts(node, "required"))
+    _require(node, lambda required: names.get(required, required))
+    if not [old for old in names if declared(node, old) is not None]:
+        return is_required
+    known = set(node["properties"])
+    properties: Node = {}
+    for name, schema in node["properties"].items():
+        new = names.get(name, name)
+        if new in properties:
+            raise KeyError(new)
+        taken = declared({**node, "properties": {}}, new) if new not in known else None
+        properties[new] = schema if taken in (None, schema) else {"anyOf": [schema, taken]}
+    node["properties"] = properties
+    return True
+
+
+def _require(node: Node, change: Callable[[str], str | None]) -> None:
+    required = node.get("required")
+    if isinstance(required, list):
+        node["required"] = [name for name in map(change, required) if name is not None]
+        if not node["required"]:
+            del node["required"]  # draft 4 wants one name at least

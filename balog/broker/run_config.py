@@ -1,0 +1,57 @@
+"""What a sidecar's config file may say. ``schemas/config/run.json`` is made from this struct."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from balog.broker.quarantine import QuarantineConfig
+from balog.errors import ConfigError
+from balog.sinks import AnySinkConfig
+from balog.sinks.spool import SpoolConfig
+
+__all__ = ["JunkPolicy", "RunConfig"]
+
+JunkPolicy = Literal["pass", "quarantine", "fail"]
+
+
+class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
+    """``{"sinks": [{"type": "statsd"}]}`` hands the command its stdout untouched and sends what it logs to sinks.
+
+    Each of ``in_band``, ``count``, ``state`` and a policy for junk makes the sidecar stand in the stream and look.
+    """
+
+    sinks: Annotated[list[AnySinkConfig], Meta(description="Where the events go.")] = []
+    spool: SpoolConfig | None = None
+    in_band: Annotated[
+        bool, Meta(description="Put the events into the stream too, as LOG messages between its lines.")
+    ] = False
+    count: Annotated[bool, Meta(description="Count records and bytes by stream for the run's report.")] = False
+    state: Annotated[
+        bool,
+        Meta(description="Put the last STATE, up to 64 KiB and without secrets, into the run's report."),
+    ] = False
+    junk: Annotated[
+        JunkPolicy,
+        Meta(description="What a line on stdout that is no Singer message does: pass, go to quarantine, end the run."),
+    ] = "pass"
+    quarantine: QuarantineConfig | None = None
+
+    @property
+    def looks(self) -> bool:
+        """Whether the stream goes through the sidecar; else the command writes straight to the target."""
+        return self.in_band or self.count or self.state or self.junk != "pass"
+
+    def check(self) -> None:
+        """Refuse what the types can't.
+
+        Raises:
+            ConfigError: lines are to be quarantined and there is no place for them, or the other way round.
+        """
+        if self.junk == "quarantine" and self.quarantine is None:
+            where = 'junk is "quarantine"; say where: "quarantine": {"path": "junk.jsonl"}'
+            raise ConfigError(where, path="$.quarantine")
+        if self.junk != "quarantine" and self.quarantine is not None:
+            unused = f'nothing goes there while junk is "{self.junk}"; add "junk": "quarantine", or take it out'
+            raise ConfigError(unused, path="$.quarantine")

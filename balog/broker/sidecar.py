@@ -1,0 +1,354 @@
+"""The sidecar: runs a tap that knows nothing of balog, turns what it logs into events, and reports the run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import IO, Any
+
+import msgspec
+from msgspec import Raw
+
+from balog.broker.child import Child, Signals
+from balog.broker.descriptors import write_all
+from balog.broker.editing import StreamError
+from balog.broker.junk import JunkFilter
+from balog.broker.quarantine import Quarantine
+from balog.broker.run_config import RunConfig
+from balog.broker.status import Status
+from balog.broker.stopwatch import Stopwatch
+from balog.broker.tap_stream import TapStream
+from balog.errors import EventError
+from balog.event import Event, Level, decode, encode, format_timestamp, new_id
+from balog.payload import RunPayload, StreamCount, log_payload
+from balog.redaction import Redactor
+from balog.signals import signals_for_main_thread
+from balog.singer import LineAssembler, LogMessage, write
+from balog.sinks import Delivery, Dispatcher
+
+__all__ = ["DRAIN_SECONDS", "EXIT_CODES", "PATIENCE_SECONDS", "run_sidecar"]
+
+EXIT_CODES = """\
+0–125     the command's own; 1 also when it succeeded but not all that it wrote could be passed on, or when it printed
+          junk and the policy is fail
+126, 127  the command cannot be run, is not there
+128+N     signal N ended the command
+2         wrong use, or a config that was refused; nothing was run"""
+
+DRAIN_SECONDS = 10.0
+"""How long the sinks have, after the run's end, to take what is queued."""
+
+PATIENCE_SECONDS = 30.0
+"""How long, in all, the command's stderr may be slowed down for a sink that works but not as fast as events come."""
+
+_READ_BYTES = 1024 * 1024
+_IDLE_SECONDS = 0.25
+_GRACE_SECONDS = 10.0
+_LINGER_SECONDS = 5.0
+_MAX_NAME = 200
+_MAX_SHOWN = 200
+
+
+def run_sidecar(
+    command: Sequence[str], config: RunConfig | None = None, *, name: str | None = None, target: int = 1
+) -> int:
+    """Run a command; turn each record on its stderr, which still shows, into an event, and report the run by one more.
+
+    The child finds its run's id in ``BALOG_RUN_ID``; one is made when there is none. Signals go on to the child.
+    Unless the config has something to look for, the child writes straight to the target, which is let go here, so
+    that the stream ends there when the child ends it.
+
+    Args:
+        command: program and arguments; run as they are, by no shell.
+        config: where the events go; into the stream as LOG messages when omitted.
+        name: what the program is called in events; the file's name when omitted.
+        target: descriptor that the stream is written to.
+
+    Returns:
+        The exit code, see ``EXIT_CODES``.
+
+    Raises:
+        ConfigError: the config was refused; nothing was run.
+    """
+    config = RunConfig(in_band=True) if config is None else config
+    config.check()
+    with ExitStack() as stack:
+        quarantine = None
+        if config.junk == "quarantine" and config.quarantine is not None:
+            quarantine = Quarantine(config.quarantine, _say)
+        signals = stack.enter_context(Signals())
+        with signals_for_main_thread():
+            dispatcher = Dispatcher(
+                config.sinks, _say, patience=PATIENCE_SECONDS, spool=config.spool, should_stop=signals.came
+            )
+            run = _Run(config, _printable(name or os.path.basename(command[0]))[:_MAX_NAME], dispatcher, quarantine)
+            stack.enter_context(Status("run", run.figures, label=run.application))
+        signals.force = run.force
+        try:
+            code = run.carry(command, signals, target)
+        finally:
+            if quarantine is not None:
+                _close(quarantine)
+            for sink, figures in dispatcher.close(DRAIN_SECONDS).items():
+                for trouble in figures.troubles():
+                    _say(f"{sink}: {trouble}")
+        return code
+
+
+class _Run:
+    """One run of a command, from its start to the report."""
+
+    def __init__(
+        self, config: RunConfig, application: str, dispatcher: Dispatcher, quarantine: Quarantine | None
+    ) -> None:
+        self.application = application
+        self._config = config
+        self._dispatcher = dispatcher
+        self._quarantine = quarantine
+        self._redactor = Redactor()
+        self._stream: TapStream | None = None
+        self._junk: JunkFilter | None = None
+        self._assembler = LineAssembler(application)
+        self._reading = Stopwatch()
+        self._logs = 0
+        self._lost = 0
+        self._code: int | None = None
+        self._problem: str | None = None
+        self._excerpt = ""
+        self._is_spoilt = False
+        self._kill_at: float | None = None
+        self._began, self._started = time.monotonic(), time.time_ns()
+
+    def carry(self, command: Sequence[str], signals: Signals, target: int) -> int:
+        """Run the command to its end, report it, and give the exit code."""
+        run_id = os.environ.get("BALOG_RUN_ID") or new_id()
+        context = {"fqdn": os.uname().nodename, "run_id": _printable(run_id)}
+        if self._config.looks:
+            if self._config.junk != "pass":
+                self._junk = JunkFilter(self._on_junk)
+            self._stream = TapStream(target, _say, junk=self._junk, keeps_state=self._config.state)
+        try:
+            child = Child(command, None if self._stream else target, {**os.environ, "BALOG_RUN_ID": run_id})
+        except OSError as error:
+            self._code = 127 if isinstance(error, FileNotFoundError) else 126
+            self._problem = f"it cannot be run: {error.strerror or error}"
+            self._assembler = LineAssembler(self.application, context)
+            return self._end(None)
+        finally:
+            if self._stream is None:
+                _let_go(target)
+        self._assembler = LineAssembler(self.application, {**context, "process": child.pid})
+        signals.attach(child)
+        try:
+            self._pump(child, signals)
+            self._await(child, signals)
+        finally:
+            child.close()
+        code = child.code or 0
+        self._code = code if code >= 0 else 128 - code
+        return self._end(child)
+
+    def _end(self, child: Child | None) -> int:
+        """Pass on what is still held, report the run, and give the exit code."""
+        if self._stream is None:
+            self._log([self._report(child)])
+        else:
+            self._stream.end(lambda: self._log([self._report(child)]))
+            self._lost += self._stream.lost_logs
+        code = self._exit_code
+        if self._problem is not None:
+            _say(f"{self.application}: {self._problem}{self._excerpt}")
+        if self._lost:
+            _say(f"{self._lost} log records were lost: a line of the stream went on and on, or they can't be written")
+        return code or int(self._stream is not None and self._stream.has_lost_output)
+
+    @property
+    def _exit_code(self) -> int:
+        """The command's own; 1 where its junk ended the run, whatever it made of that."""
+        return 1 if self._is_spoilt or self._code is None else self._code
+
+    def force(self, number: int) -> None:
+        """End at once: the command has ended already, and somebody does not want to wait for the sinks."""
+        _say("stopped before the sinks had taken everything")
+        os._exit(128 + number if self._code is None else self._exit_code)
+
+    def figures(self) -> dict[str, Any]:
+        """Give what ``balog top`` shows; called by another thread."""
+        figures: dict[str, Any] = {"logs": self._logs, "sinks": self._dispatcher.figures()}
+        if self._stream is not None:
+            figures |= {
+                "bytes": self._stream.bytes,
+                "records": self._stream.records.total,
+                "read_wait": self._reading.seconds,
+                "write_wait": self._stream.writing.seconds,
+            }
+        return figures
+
+    def _pump(self, child: Child, signals: Signals) -> None:
+        """Copy until both outputs are closed, or the child has ended and nothing is logged any more."""
+        takers: dict[IO[bytes], Callable[[bytes], bool]] = {child.stderr: self._take_stderr}
+        if child.stdout is not None:
+            takers[child.stdout] = self._take_stdout
+        spoke_at, ended_at = time.monotonic(), None
+        while takers:
+            with self._reading:
+                ready = signals.wait(list(takers), _IDLE_SECONDS)
+            now = time.monotonic()
+            if child.stderr in ready:
+                spoke_at = now
+            elif now - spoke_at >= _IDLE_SECONDS:  # sooner, a traceback that comes line by line would be parted
+                self._log(self._assembler.flush())
+            for stream in ready:
+                data = os.read(stream.fileno(), _READ_BYTES)
+                if not data or not takers[stream](data):
+                    stream.close()
+                    del takers[stream]
+            self._see_to_the_end(child)
+            if not child.has_ended():
+                continue
+            ended_at = ended_at or now
+            # A grandchild may live on. What it writes to stdout is data, to its end; what it logs has its time.
+            if child.stdout in takers and not (self._is_spoilt or signals.came()):
+                continue
+            if now - ended_at > _LINGER_SECONDS or (not ready and now - ended_at >= _IDLE_SECONDS):
+                break
+        self._log(self._assembler.close())
+
+    def _await(self, child: Child, signals: Signals) -> None:
+        """Wait for a child that has closed its outputs."""
+        while not child.has_ended():
+            self._see_to_the_end(child)
+            signals.wait([], None if self._kill_at is None else _IDLE_SECONDS)
+
+    def _see_to_the_end(self, child: Child) -> None:
+        """End a child whose run has failed: politely, and after ten seconds for good."""
+        if not self._is_spoilt:
+            return
+        if self._kill_at is None:
+            self._kill_at = time.monotonic() + _GRACE_SECONDS
+            child.send(signal.SIGTERM)
+        elif time.monotonic() >= self._kill_at:
+            child.send(signal.SIGKILL)
+
+    def _take_stdout(self, data: bytes) -> bool:
+        """Pass lines on; False when nobody reads them any more, so that the child learns of it."""
+        if self._stream is not None:
+            self._stream.take(data)
+        return self._stream is not None and (self._stream.is_wanted or self._is_spoilt)
+
+    def _take_stderr(self, data: bytes) -> bool:
+        try:
+            write_all(2, data)
+        except OSError:
+            pass  # nobody watches
+        self._log(self._assembler.feed(data))
+        return True
+
+    def _on_junk(self, reason: str, line: bytes) -> bool:
+        number = self._junk.count if self._junk is not None else 1
+        if self._quarantine is None:
+            shown = self._redactor.redact_text(line[: 4 * _MAX_SHOWN].decode("utf-8", "replace"))[:_MAX_SHOWN]
+            self._problem = f"it printed a line that is no Singer message ({reason}), and junk is to end the run"
+            self._excerpt = f": {shown.strip()!r}"
+            self._is_spoilt = True
+            return False
+        try:
+            self._quarantine.put(reason, line)
+        except StreamError as error:
+            self._problem = str(error)
+            self._is_spoilt = True
+            return False
+        if number == 1:
+            message = f"stdout has a line that is no Singer message: {reason}; it went to quarantine, and so do others"
+            self._log([self._event("junk", log_payload(message, "WARNING", fields={"bytes": len(line)}), "WARNING")])
+        return True
+
+    def _log(self, events: Sequence[Event]) -> None:
+        """Send events where the config wants them, without their secrets."""
+        for event in events:
+            try:
+                body = encode(event)
+                clean = self._redactor.redact_encoded(body)
+                if self._config.in_band and self._stream is not None:
+                    self._stream.add_log(write(LogMessage(level=event.level or "INFO", value=Raw(clean))))
+                if self._config.sinks:
+                    self._dispatcher.put(Delivery(event if clean is body else decode(clean), clean))
+                self._logs += 1
+            except (EventError, UnicodeError):  # such as a payload too deep to be joined into one line
+                self._lost += 1
+
+    def _report(self, child: Child | None) -> Event:
+        code = self._exit_code
+        report = RunPayload(
+            outcome="succeeded" if code == 0 else "failed",
+            duration=round(time.monotonic() - self._began, 6),
+            exit_code=code,
+            command=self.application,
+            started=format_timestamp(self._started),
+            ended=format_timestamp(time.time_ns()),
+        )
+        if child is not None and child.code is not None and child.code < 0:
+            report.signal = _signal_name(-child.code)
+        if child is not None and child.usage is not None:
+            report.cpu_user, report.cpu_system = child.usage.cpu_user, child.usage.cpu_system
+            report.peak_memory = child.usage.peak_memory
+        if self._problem is not None:
+            report.problem = self._problem
+        if self._junk is not None:
+            report.junk = self._junk.count
+        stream = self._stream
+        if stream is not None:
+            counted = stream.records
+            report.bytes = stream.bytes
+            report.records = counted.total
+            report.streams = [
+                StreamCount(stream=name, records=count, bytes=counted.bytes[name])
+                for name, count in counted.streams.items()
+            ]
+            if stream.state is not None:
+                report.state = Raw(stream.state)
+        payload = msgspec.json.decode(msgspec.json.encode(report))
+        if stream is None:  # nobody counted, which is not the same as none
+            del payload["records"], payload["streams"]
+        return self._event("run", payload, "INFO" if code == 0 else "ERROR")
+
+    def _event(self, kind: str, payload: dict[str, Any], level: Level) -> Event:
+        return Event.new(f"{self.application}.{kind}", payload, level=level, context=self._assembler.context)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal
+        return f"SIG{number}"
+
+
+def _let_go(target: int) -> None:
+    """Keep the target's descriptor open for the child only, and its number occupied."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, target)
+    os.close(null)
+
+
+def _close(quarantine: Quarantine) -> None:
+    try:
+        quarantine.close()
+    except StreamError as error:
+        _say(str(error))
+
+
+def _printable(text: str) -> str:
+    """Replace what was no text in the environment or the arguments."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _say(message: str) -> None:
+    try:
+        sys.stderr.write(f"balog run: {message}\n")
+        sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        pass  # nobody watches

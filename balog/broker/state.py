@@ -1,0 +1,257 @@
+"""STATE on its way: kept where the next run finds it, told to a topic, held back until the events before it are safe.
+
+What is kept is what went on. So the place of the broker counts: ``tap | target | balog broker`` keeps only what the
+target has confirmed; before the target it keeps what the tap said.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta, Raw, Struct, field
+
+from balog.broker.editing import Line
+from balog.broker.outbox import Outbox
+from balog.errors import ConfigError
+from balog.event import Event, decode, encode
+from balog.sinks import Delivery, TopicSinkConfig
+from balog.sinks.attempt import attempt
+from balog.storage import Options, open_storage
+
+__all__ = ["StateConfig", "StateKeeper", "StateTopic", "read_value"]
+
+MAX_HELD = 1000
+MAX_HELD_BYTES = 16 << 20
+MAX_EVENTS = 1000
+MAX_EVENT_BYTES = 16 << 20
+CLOSE_SECONDS = 30.0
+"""How long, at the end, storing the last STATE may take."""
+
+
+class StateTopic(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Each STATE as an event of the payload type ``state``."""
+
+    url: Annotated[str, Meta(min_length=1, description="The home of the topics, such as local:PATH.")]
+    topic: Annotated[str, Meta(min_length=1, max_length=200, description="The topic's name in that home.")]
+
+
+class StateConfig(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What happens to STATE messages; all of them go on byte for byte."""
+
+    store: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=2000,
+                description="The file, as a path or a URL (s3://BUCKET/state.json), that holds the last STATE's value.",
+            ),
+        ]
+        | None
+    ) = None
+    options: Options = field(default_factory=dict)
+    every: Annotated[float, Meta(ge=0, le=3600, description="Seconds between two writes of the store at least.")] = 1.0
+    topic: StateTopic | None = None
+    hold: Annotated[
+        bool, Meta(description="Let a STATE go on only when every event before it is safe with each sink.")
+    ] = False
+
+    def __post_init__(self) -> None:
+        if self.store is None and self.topic is None and not self.hold:
+            raise ValueError("state says nothing to do; give store, topic or hold")
+        if self.store is None and self.options:
+            raise ValueError("options are for a store; give its URL as store")
+
+
+class _Held(NamedTuple):
+    position: int
+    line: bytes
+
+
+class _Message(Struct):
+    value: Raw
+
+
+_message = msgspec.json.Decoder(_Message)
+
+
+def read_value(line: bytes) -> bytes | None:
+    """Give the value of a STATE message as it is written in it; None when there is none, or null."""
+    try:
+        value = bytes(_message.decode(line).value)
+        str(value, "utf-8")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if value == b"null" else value
+
+
+class StateKeeper:
+    """An ``Editor`` of STATE messages. What it gave is taken to have gone on when ``due`` is asked the next time.
+
+    A STATE that is held keeps no RECORD waiting: it goes on later, in its order. Of too many held ones some in the
+    middle are dropped, as each later one covers those before it.
+
+    Args:
+        config: what to do.
+        say: takes one line for people.
+        position: gives the number of the last event that was handed to the sinks.
+        durable: gives the number up to which every event is safe.
+
+    Raises:
+        ConfigError: a store or a topic that can't be; ``path`` is the place in the broker's config.
+        MissingExtraError: the packages for the store's URL are not installed.
+    """
+
+    types = frozenset({"STATE"})
+    streams: frozenset[str] | None = frozenset()
+
+    def __init__(
+        self,
+        config: StateConfig,
+        say: Callable[[str], None],
+        *,
+        position: Callable[[], int],
+        durable: Callable[[], int],
+    ) -> None:
+        self._say = say
+        self._position = position
+        self._durable = durable
+        self._hold = config.hold
+        self._held: list[_Held] = []
+        self._held_bytes = 0
+        self._given: list[bytes] = []  # on their way, not known to have gone on
+        self._unreadable = 0
+        self._store = _store_outbox(config, say) if config.store is not None else None
+        self._topic = _topic_outbox(config.topic, say) if config.topic is not None else None
+
+    def edit(self, kind: str, line: bytes) -> Sequence[Line] | None:
+        """See ``Editor``."""
+        if self._hold:
+            position = self._position()
+            if self._held or self._durable() < position:
+                self._keep(_Held(position, line))
+                return ()
+        self._give(line)
+        return None
+
+    def due(self) -> Sequence[Line]:
+        """See ``Editor``."""
+        self._commit()
+        return self._release()
+
+    def end(self) -> Sequence[Line]:
+        """See ``Editor``; what may not go on now never will."""
+        lines = self._release()
+        if self._held:
+            self._say(
+                f"{len(self._held)} STATE messages were withheld, for events before them are not safe; "
+                "the next run begins at the STATE before"
+            )
+            self._held, self._held_bytes = [], 0
+        return lines
+
+    def close(self, went_on: bool) -> None:
+        """Store the last STATE that went on, for at most 30 seconds; say what could not be stored.
+
+        Args:
+            went_on: whether all that was given has gone on; False when the target closed the pipe.
+        """
+        if went_on:
+            self._commit()
+        self._given = []
+        if self._unreadable:
+            self._say(
+                f"{self._unreadable} STATE messages had no value that can be read; they passed and are not stored"
+            )
+        for outbox in (self._store, self._topic):
+            if outbox is not None:
+                outbox.close(CLOSE_SECONDS)
+
+    def _give(self, line: bytes) -> None:
+        if self._store or self._topic:
+            self._given.append(line)
+
+    def _commit(self) -> None:
+        lines, self._given = self._given, []
+        for line in lines:
+            value = read_value(line)
+            if value is None:
+                self._unreadable += 1
+                continue
+            if self._store:
+                self._store.put(value)
+            if self._topic:
+                self._topic.put(_event(value))
+
+    def _release(self) -> list[Line]:
+        if not self._held:
+            return []
+        durable = self._durable()
+        count = 0
+        while count < len(self._held) and self._held[count].position <= durable:
+            self._held_bytes -= len(self._held[count].line)
+            count += 1
+        free, self._held = self._held[:count], self._held[count:]
+        for one in free:
+            self._give(one.line)
+        return [("STATE", one.line) for one in free]
+
+    def _keep(self, one: _Held) -> None:
+        self._held.append(one)
+        self._held_bytes += len(one.line)
+        while len(self._held) > 1 and (len(self._held) > MAX_HELD or self._held_bytes > MAX_HELD_BYTES):
+            # The first is the next that may go on: dropped again and again, none ever would.
+            first, *middle, last = self._held
+            kept = [first, *middle[1::2], last] if middle else [last]
+            self._held, self._held_bytes = kept, sum(len(one.line) for one in kept)
+
+
+def _store_outbox(config: StateConfig, say: Callable[[str], None]) -> Outbox:
+    try:
+        storage = open_storage(config.store or "", config.options, field="store")
+    except ConfigError as error:
+        raise ConfigError(error.reason, error.source, f"$.state.{error.path}") from None
+    return Outbox(
+        f"state {config.store}",
+        lambda values: storage.write(values[-1] + b"\n"),
+        say,
+        pause=config.every,
+        most=1,
+        most_bytes=MAX_EVENT_BYTES,
+    )
+
+
+def _event(value: bytes) -> bytes:
+    context: dict[str, Any] = {"fqdn": os.uname().nodename, "application": "balog", "process": os.getpid()}
+    run_id = os.environ.get("BALOG_RUN_ID")
+    if run_id and run_id.isprintable():
+        context["run_id"] = run_id
+    payload = {"cls_type": "state", "version": "1.0.0", "value": Raw(value)}
+    return encode(Event.new("singer.state", payload, context=context))
+
+
+def _topic_outbox(config: StateTopic, say: Callable[[str], None]) -> Outbox:
+    try:
+        sink = TopicSinkConfig(url=config.url, topic=config.topic).build()
+    except ConfigError as error:
+        raise ConfigError(error.reason, error.source, "$.state.topic") from None
+
+    def publish(items: Sequence[bytes]) -> None:
+        outcome = attempt(sink.write, [Delivery(decode(item), item) for item in items])
+        if outcome.dead:
+            say(f"state topic {config.topic}: {len(outcome.dead)} STATE refused: {next(iter(outcome.dead.values()))}")
+        if outcome.left and outcome.error is not None:
+            raise outcome.error
+
+    return Outbox(
+        f"state topic {config.topic}",
+        publish,
+        say,
+        pause=0.0,
+        most=MAX_EVENTS,
+        most_bytes=MAX_EVENT_BYTES,
+        finish=sink.close,
+    )

@@ -1,0 +1,238 @@
+"""What each broker and sidecar shows of itself while it runs: a small file, written anew once a second.
+
+``balog top`` reads the files. They lie in ``$BALOG_STATUS_DIR``, else ``$XDG_RUNTIME_DIR/balog``, else
+``<tmp>/balog-<uid>``, a folder that nobody else may write to; ``BALOG_STATUS_DIR=`` (empty) means none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from balog.event import format_timestamp
+
+__all__ = ["Stage", "Status", "pipe_of", "read_stages", "start_of", "status_folder"]
+
+_EVERY_SECONDS = 1.0
+_MAX_FILE = 256 * 1024
+_NAME = re.compile(r"(?P<pid>[1-9]\d{0,9})-[0-9a-f]{8}\.json")
+
+
+class Stage(Struct, kw_only=True):
+    """One process of a pipeline, as it last wrote of itself.
+
+    Attributes:
+        stage: ``broker`` or ``run``; ``label`` says more, such as the name of the command that it runs.
+        begun: when the process began, in the kernel's ticks since boot; tells it from a later one of the same number.
+        started: RFC 3339.
+        seconds: of its life so far, when this was written.
+        stdin: inode of the pipe that it reads, None when that is no pipe; ``stdout`` of the one that it writes.
+        figures: so far: ``bytes``, ``lines`` or ``records``, ``read_wait`` and ``write_wait`` in seconds, ``sinks``.
+    """
+
+    pid: int
+    stage: str
+    label: str = ""
+    begun: int | None = None
+    started: str
+    seconds: float
+    stdin: int | None = None
+    stdout: int | None = None
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+_decoder = msgspec.json.Decoder(Stage)
+_encode = msgspec.json.Encoder().encode
+
+
+class Status:
+    """A context in which this process shows its figures to ``balog top``.
+
+    A thread of its own writes them. Trouble with that never reaches the caller: the file is then not there.
+
+    Args:
+        stage: what kind of stage this is.
+        figures: asked once a second, in that thread; see ``Stage``.
+        label: what tells this stage from others of its kind.
+        say: takes one line for people, the first time that writing fails; None says nothing.
+    """
+
+    def __init__(
+        self,
+        stage: str,
+        figures: Callable[[], dict[str, Any]],
+        *,
+        label: str = "",
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        self._figures = figures
+        self._say = say
+        self._began = time.monotonic()
+        self._stage = Stage(
+            pid=os.getpid(),
+            stage=stage,
+            label=label,
+            begun=start_of(os.getpid()),
+            started=format_timestamp(time.time_ns()),
+            seconds=0.0,
+            stdin=pipe_of(0),
+            stdout=pipe_of(1),
+        )
+        self._name = f"{os.getpid()}-{os.urandom(4).hex()}.json"
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="balog status", daemon=True)
+
+    def __enter__(self) -> Status:
+        if os.environ.get("BALOG_STATUS_DIR") != "":
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self._thread.ident is not None:
+            self._thread.join(1.0)  # a folder on a disk that hangs is no reason to stay
+
+    def _run(self) -> None:
+        folder = None
+        while not self._ended.wait(_EVERY_SECONDS):
+            try:
+                if folder is None:
+                    folder = _open_folder(status_folder())
+                self._write(folder)
+            except Exception as error:  # whatever it is, the data goes on
+                if self._say is not None:
+                    self._say(f"no status for balog top: {error}")
+                    self._say = None
+        if folder is not None:
+            with suppress(OSError):
+                os.unlink(self._name, dir_fd=folder)
+            os.close(folder)
+
+    def _write(self, folder: int) -> None:
+        self._stage.figures = self._figures()
+        self._stage.seconds = round(time.monotonic() - self._began, 3)
+        data, begun = _encode(self._stage), self._name.replace(".json", ".part")
+        with suppress(FileNotFoundError):
+            os.unlink(begun, dir_fd=folder)
+        file = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=folder)
+        try:
+            os.write(file, data)
+        finally:
+            os.close(file)
+        os.replace(begun, self._name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def status_folder() -> str:
+    """Give the folder that the files lie in, whether it is there or not."""
+    if named := os.environ.get("BALOG_STATUS_DIR"):
+        return named
+    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
+        return os.path.join(runtime, "balog")
+    return os.path.join(tempfile.gettempdir(), f"balog-{os.getuid()}")
+
+
+def _open_folder(path: str, *, make: bool = True) -> int:
+    """Open the folder, a new one for this user only.
+
+    Raises:
+        OSError: it cannot be made or opened, is a symbolic link, or others may write to it.
+    """
+    if make:
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    found = os.fstat(folder)
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o022:
+        os.close(folder)
+        raise PermissionError(f"{path} belongs to somebody else, or others may write to it")
+    return folder
+
+
+def read_stages() -> list[Stage]:
+    """Give what every living process last wrote, oldest first; remove what dead ones left.
+
+    Raises:
+        OSError: the folder cannot be read, or is not safe to; none at all is an empty list.
+    """
+    try:
+        folder = _open_folder(status_folder(), make=False)
+    except FileNotFoundError:
+        return []
+    try:
+        found = [stage for name in os.listdir(folder) if (stage := _read(folder, name)) is not None]
+    finally:
+        os.close(folder)
+    return sorted(found, key=lambda stage: (stage.started, stage.pid))
+
+
+def _read(folder: int, name: str) -> Stage | None:
+    match = _NAME.fullmatch(name.replace(".part", ".json"))
+    if not match:
+        return None
+    begun = start_of(int(match["pid"]))
+    if begun is None and not _is_alive(int(match["pid"])):
+        _remove(folder, name)
+        return None
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except OSError:
+        return None
+    try:
+        stage = _decoder.decode(os.read(file, _MAX_FILE)) if name.endswith(".json") else None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    finally:
+        os.close(file)
+    if stage is None or stage.pid != int(match["pid"]):
+        return None
+    if stage.begun != begun:  # its number is another process's now
+        _remove(folder, name)
+        return None
+    return stage
+
+
+def _remove(folder: int, name: str) -> None:
+    with suppress(OSError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def start_of(pid: int) -> int | None:
+    """Give when a living process began, in ticks since boot; None where /proc does not tell."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            after_name = file.read(4096).rpartition(b")")[2].split()
+        return None if after_name[0] in (b"Z", b"X") else int(after_name[19])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def pipe_of(descriptor: int) -> int | None:
+    """Give the inode of the pipe that a descriptor is an end of; None when it is none, or closed."""
+    try:
+        found = os.fstat(descriptor)
+    except OSError:
+        return None
+    return found.st_ino if stat.S_ISFIFO(found.st_mode) else None

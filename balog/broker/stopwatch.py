@@ -1,0 +1,34 @@
+"""Time spent on one thing, also while it is still going on."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+__all__ = ["Stopwatch"]
+
+
+class Stopwatch:
+    """A context whose time is added up; another thread may read ``seconds`` in the middle of it."""
+
+    def __init__(self) -> None:
+        self._spent = 0.0
+        self._since: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds inside the context so far, the part that has not ended included."""
+        since = self._since
+        return self._spent if since is None else self._spent + time.monotonic() - since
+
+    def __enter__(self) -> Stopwatch:
+        self._since = time.monotonic()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # The order matters to a reader: it may miss this part for a moment, but never sees it twice.
+        since, self._since = self._since, None
+        if since is not None:
+            self._spent += time.monotonic() - since

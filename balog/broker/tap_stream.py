@@ -1,0 +1,172 @@
+"""A tap's stdout on its way through the sidecar: its lines as they came, LOG messages only between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from balog.broker.counting import RecordCounter
+from balog.broker.descriptors import write_all
+from balog.broker.heads import kind_of
+from balog.broker.junk import JunkFilter
+from balog.broker.state import read_value
+from balog.broker.stopwatch import Stopwatch
+
+__all__ = ["TapStream"]
+
+_MAX_HELD_LINE = 8 * 1024 * 1024
+_MAX_HELD_LOGS = 16 * 1024 * 1024
+_MAX_STATE = 64 * 1024
+_JUNK_SHOWN = 64 * 1024
+
+_NO_STATE = rb'\{"type": ?"(?:RECORD|SCHEMA|ACTIVATE_VERSION|BATCH)"'
+_begins_with_no_state = re.compile(_NO_STATE).match
+_mentions_state = re.compile(rb'"type"\s*:\s*"state"', re.IGNORECASE).search
+_NEXT_MAYBE_STATE = re.compile(rb"\n(?!%b)" % _NO_STATE)
+
+
+class TapStream:
+    """Passes whole lines to a descriptor. LOG lines go in between, so a line that has begun is held until it ends.
+
+    A line over 8 MiB is not held: it passes in pieces, and LOG lines wait for its end, up to 16 MiB of them.
+
+    Args:
+        target: descriptor to write to.
+        say: takes one line for people.
+        junk: takes out the lines that are no messages; None lets every line pass.
+        keeps_state: remember the last STATE.
+
+    Attributes:
+        records: what passed, counted.
+        bytes: what came.
+        state: the last STATE's value, encoded; None when there was none, it was over 64 KiB, or it can't be read.
+        lost_logs: LOG lines that there was no room for.
+        has_lost_output: whether something that came could not be written.
+        writing: time spent until the other side had taken what was written.
+    """
+
+    def __init__(
+        self, target: int, say: Callable[[str], None], *, junk: JunkFilter | None = None, keeps_state: bool = False
+    ) -> None:
+        self._target: int | None = target
+        self._say = say
+        self._junk = junk
+        self._keeps_state = keeps_state
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._long_line = ""  # what becomes of the line in hand when it is too long: it passes, or is dropped
+        self._waiting_logs: list[bytes] = []
+        self._waiting_bytes = 0
+        self.records = RecordCounter()
+        self.bytes = 0
+        self.state: bytes | None = None
+        self.lost_logs = 0
+        self.has_lost_output = False
+        self.writing = Stopwatch()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything that comes can still pass: False once nobody reads it."""
+        return self._target is not None
+
+    def take(self, data: bytes) -> None:
+        """Take the next bytes, pass on the lines that they end."""
+        self.bytes += len(data)
+        if self._long_line:
+            data = self._end_long_line(data)
+        end = data.rfind(b"\n") + 1
+        if end:
+            lines = b"".join([*self._held, data[:end]])
+            self._held, self._held_bytes = [], 0
+            self._pass(lines)
+            self._write_waiting()
+        if end < len(data):
+            self._hold(data[end:])
+
+    def _end_long_line(self, data: bytes) -> bytes:
+        """Do with the rest of a long line what was done with its beginning; give what comes after it."""
+        end = data.find(b"\n") + 1
+        piece, rest = (data[:end], data[end:]) if end else (data, b"")
+        if self._long_line == "pass":
+            self.records.lengthen(len(piece))
+            self._write(piece)
+        if end:
+            self._long_line = ""
+            self._write_waiting()
+        return rest
+
+    def _hold(self, data: bytes) -> None:
+        self._held.append(data)
+        self._held_bytes += len(data)
+        if self._held_bytes <= _MAX_HELD_LINE:
+            return
+        beginning = b"".join(self._held)
+        self._held, self._held_bytes = [], 0
+        if self._junk is None or self._junk.sift_long(beginning[:_JUNK_SHOWN]):
+            self._long_line = "pass"
+            if not _begins_with_no_state(beginning):
+                self.state = None  # it may be a STATE too large to be remembered
+            self.records.count(beginning)
+            self._write(beginning)
+        else:
+            self._long_line = "drop"
+
+    def _pass(self, lines: bytes) -> None:
+        if self._junk is not None:
+            lines = self._junk.sift(lines)
+        if self._keeps_state:
+            self._remember_state(lines)
+        self.records.count(lines)
+        self._write(lines)
+
+    def _remember_state(self, lines: bytes) -> None:
+        starts = [] if _begins_with_no_state(lines) else [0]
+        for start in [*starts, *(newline.end() for newline in _NEXT_MAYBE_STATE.finditer(lines))]:
+            end = lines.find(b"\n", start)
+            line = lines[start : end if end >= 0 else len(lines)]
+            kind = kind_of(line)
+            if kind == "STATE" or (kind is None and _mentions_state(line)):
+                self.state = read_value(line) if len(line) <= _MAX_STATE else None
+
+    def add_log(self, line: bytes) -> None:
+        """Write a LOG line, now or as soon as the line that is under way has ended."""
+        if self._long_line == "pass":
+            if self._waiting_bytes + len(line) > _MAX_HELD_LOGS:
+                self.lost_logs += 1
+                return
+            self._waiting_logs.append(line)
+            self._waiting_bytes += len(line)
+        else:
+            self._write(line)
+
+    def end(self, last_logs: Callable[[], None]) -> None:
+        """Write what is still held. ``last_logs`` adds the last LOG lines; only an unfinished last line comes after."""
+        if self._long_line == "pass":
+            self._write(b"\n")  # else the first LOG line would run on in it
+        self._long_line = ""
+        self._write_waiting()
+        rest, self._held, self._held_bytes = b"".join(self._held), [], 0
+        if rest and self._junk is not None:
+            rest = self._junk.sift(rest)
+        if rest and self._keeps_state:
+            self._remember_state(rest)
+        self.records.count(rest)
+        last_logs()
+        self._write(rest)
+
+    def _write_waiting(self) -> None:
+        if self._waiting_logs:
+            self._write(b"".join(self._waiting_logs))
+            self._waiting_logs, self._waiting_bytes = [], 0
+
+    def _write(self, data: bytes) -> None:
+        if self._target is None or not data:
+            return
+        try:
+            with self.writing:
+                write_all(self._target, data)
+        except OSError as error:
+            self._target = None
+            self.has_lost_output = True
+            gone = isinstance(error, BrokenPipeError)
+            self._say("the target closed the pipe" if gone else f"the stream broke: {error.strerror or error}")

@@ -1,0 +1,90 @@
+"""``balog …``: thin, one module a command.
+
+Data goes to stdout, everything else to stderr; 0 done, 1 failed, 2 wrong use.
+"""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import sys
+from typing import Any
+
+import click
+
+from balog.broker.descriptors import hold_standard
+from balog.errors import BalogError, ConfigError
+
+__all__ = ["broker", "main"]
+
+# Each command's module is imported when that command is asked for: `balog broker` must not pay for Spark.
+COMMANDS = {
+    "broker": "Carry events out of a Singer stream to sinks; pass the data on untouched.",
+    "check": "Find everything that is wrong with a config, before it runs.",
+    "consume": "Run the handlers of a package on the events of topics.",
+    "replay": "Send the events that wait in a spool to their sinks.",
+    "report": "Turn archived events into tables and one HTML page, with Spark.",
+    "run": "Run a tap; its log lines and metrics become events, and its run a report.",
+    "state": "Read the STATE that a broker has stored: load, show, diff.",
+    "test": "Run cases of a broker's config: sample input, and what should come of it.",
+    "top": "Show live what each broker and sidecar does, and which side of it is slow.",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"balog.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        hold_standard()
+        if sys.stdout is None:  # it was closed: writing there is refused, as hold_standard has it
+            sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        try:
+            return super().invoke(ctx)
+        except BalogError as error:
+            click.echo(f"balog {ctx.invoked_subcommand}: {error}", err=True)
+            sys.exit(2 if isinstance(error, ConfigError) else 1)
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # click ends silently then
+            where = f"{error.filename}: " if error.filename else "writing failed: "
+            click.echo(f"balog {ctx.invoked_subcommand}: {where}{error.strerror or error}", err=True)
+            _forget_stdout()
+            sys.exit(1)
+
+
+def _forget_stdout() -> None:
+    """Let what stdout did not take go, so that the interpreter does not try it again at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="balog", prog_name="balog", message="%(prog)s %(version)s")
+def main() -> None:
+    """Log, carry, act on and ask about the events of data pipelines.
+
+    \b
+    tap | balog broker --config broker.json | target     carry events to sinks
+    balog run -- tap … | balog broker … | target          the same for a tap that knows nothing of balog
+    balog consume mypackage --topics local:PATH           act on them
+    balog report PATH                                     ask about all of them
+    """
+
+
+def broker() -> None:
+    """``balog-broker``: ``balog broker``, for who can name a program and not its first argument, such as Meltano."""
+    main(["broker", *sys.argv[1:]], prog_name="balog")

@@ -1,0 +1,64 @@
+"""``balog broker``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+
+import click
+import msgspec
+
+from balog import config as configs
+from balog.broker.broker import EXIT_CODES, run_broker
+from balog.broker.config import BrokerConfig
+from balog.broker.diverting import Diverted, offline
+from balog.errors import ConfigError
+from balog.sinks import Delivery
+
+
+@click.command(epilog="\b\nExit codes:\n" + EXIT_CODES)
+@click.option("--config", "path", required=True, metavar="FILE", help="JSON: the sinks, and whether to strip.")
+@click.option("--strip", is_flag=True, help="Keep LOG messages from the target; most targets refuse them.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Send nothing: say on stderr what each sink would get.")
+@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Say at the end what passed.")
+def command(path: str, strip: bool, is_dry: bool, is_verbose: bool) -> None:
+    """Carry the events in a Singer stream to sinks.
+
+    Reads a Singer stream on stdin and writes it to stdout byte for byte. LOG messages are turned into events on the
+    way and handed to the sinks of the config. A sink that fails never holds up the stream.
+
+    \b
+    tap | balog broker --config broker.json | target
+
+    \b
+    broker.json:
+      {"sinks": [
+        {"type": "topic", "url": "local:topics", "topic": "singer-events"},
+        {"type": "store", "path": "archive", "topic": "singer-events"}
+      ]}
+    """
+
+    def read() -> BrokerConfig:
+        config = configs.load(path, BrokerConfig)
+        return msgspec.structs.replace(config, strip=True) if strip else config
+
+    config = read()
+    sinks = [Diverted(sink, _shower(sink.name)) for sink in config.sinks] if is_dry else None
+    with tempfile.TemporaryDirectory(prefix="balog-dry-run-") as folder:
+        if is_dry:
+            config = offline(config, os.path.join(folder, "quarantine"))
+        try:
+            code = run_broker(config, is_verbose=is_verbose, reread=None if is_dry else read, sinks=sinks)
+        except ConfigError as error:
+            raise ConfigError(error.reason, error.source or path, error.path) from None
+    sys.exit(code)
+
+
+def _shower(name: str) -> Callable[[Sequence[Delivery]], None]:
+    def show(batch: Sequence[Delivery]) -> None:
+        for delivery in batch:
+            click.echo(f"{name} would get {delivery.body.decode('utf-8', 'replace')}", err=True)
+
+    return show

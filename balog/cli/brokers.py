@@ -1,0 +1,103 @@
+"""``broker-statsd``, ``broker-prometheus`` …: brokers with one sink, whose config is that sink's alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any
+
+import click
+import msgspec
+from msgspec import Meta, Struct
+
+from balog import config as configs
+from balog.broker.broker import EXIT_CODES, run_broker
+from balog.broker.config import BrokerConfig
+from balog.broker.descriptors import hold_standard
+from balog.errors import BalogError, ConfigError
+from balog.sinks import (
+    DatadogSinkConfig,
+    ElasticSinkConfig,
+    PagerDutySinkConfig,
+    PrometheusSinkConfig,
+    StatsdSinkConfig,
+)
+from balog.sinks.spool import SpoolConfig
+
+__all__ = ["SINGLE_SINKS", "config_of", "datadog", "elastic", "pagerduty", "prometheus", "statsd"]
+
+SINGLE_SINKS: dict[str, type[Struct]] = {
+    "datadog": DatadogSinkConfig,
+    "elastic": ElasticSinkConfig,
+    "pagerduty": PagerDutySinkConfig,
+    "prometheus": PrometheusSinkConfig,
+    "statsd": StatsdSinkConfig,
+}
+
+_OWN: list[tuple[str, Any, Any]] = [
+    ("strip", Annotated[bool, Meta(description="Keep LOG messages from what stands behind the broker.")], False),
+    ("spool", SpoolConfig | None, None),
+    ("drain", Annotated[float, Meta(ge=0, le=3600, description="Seconds for what is queued at the end.")], 10.0),
+]
+
+
+@cache
+def config_of(name: str) -> type[Struct]:
+    """Give the struct of ``broker-NAME``'s config: the sink's own fields, and ``strip``, ``spool`` and ``drain``."""
+    sink = SINGLE_SINKS[name]
+    settings = sink.__struct_config__
+    return msgspec.defstruct(
+        f"{name.capitalize()}BrokerConfig",
+        _OWN,
+        bases=(sink,),
+        kw_only=True,
+        forbid_unknown_fields=True,
+        tag_field=settings.tag_field,
+        tag=settings.tag,
+    )
+
+
+def broker_config(name: str, config: Struct) -> BrokerConfig:
+    """Make the config of a broker of it."""
+    fields = msgspec.structs.asdict(config)
+    own = {key: fields.pop(key) for key, _, _ in _OWN}
+    return BrokerConfig(sinks=[SINGLE_SINKS[name](**fields)], **own)  # type: ignore[list-item]
+
+
+def _make(name: str) -> Callable[[], None]:
+    @click.command(
+        name=f"broker-{name}",
+        epilog="\b\nExit codes:\n" + EXIT_CODES,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+        help=(
+            f"Carry the events in a Singer stream to {name}; the stream passes byte for byte.\n\n"
+            f"\b\ntap | broker-{name} --config {name}.json | target\n\n"
+            f"The config is that of the sink {name} (docs/sinks.md), and may have strip, spool and drain beside it."
+        ),
+    )
+    @click.version_option(package_name="balog", prog_name=f"broker-{name}", message="%(prog)s %(version)s")
+    @click.option("--config", "path", required=True, metavar="FILE", help="JSON: the settings of the sink.")
+    @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Say at the end what passed.")
+    def command(path: str, is_verbose: bool) -> None:
+        def read() -> BrokerConfig:
+            return broker_config(name, configs.load(path, config_of(name)))
+
+        hold_standard()
+        try:
+            code = run_broker(read(), is_verbose=is_verbose, reread=read)
+        except BalogError as error:
+            if isinstance(error, ConfigError):
+                error = ConfigError(error.reason, error.source or path, error.path.replace("$.sinks[0]", "$", 1))
+            click.echo(f"broker-{name}: {error}", err=True)
+            code = 2 if isinstance(error, ConfigError) else 1
+        sys.exit(code)
+
+    return command
+
+
+statsd = _make("statsd")
+prometheus = _make("prometheus")
+elastic = _make("elastic")
+pagerduty = _make("pagerduty")
+datadog = _make("datadog")

@@ -1,0 +1,183 @@
+"""``balog replay``: what waits in a spool goes to its sinks."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+import click
+
+from balog import config as configs
+from balog.errors import ConfigError
+from balog.signals import StopSignals
+from balog.sinks import AnySinkConfig, SinkConfig
+from balog.sinks.figures import Figures
+from balog.sinks.replay import Backlog, Plan, Replay, enter, find_backlogs, look, plan, revive
+
+__all__ = ["command"]
+
+_QUIET_SECONDS = 2.0
+
+
+@click.command(
+    epilog="\b\nExit codes:\n0  nothing is left, but what running brokers hold\n1  something is left\n"
+    "2  wrong use, or a sink that can't be built; nothing was sent"
+)
+@click.argument("spool", type=click.Path(path_type=Path))
+@click.option("--sink", metavar="NAME", help="Only for this sink, by its name or its type.")
+@click.option("--dead", "with_dead", is_flag=True, help="Send the dead letters too.")
+@click.option("--dry-run", is_flag=True, help="Tell what waits, and send nothing.")
+@click.option(
+    "--deadline",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Stop after that long. Without it, it stops when no sink has taken anything for a minute.",
+)
+@click.option("--config", "path", metavar="FILE", help="Build the sinks as this broker's config says.")
+def command(
+    spool: Path, sink: str | None, with_dead: bool, dry_run: bool, deadline: float | None, path: str | None
+) -> None:
+    """Send the events that wait in SPOOL to the sinks that they are for.
+
+    SPOOL is the folder of a broker's "spool". What a running broker holds is left to it. What a sink takes is gone from
+    the spool; what it does not take stays there.
+
+    \b
+    balog replay spool --dry-run
+    balog replay spool
+    balog replay spool --sink elastic --config broker.json --dead
+    """
+    spool = spool.absolute()
+    backlogs = _choose(find_backlogs(spool), sink)
+    if dry_run:
+        for backlog in backlogs:
+            click.echo(_line(backlog))
+        return
+    newer = _sinks(path)
+    plans = [
+        plan(backlog, AnySinkConfig, newer)  # type: ignore[arg-type]
+        for backlog in backlogs
+        if backlog.events or (with_dead and backlog.letters)
+    ]
+    if with_dead:
+        for chosen in plans:
+            chosen.backlog.events += _revive(chosen.backlog)
+    with StopSignals() as stop:
+        code = _send(spool, plans, deadline, stop.came)
+        for backlog in backlogs:
+            if backlog.held:
+                _say(f"{backlog.name}: {backlog.held} events are held by a running broker, which sends them")
+        sys.exit(128 + stop.number if stop.number is not None else code)
+
+
+def _choose(backlogs: list[Backlog], name: str | None) -> list[Backlog]:
+    if name is None:
+        return backlogs
+    for fits in (
+        [backlog for backlog in backlogs if name in (backlog.name, backlog.folder.name)],
+        [backlog for backlog in backlogs if backlog.name.split()[0] == name],
+    ):
+        if fits:
+            return fits
+    there = ", ".join(backlog.name for backlog in backlogs) or "none"
+    raise ConfigError(f"no sink {name!r} in this spool; there are {there}")
+
+
+def _sinks(path: str | None) -> Sequence[SinkConfig] | None:
+    if path is None:
+        return None
+    from balog.broker.config import BrokerConfig
+
+    return configs.load(path, BrokerConfig).sinks
+
+
+def _revive(backlog: Backlog) -> int:
+    try:
+        return revive(backlog)
+    except OSError as error:
+        _say(f"{backlog.name}: its dead letters stay: {error.strerror or error}")
+        return 0
+
+
+def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_stop: Callable[[], bool]) -> int:
+    until = None if deadline is None else time.monotonic() + deadline
+    here, code, sent = os.getcwd(), 0, 0
+    by_cwd = sorted(plans, key=lambda item: item.cwd or "")
+    for cwd, group in itertools.groupby(by_cwd, key=lambda item: item.cwd or ""):
+        chosen = list(group)
+        os.chdir(here)
+        enter(cwd or None, _say)
+        total = sum(item.backlog.events for item in chosen)
+        replay = Replay(spool, chosen, _say)
+        with _progress(total) as on_progress:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            found = replay.run(left, should_stop, on_progress)
+        for item, figures in zip(chosen, found):
+            code = _report(item, figures) or code
+            sent += figures.delivered
+    os.chdir(here)
+    if not plans or sent:
+        _say(f"{sent} events were sent" if plans else "nothing waits")
+    return code
+
+
+def _report(item: Plan, figures: Figures) -> int:
+    if left := look(item.backlog.folder).events:
+        _say(f"{item.config.name}: {left} events still wait in {item.backlog.folder}")
+    if figures.dead:
+        _say(f"{item.config.name}: {figures.dead} events were refused for good; see {item.backlog.folder / 'dead'}")
+    return int(bool(left or figures.dead or figures.lost))
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[int], None]]:
+    """Give what shows how far it is: a bar on a terminal, once it lasts; else nothing."""
+    try:
+        if not sys.stderr.isatty():
+            raise ImportError
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        yield lambda sent: None
+        return
+    began = time.monotonic()
+    with Progress(console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
+        task = bar.add_task("sending", total=total, visible=False)
+
+        def show(sent: int) -> None:
+            if time.monotonic() - began >= _QUIET_SECONDS:
+                bar.update(task, completed=sent, visible=True)
+                bar.refresh()
+
+        yield show
+
+
+def _line(backlog: Backlog) -> str:
+    parts = [f"{backlog.events} events wait, {backlog.bytes} bytes"]
+    if backlog.oldest is not None:
+        age = (datetime.now(timezone.utc) - backlog.oldest).total_seconds()
+        parts[0] += f", the oldest of {backlog.oldest:%Y-%m-%dT%H:%M:%SZ} ({_age(age)} ago)"
+    if backlog.letters:
+        parts.append(f"{backlog.letters} dead letters")
+    if backlog.held:
+        parts.append(f"{backlog.held} more are held by a running broker")
+    if backlog.problem:
+        parts.append(f"give --config: {backlog.problem}")
+    return f"{backlog.name}: " + "; ".join(parts)
+
+
+def _age(seconds: float) -> str:
+    for size, unit in ((86_400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{max(seconds, 0):.0f} s"
+
+
+def _say(message: str) -> None:
+    click.echo(f"balog replay: {message}", err=True)

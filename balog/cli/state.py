@@ -1,0 +1,169 @@
+"""``balog state``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+import click
+import msgspec
+
+from balog import config as configs
+from balog.broker.bookmarks import bookmarks, changes
+from balog.errors import BalogError, ConfigError
+from balog.storage import Options, Storage, StorageError, open_storage
+
+_config = click.option("--config", metavar="FILE", help="A broker's config: its state.store, and its options.")
+_options = click.option(
+    "--options", metavar="FILE", help="JSON: options for the store, such as endpoint_url; as in a broker's config."
+)
+
+
+@click.group()
+def command() -> None:
+    """Read the STATE that a broker has stored.
+
+    \b
+    broker.json: {"sinks": [], "state": {"store": "s3://bucket/state.json"}}
+    tap --state <(balog state load s3://bucket/state.json) | target | balog broker --config broker.json
+
+    A store is a path or a URL that fsspec knows. What a URL needs beside it comes from the environment (AWS_…,
+    FSSPEC_…), from --options or from --config.
+    """
+
+
+@command.command()
+@click.argument("url", required=False)
+@_config
+@_options
+@click.option("--or-empty", is_flag=True, help="Print {} when nothing is stored yet, as for a first run.")
+def load(url: str | None, config: str | None, options: str | None, or_empty: bool) -> None:
+    """Print the stored value, exactly as the tap wrote it.
+
+    When nothing is stored, or what is stored is not JSON, nothing is printed and the exit code is 1.
+    """
+    storage = _open(url, config, options)
+    data = storage.read()
+    if data is None:
+        if not or_empty:
+            raise StorageError(f"{storage.url}: nothing is stored there; for a first run say --or-empty")
+        data = b"{}\n"
+    else:
+        _check(data, storage)
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+@command.command()
+@click.argument("url", required=False)
+@_config
+@_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document in place of the table.")
+def show(url: str | None, config: str | None, options: str | None, as_json: bool) -> None:
+    """Show the stored value: when it was written, and its bookmarks by stream."""
+    storage = _open(url, config, options)
+    value = _read(storage)
+    modified = storage.modified()
+    if as_json:
+        click.echo(
+            json.dumps(
+                {"url": storage.url, "written": modified.isoformat() if modified else None, "value": value}, indent=2
+            )
+        )
+        return
+    click.echo(f"{storage.url}{_age(modified)}")
+    _table(("stream", "bookmark", "value"), bookmarks(value))
+
+
+@command.command()
+@click.argument("before")
+@click.argument("after")
+@_options
+def diff(before: str, after: str, options: str | None) -> None:
+    """Show which bookmarks of AFTER are not as in BEFORE; prints nothing when all are the same."""
+    old, new = (_read(_open(url, None, options)) for url in (before, after))
+    found = changes(old, new)
+    if found:
+        rows = [(one.stream, one.name, one.before or "–", one.after or "–") for one in found]
+        _table(("stream", "bookmark", "before", "after"), rows)
+
+
+def _open(url: str | None, config: str | None, options: str | None) -> Storage:
+    if (url is None) == (config is None):
+        raise click.UsageError("give the URL, or --config FILE that has a state.store, one of the two")
+    if config is not None:
+        if options is not None:
+            raise click.UsageError("--options is for a URL; --config has options of its own")
+        from balog.broker.config import BrokerConfig
+
+        state = configs.load(config, BrokerConfig).state
+        if state is None or state.store is None:
+            raise ConfigError("has no store; give the URL itself", config, "$.state")
+        url, given = state.store, state.options
+    else:
+        given = configs.load(options, Options) if options is not None else {}
+    try:
+        return open_storage(url or "", given, field="store" if config else "URL")
+    except ConfigError as error:
+        place = f"$.state.{error.path}" if config else f"{url}" if error.path == "URL" else f"$.{error.path}"
+        source = config or (options if error.path.startswith("options") else "") or ""
+        raise ConfigError(error.reason, error.source or source, place.replace("$.options.", "$.", 1)) from None
+
+
+def _read(storage: Storage) -> Any:
+    data = storage.read()
+    if data is None:
+        raise StorageError(f"{storage.url}: nothing is stored there")
+    _check(data, storage)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BalogError(f"{storage.url}: its JSON is too deep or too odd to be shown: {error}") from None
+
+
+def _check(data: bytes, storage: Storage) -> None:
+    """Refuse what is not JSON as a whole, without reading numbers that only the tap can."""
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+        str(data, "utf-8")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        reason = f"{len(data)} bytes that are not JSON; was the file cut off or edited?"
+        raise BalogError(f"{storage.url}: {reason}") from None
+
+
+def _age(modified: datetime | None) -> str:
+    if modified is None:
+        return ""
+    seconds = max(0, int((datetime.now(timezone.utc) - modified).total_seconds()))
+    steps = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
+    step, name = next(((step, name) for step, name in steps if seconds >= 2 * step), steps[-1])
+    return f", written {modified:%Y-%m-%d %H:%M:%S} UTC, {seconds // step} {name} ago"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows: with rich in a terminal where it is there, else in plain columns."""
+    clean = [[_printable(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        try:
+            from rich.box import SIMPLE_HEAD
+            from rich.console import Console
+            from rich.table import Table
+            from rich.text import Text
+        except ImportError:
+            pass
+        else:
+            table = Table(*head, box=SIMPLE_HEAD)
+            for row in clean:
+                table.add_row(*map(Text, row))
+            Console().print(table)
+            return
+    widths = [max(map(len, column)) for column in zip(head, *clean)]
+    for row in [list(head), *clean]:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else "�" for char in text)

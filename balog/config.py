@@ -1,0 +1,113 @@
+"""The one config loader: a JSON file into a msgspec struct, strictly, with errors that name the place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from typing import TypeVar
+
+import msgspec
+
+from balog.errors import ConfigError, split_refusal
+
+__all__ = ["load", "load_env", "write_schema"]
+
+MAX_CONFIG_BYTES = 4 * 1024 * 1024
+
+T = TypeVar("T")
+
+
+def load(path: str | os.PathLike[str], type: type[T]) -> T:
+    """Read a config file.
+
+    Raises:
+        ConfigError: the file cannot be read, is not JSON (with line and column), or is not what ``type`` says (with the
+            path in the file).
+    """
+    source, data = str(path), _contents(path)
+    try:
+        return msgspec.json.decode(data.decode("utf-8-sig"), type=type)
+    except msgspec.ValidationError as error:
+        reason, where = split_refusal(error)
+        if "[...]" in where:  # a place that msgspec does not name
+            from balog.problems import problems
+
+            found = problems(msgspec.json.decode(data.decode("utf-8-sig")), type, source)
+            raise found[0] if found else ConfigError(reason, source, where) from None
+        if where.endswith(".type") and (tags := _tags(type)):
+            reason += f"; there are {', '.join(tags)}"
+        raise ConfigError(reason, source, where) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"not UTF-8: {error.reason}{_place(data[: error.start])}", source) from None
+    except msgspec.DecodeError as error:
+        raise ConfigError(_syntax(data.removeprefix(_BOM), str(error)), source) from None
+    except RecursionError:
+        raise ConfigError("nested too deep to be a config", source) from None
+
+
+def load_env(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, str]:
+    """Read a file of lines ``NAME=value``; empty lines, ``#`` comments, ``export`` and quotes around a value are
+    allowed.
+
+    Raises:
+        ConfigError: the file cannot be read, a line is of another form, or a name is not one of ``names``.
+    """
+    found = {}
+    for number, line in enumerate(_contents(path).decode("utf-8-sig", "replace").splitlines(), 1):
+        text = line.strip().removeprefix("export ")
+        if not text or text.startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or name not in names:
+            raise ConfigError(f"want NAME=value, with a name of {', '.join(names)}", str(path), f"line {number}")
+        found[name] = value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+    return found
+
+
+def _contents(path: str | os.PathLike[str]) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", str(path)) from None
+    except ValueError as error:  # a path with a null character
+        raise ConfigError(f"cannot be read: {error}", repr(str(path))) from None
+    if len(data) > MAX_CONFIG_BYTES:
+        raise ConfigError(f"larger than {MAX_CONFIG_BYTES} bytes; is this the right file?", str(path))
+    return data
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def _tags(type: type) -> list[str]:
+    """Give the values that ``type`` may have somewhere in a config struct."""
+    definitions = msgspec.json.schema(type).get("$defs", {}).values()
+    return sorted(tag for item in definitions for tag in item.get("properties", {}).get("type", {}).get("enum", ()))
+
+
+def _syntax(data: bytes, message: str) -> str:
+    """Say what is wrong with the JSON, and where: msgspec's ``(byte 12)`` as line and column."""
+    message = message.removeprefix("JSON is malformed: ")
+    reason, _, rest = message.rpartition(" (byte ")
+    number = rest.removesuffix(")")
+    if not reason or not number.isdigit():
+        return f"not JSON: {message[:1].lower()}{message[1:]}{_place(data.rstrip())}"
+    return f"not JSON: {reason}{_place(data[: int(number)])}"
+
+
+def _place(before: bytes) -> str:
+    """Give the line and column, both from 1, of what comes after these bytes."""
+    text = before.decode("utf-8", "replace")
+    return f", line {text.count(chr(10)) + 1} column {len(text) - text.rfind(chr(10))}"
+
+
+def write_schema(type: type[msgspec.Struct], id: str, title: str) -> bytes:
+    """Give the JSON Schema of a config struct as it is kept in ``schemas/config``."""
+    schema = msgspec.json.schema(type)
+    tag = type.__struct_config__.tag_field
+    required = schema["$defs"][type.__name__].get("required", [])
+    if tag in required:
+        required.remove(tag)  # what the whole file is need not be said
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": id, "title": title}
+    return msgspec.json.format(msgspec.json.encode(head | schema), indent=2) + b"\n"

@@ -1,0 +1,86 @@
+"""The hub knows all consumers of the packages that it scanned."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import venusian
+
+from balog.consumers.consumer import CATEGORY, Consumer
+from balog.errors import BalogError, ConfigError
+
+__all__ = ["ConsumerHub"]
+
+Ignore = str | Callable[[str], Any] | Sequence[str | Callable[[str], Any]]
+
+
+class ConsumerHub:
+    """Consumers by name. Scanning a package twice changes nothing."""
+
+    def __init__(self) -> None:
+        self._consumers: dict[str, Consumer] = {}
+
+    @property
+    def consumers(self) -> list[Consumer]:
+        """All consumers, sorted by name."""
+        return [self._consumers[name] for name in sorted(self._consumers)]
+
+    def add(self, consumer: Consumer) -> None:
+        """Add one consumer, for one that no scan can find; adding it again changes nothing.
+
+        Raises:
+            ConfigError: another one has its name.
+        """
+        known = self._consumers.setdefault(consumer.name, consumer)
+        if known is not consumer:
+            raise ConfigError(
+                f"two consumers are called {consumer.name} (of topic {known.topic} and of topic {consumer.topic}); "
+                "give one of them another name"
+            )
+
+    def scan(self, package: ModuleType | str, ignore: Ignore | None = None) -> None:
+        """Import a package with all its modules and take the consumers that they declare.
+
+        Args:
+            package: a module or package, or its dotted name. ``__main__`` modules are left out.
+            ignore: dotted names (``.tests`` is relative to the package) or functions of a dotted name that are true
+                for what to leave out, as in venusian.
+
+        Raises:
+            ConfigError: no such package, or two consumers of one name.
+            BalogError: a module could not be imported; it is named with the cause.
+        """
+        module = _import(package) if isinstance(package, str) else package
+        ignored = [ignore] if isinstance(ignore, str) or callable(ignore) else list(ignore or ())
+        ignored.append(lambda name: name.endswith(".__main__"))
+        try:
+            venusian.Scanner(hub=self).scan(module, categories=(CATEGORY,), onerror=_raise_import, ignore=ignored)
+        except SystemExit as exit:
+            raise BalogError(f"a module of {module.__name__} ended the program while it was imported: {exit}") from exit
+
+
+def _import(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise ConfigError(f"no package {name}, neither in {sys.path[0] or os.getcwd()} nor installed") from None
+        raise _import_error(name, error) from error
+    except (Exception, SystemExit) as error:
+        raise _import_error(name, error) from error
+
+
+def _raise_import(name: str) -> None:
+    error = sys.exc_info()[1]
+    assert error is not None  # venusian calls this while it handles it  # noqa: S101
+    raise _import_error(name, error) from error
+
+
+def _import_error(name: str, error: BaseException) -> BalogError:
+    cause = " ".join(f"{type(error).__name__}: {error}".split())
+    return BalogError(f"can't import {name}: {cause}")

@@ -1,0 +1,50 @@
+"""The operator stands between the engine and a team's handlers: which topic, called with what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from balog.consumers.consumer import Consumer
+from balog.errors import ConfigError
+from balog.event import Event
+
+__all__ = ["ConsumerOperator", "Operator"]
+
+
+class Operator(Protocol):
+    """All that an engine asks of an operator. Any object with these two methods will do."""
+
+    def get_topic(self, consumer: Consumer) -> str:
+        """Give the name of the topic that a consumer reads."""
+
+    def process_event(self, consumer: Consumer, event: Event) -> object:
+        """Let a consumer handle an event; it failed when this raises."""
+
+
+class ConsumerOperator:
+    """The usual operator: settings fill in topic names and are what handlers get beside the event."""
+
+    def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
+        self.settings = dict(settings or {})
+
+    def get_topic(self, consumer: Consumer) -> str:
+        """Fill the placeholders of the consumer's topic from the settings.
+
+        Raises:
+            ConfigError: a placeholder that no setting fills.
+        """
+        try:
+            return consumer.topic.format(**self.settings)
+        except KeyError as error:
+            raise ConfigError(
+                f"consumer {consumer.name}: topic {consumer.topic!r} needs the setting {error.args[0]!r}"
+            ) from None
+        except (IndexError, ValueError, AttributeError, TypeError) as error:
+            raise ConfigError(
+                f"consumer {consumer.name}: topic {consumer.topic!r} can't be filled in: {error}"
+            ) from None
+
+    def process_event(self, consumer: Consumer, event: Event) -> object:
+        """Call the handler with settings and event."""
+        return consumer.func(self.settings, event)

@@ -1,0 +1,315 @@
+"""The event: a facility layer that logging machinery reads, and a payload that it passes on untouched."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
+
+from balog.errors import EventError, split_refusal
+from balog.ids import new_id
+
+__all__ = [
+    "FACILITY_VERSION",
+    "LEVELS",
+    "MAX_CHANNEL_LENGTH",
+    "MAX_EVENT_BYTES",
+    "Event",
+    "Header",
+    "Level",
+    "decode",
+    "encode",
+    "format_timestamp",
+    "new_id",
+    "parse_level",
+]
+
+FACILITY_VERSION = "1.0.0"
+"""The version of the facility layer that this library writes."""
+
+KNOWN_VERSIONS = frozenset({"0.0.1", FACILITY_VERSION})
+
+MAX_EVENT_BYTES = 16 * 1024 * 1024
+"""A larger document is refused undecoded."""
+
+MAX_CHANNEL_LENGTH = 1000
+"""Characters of a channel's name."""
+
+Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
+
+LEVELS: dict[str, int] = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40, "CRITICAL": 50}
+"""Level names with the numbers that the standard library's logging gives them."""
+
+_LEVEL_ALIASES: dict[str, Level] = {
+    "DEBUG": "DEBUG",
+    "INFO": "INFO",
+    "WARNING": "WARNING",
+    "WARN": "WARNING",
+    "ERROR": "ERROR",
+    "EXCEPTION": "ERROR",
+    "CRITICAL": "CRITICAL",
+    "FATAL": "CRITICAL",
+}
+
+
+def parse_level(text: str) -> Level | None:
+    """Give the level that a name in any case stands for (``warn``, ``Fatal`` …), or None."""
+    return _LEVEL_ALIASES.get(text.upper())
+
+
+class Header(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The facility layer: when, who, where, which route.
+
+    ``level`` is unset in facility 0.0.1, which has none. ``context`` holds ``fqdn``, ``application``,
+    ``application_version``, ``process``, ``run_id``, ``trace_id``, ``span_id`` and any other key that was bound.
+    """
+
+    id: str
+    channel: Annotated[str, Meta(min_length=1, max_length=MAX_CHANNEL_LENGTH)]
+    timestamp: Annotated[datetime, Meta(tz=True)]
+    level: Level | UnsetType = UNSET
+    composition: bool = False
+    context: dict[str, Any] = field(default_factory=dict)
+
+
+class _PayloadHead(Struct):
+    cls_type: Any = None  # an application may put anything there; only text is a name
+    version: Any = None
+
+
+_payload_head = msgspec.json.Decoder(_PayloadHead)
+_any = msgspec.json.Decoder()
+_members = msgspec.json.Decoder(dict[str, Raw])
+_encoder = msgspec.json.Encoder()
+
+
+class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
+    """One event. The payload stays undecoded bytes until somebody asks for it."""
+
+    schema: str
+    header: Header
+    raw_payload: Raw = field(name="payload")
+
+    @classmethod
+    def new(
+        cls,
+        channel: str,
+        payload: Any,
+        *,
+        level: Level = "INFO",
+        context: dict[str, Any] | None = None,
+        timestamp: datetime | None = None,
+        composition: bool = False,
+    ) -> Event:
+        """Make an event of this facility version with a fresh id.
+
+        Args:
+            channel: dotted name of the route, ``tap_stripe.sync.done``; 1 to 1000 characters.
+            payload: anything that encodes to a JSON object; ``Raw`` bytes are taken as they are.
+            timestamp: aware; now when omitted.
+
+        Raises:
+            EventError: the channel, the payload or the timestamp is not of that form.
+        """
+        raw = payload if isinstance(payload, Raw) else Raw(_encoder.encode(payload))
+        if not _is_object(raw):
+            raise EventError("want an object", "$.payload")
+        if not 1 <= len(channel) <= MAX_CHANNEL_LENGTH:
+            raise EventError(f"want 1 to {MAX_CHANNEL_LENGTH} characters", "$.header.channel")
+        header = Header(
+            id=new_id(),
+            channel=channel,
+            timestamp=_in_utc(timestamp) if timestamp else datetime.now(timezone.utc),
+            level=level,
+            composition=composition,
+            context=context if context is not None else {},
+        )
+        return cls(schema=FACILITY_VERSION, header=header, raw_payload=raw)
+
+    @cached_property
+    def payload(self) -> dict[str, Any]:
+        """The payload as plain Python data, decoded at the first use."""
+        return _read(self.raw_payload, "$.payload")  # type: ignore[no-any-return]
+
+    @cached_property
+    def _head(self) -> _PayloadHead:
+        try:
+            return _payload_head.decode(self.raw_payload)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            return _PayloadHead()
+
+    @property
+    def cls_type(self) -> str | None:
+        """The name of the payload's type; None when the payload does not say."""
+        name = self._head.cls_type
+        return name if isinstance(name, str) else None
+
+    @property
+    def version(self) -> str | None:
+        """The version of the payload type's schema; None when the payload does not say."""
+        version = self._head.version
+        return version if isinstance(version, str) else None
+
+    @property
+    def level(self) -> Level | None:
+        """The level; None in facility 0.0.1."""
+        return None if self.header.level is UNSET else self.header.level
+
+    @property
+    def unknown(self) -> dict[str, dict[str, Any]]:
+        """Keys of a later facility version that this one does not know: ``{"": {…}, "header": {…}}``."""
+        kept: dict[str, dict[str, Raw]] = self.__dict__.get("_unknown", {})
+        return {place: {key: _read(raw, "$") for key, raw in found.items()} for place, found in kept.items()}
+
+
+def _read(raw: Raw, path: str) -> Any:
+    try:
+        return _any.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise EventError(f"cannot be read: {split_refusal(error)[0]}", path) from None
+
+
+_strict = msgspec.json.Decoder(Event)
+_EVENT_KEYS = frozenset(item.encode_name for item in msgspec.structs.fields(Event))
+_HEADER_KEYS = frozenset(item.encode_name for item in msgspec.structs.fields(Header))
+_VERSION = re.compile(r"(0|[1-9]\d{0,8})(?:\.(?:0|[1-9]\d{0,8})){2}", re.ASCII)
+
+
+@lru_cache(maxsize=64)
+def _is_known(version: str) -> bool:
+    """Tell a known facility version (True) from a later one of a known major (False).
+
+    Raises:
+        EventError: another major version, or no version at all.
+    """
+    if version in KNOWN_VERSIONS:
+        return True
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise EventError(f"{version[:40]!r} is not a version (want something like {FACILITY_VERSION!r})", "$.schema")
+    if match[1] == FACILITY_VERSION.partition(".")[0]:
+        return False
+    raise EventError(f"facility version {version} is not one that this release reads (1.x and 0.0.1)", "$.schema")
+
+
+def decode(data: bytes | bytearray | memoryview | str) -> Event:
+    """Read one event; the payload is checked to be a JSON object and left undecoded. The timestamp comes in UTC.
+
+    Raises:
+        EventError: not an event; ``path`` says where.
+    """
+    try:
+        # Bytes that can change are copied: the payload stays a view of them.
+        line = data.encode() if isinstance(data, str) else bytes(data)
+        if len(line) > MAX_EVENT_BYTES:
+            raise EventError(f"{len(line)} bytes; the limit is {MAX_EVENT_BYTES}")
+        if not isinstance(data, str):
+            str(line, "utf-8")  # the payload stays undecoded, so nobody else would notice
+        event = _strict.decode(line)
+    except msgspec.ValidationError as refusal:
+        event = _decode_later_version(line, EventError(*split_refusal(refusal)))
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise _not_json(error) from None
+    header = event.header
+    if not (len(header.id) > 2 and header.id.startswith("LG") and header.id.isascii() and header.id.isalnum()):
+        raise EventError("want LG and then letters and digits only", "$.header.id")
+    if not _is_object(event.raw_payload):
+        raise EventError("want an object", "$.payload")
+    _is_known(event.schema)
+    if header.level is UNSET and event.schema != "0.0.1":
+        raise EventError("missing; facility 1.x has one in every event", "$.header.level")
+    if header.timestamp.tzinfo is not timezone.utc:
+        header.timestamp = _in_utc(header.timestamp)
+    return event
+
+
+def _not_json(error: Exception) -> EventError:
+    if isinstance(error, UnicodeError):
+        return EventError(f"not UTF-8: {error}")
+    if isinstance(error, RecursionError):
+        return EventError("nested too deep to be read")
+    return EventError(f"not JSON: {error}")
+
+
+def _is_object(raw: Raw) -> bool:
+    return bytes(memoryview(raw)[:1]) == b"{"
+
+
+def _in_utc(timestamp: datetime) -> datetime:
+    try:
+        if timestamp.tzinfo is not None:
+            return timestamp.astimezone(timezone.utc)
+    except OverflowError:
+        pass
+    raise EventError(f"{timestamp.isoformat()} is no time in UTC", "$.header.timestamp")
+
+
+def _decode_later_version(line: bytes, refusal: EventError) -> Event:
+    """Read an event of a later minor version and keep, as they came, the keys that this one does not know."""
+    try:
+        top = _members.decode(line)
+        if _is_known(msgspec.json.decode(top["schema"], type=str)):
+            raise refusal
+        header = _members.decode(top["header"])
+    except (KeyError, msgspec.ValidationError):
+        raise refusal from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _not_json(error) from None
+    unknown = {"": _take_unknown(top, _EVENT_KEYS), "header": _take_unknown(header, _HEADER_KEYS)}
+    try:
+        event = _strict.decode(_encoder.encode({**top, "header": header}))
+    except msgspec.ValidationError as error:
+        raise EventError(*split_refusal(error)) from None
+    except RecursionError as error:
+        raise _not_json(error) from None
+    event.__dict__["_unknown"] = unknown
+    return event
+
+
+def _take_unknown(members: dict[str, Raw], known: frozenset[str]) -> dict[str, Raw]:
+    return {key: members.pop(key) for key in list(members) if key not in known}
+
+
+def encode(event: Event) -> bytes:
+    """Write one event as compact JSON without a newline; unknown keys of a later version are written back.
+
+    Raises:
+        EventError: a payload that is laid out over several lines is nested too deep to be joined.
+    """
+    unknown: dict[str, dict[str, Raw]] | None = event.__dict__.get("_unknown")
+    if unknown or not event.header.timestamp.microsecond:  # msgspec leaves out a fraction of zero
+        header = msgspec.to_builtins(event.header)
+        header["timestamp"] = event.header.timestamp.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        document = {"schema": event.schema, "header": header, "payload": event.raw_payload}
+        if unknown:
+            header.update(unknown["header"])
+            document.update(unknown[""])
+        line = _encoder.encode(document)
+    else:
+        line = _encoder.encode(event)
+    if 10 in line or 13 in line:  # a payload laid out for people; in JSON a raw newline is only white space
+        try:
+            return msgspec.json.format(line, indent=-1)
+        except RecursionError:
+            raise EventError("nested too deep to be written in one line") from None
+    return line
+
+
+_second: tuple[int, str] = (-1, "")
+_THREE_DIGITS = tuple(f"{number:03d}" for number in range(1000))  # half the time that a format of six digits takes
+
+
+def format_timestamp(nanoseconds: int) -> str:
+    """Write nanoseconds since the epoch as RFC 3339 in UTC with microseconds."""
+    global _second
+    seconds, rest = divmod(nanoseconds, 1_000_000_000)
+    known, text = _second
+    if seconds != known:
+        text = datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.")
+        _second = (seconds, text)
+    milliseconds, microseconds = divmod(rest // 1000, 1000)
+    return f"{text}{_THREE_DIGITS[milliseconds]}{_THREE_DIGITS[microseconds]}Z"

@@ -1,0 +1,155 @@
+"""The one filter language: a SQL predicate over an event, over a row of a stream, over Spark's table.
+
+    level >= 'WARNING' AND payload.metric IN ('rows', 'bytes')
+    channel LIKE 'tap_stripe.%' AND NOT context.environment = 'test'
+    timestamp >= '2026-11-20' AND CAST(payload.values[0].value AS DOUBLE) > 0.5
+
+**Names.** Over an event: ``id``, ``channel``, ``timestamp``, ``level``, ``schema``, ``composition``, ``cls_type``,
+``context.KEY`` and ``payload.a.b[0].c``, as the columns of the Spark source are called; any other name is an error.
+Over a row: its columns, with dots into nested objects. ``payload['a key']``, ``context['k8s.pod']`` and ``"double
+quotes"`` name what is not a word. What is missing is NULL. Indexes count from 0.
+
+**NULL.** Logic has three values, as in SQL: a comparison with NULL is NULL, and a filter takes what is true. Only ``IS
+[NOT] NULL``, ``IS [NOT] TRUE``, ``IS [NOT] FALSE``, ``IS [NOT] DISTINCT FROM`` and ``COALESCE`` see a NULL.
+
+**Kinds.** Text, numbers, true and false, and times. Values of different kinds are not comparable: NULL, or an error
+when the expression alone shows it. No text is a number until CAST makes it one. A number is an integer or a float, as
+in Python. Arrays and objects compare with nothing; they only are, or are not, NULL. A value of a context is text.
+
+**Levels** compare by severity: DEBUG < INFO < WARNING < ERROR < CRITICAL; WARN, FATAL and any case are understood.
+To functions and patterns a level is its name. **Times** compare with strings in ISO 8601 (UTC unless they name a zone)
+and with ``TIMESTAMP '…'``; a text beside a time is read as one, and is NULL when it is none.
+
+**Operators**, from loose to tight: ``OR``; ``AND``; ``NOT``; ``= <> !=``; ``< <= > >=``; ``[NOT] IN``, ``[NOT]
+BETWEEN``, ``[NOT] LIKE`` and ``ILIKE`` (``ESCAPE 'c'``; there is no escape character by default), ``[NOT] RLIKE`` or
+``REGEXP``, ``IS``; ``||``; ``+ -``; ``* / %``; unary ``-``. ``/`` never cuts; division by zero is NULL. RLIKE finds a
+regular expression, of the part that Python and Java share, in a text's first 65,536 characters. A backslash in a string
+is a backslash, a quote is written twice. ``-- comments`` and ``/* comments */`` are skipped.
+
+**Functions**: LOWER, UPPER, LENGTH, TRIM, LTRIM, RTRIM, SUBSTR(text, from 1, length), ABS, ROUND(number, digits; half
+away from zero), STARTSWITH, ENDSWITH, CONTAINS, COALESCE, NULLIF, CASE, CAST and TRY_CAST to STRING, DOUBLE, INT,
+BIGINT, BOOLEAN: what cannot be converted is NULL in both.
+
+Nothing of it is ever evaluated as code. A text has at most 16 KiB and 32 parentheses inside each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from balog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from balog.event import Event
+    from balog.expressions.tree import Kind, Node
+
+__all__ = ["Expression"]
+
+
+@final
+class Expression:
+    """An expression, read and compiled once. Immutable; equal, hashed and pickled by its text.
+
+    Args:
+        text: the expression, at most 16 KiB.
+        names: what its names are: ``event`` for the parts of an event, ``row`` for the columns of a row.
+        gives: ``bool`` for a condition; ``any`` takes any expression, for ``evaluate``.
+
+    Raises:
+        ConfigError: it is not an expression of this language; one line with the column.
+    """
+
+    __slots__ = ("_gives", "_names", "_test", "_text", "_tree", "_value")
+
+    def __init__(
+        self, text: str, names: Literal["event", "row"] = "event", *, gives: Literal["bool", "any"] = "bool"
+    ) -> None:
+        from balog.expressions.closures import compile_test, compile_value
+        from balog.expressions.parsing import parse
+
+        tree = parse(text, rows=names == "row", condition=gives == "bool")
+        keep = object.__setattr__
+        keep(self, "_text", text)
+        keep(self, "_names", names)
+        keep(self, "_gives", gives)
+        keep(self, "_tree", tree)
+        keep(self, "_test", compile_test(tree))
+        keep(self, "_value", compile_value(tree))
+
+    if TYPE_CHECKING:
+        _text: str
+        _names: Literal["event", "row"]
+        _gives: Literal["bool", "any"]
+        _tree: Node
+        _test: Callable[[Any], bool]
+        _value: Callable[[Any], Any]
+
+    @property
+    def text(self) -> str:
+        """The expression as it was written."""
+        return self._text
+
+    @property
+    def kind(self) -> Kind:
+        """What it gives beside NULL: ``bool``, ``number``, ``string``, ``timestamp``, ``level``; ``null`` when nothing,
+        ``any`` when that depends on the event or row.
+        """
+        return self._tree.kind
+
+    def matches(self, subject: Event | Mapping[str, Any]) -> bool:
+        """Tell whether the expression is true for an event, or for a row; NULL is not true. Never raises.
+
+        The payload is decoded only when the expression mentions it.
+        """
+        return self._test(subject)
+
+    def evaluate(self, subject: Event | Mapping[str, Any]) -> Any:
+        """Give the expression's value for an event, or for a row; None is NULL. Never raises."""
+        return self._value(subject)
+
+    def to_spark(self) -> str:
+        """Write the expression for Spark's ``where`` over the columns of the balog data source (Spark 4.0 or later).
+
+        It chooses the rows whose events ``matches`` chooses. Differences are left where engines differ: numbers are
+        doubles there, so integers beyond 2**53 lose digits, and fractions outside of 0.001 to 10 million become text
+        in Java's spelling.
+
+        Raises:
+            ConfigError: the expression is over rows, is no condition, or cannot be said in Spark (a key with both
+                kinds of quotes).
+        """
+        if self._names == "row":
+            raise ConfigError("an expression over rows has no columns in Spark; make it with names='event'")
+        if self._tree.kind not in ("bool", "any", "null"):
+            from balog.expressions.tree import WORDS
+
+            raise ConfigError(f"Spark's where wants a condition, and this gives {WORDS[self._tree.kind]}")
+        from balog.expressions.spark import write
+
+        return write(self._tree)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an expression does not change; make another instead of setting {name}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"an expression does not change; {name} stays")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self._text, self._names, self._gives)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Expression):
+            return NotImplemented
+        return (self._text, self._names, self._gives) == (other._text, other._names, other._gives)
+
+    def __hash__(self) -> int:
+        return hash((self._text, self._names, self._gives))
+
+    def __repr__(self) -> str:
+        more = "" if self._names == "event" else f", names={self._names!r}"
+        return f"Expression({self._text!r}{more})"
+
+
+def _restore(text: str, names: Literal["event", "row"], gives: Literal["bool", "any"]) -> Expression:
+    return Expression(text, names, gives=gives)

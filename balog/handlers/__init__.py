@@ -1,0 +1,249 @@
+"""Everyone else's lines: each record of the standard library's logging becomes an event.
+
+``install()`` does all of it; ``EventHandler`` and ``EventFormatter`` are the parts for ``dictConfig``, for a
+``logging.conf`` and for the config file of the Meltano SDK.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import threading
+from contextlib import ExitStack
+from typing import Any
+
+from balog.errors import ConfigError
+from balog.event import LEVELS, Event, Level
+from balog.handlers.capturing import capture_loop, capture_uncaught, capture_warnings
+from balog.handlers.records import Naming, read_record
+from balog.logger import emit, level_of
+from balog.outputs.stdio import singer_line
+from balog.payload import log_payload
+from balog.recording import configuring
+from balog.recording.recorder import Recorder
+from balog.recording.salvage import safe_str
+from balog.recording.validation import PayloadError
+
+__all__ = [
+    "EventFormatter",
+    "EventHandler",
+    "capture_loop",
+    "capture_uncaught",
+    "capture_warnings",
+    "install",
+    "keep_through_singer_python",
+]
+
+_thread = threading.local()
+_OWN_THREADS = "balog "
+
+
+class EventHandler(logging.Handler):
+    """Writes each record as an event, to where ``balog.configure`` says. Never raises, unless configured ``strict``.
+
+    A record that is an event already (an ``Event``, the dict or the JSON line of one, a Singer LOG message) is passed
+    on as it is. What is logged while an event is being written, or by the threads that feed sinks, would come back for
+    ever: it is left out and counted in ``looped``. A formatter is not used.
+
+    Args:
+        level: the lowest level, as for any handler.
+        channel: the channel of all records, instead of their loggers' names.
+        prefix: put before the loggers' names.
+    """
+
+    def __init__(self, level: int | str = 0, *, channel: str | None = None, prefix: str | None = None) -> None:
+        super().__init__(level)
+        self.naming = Naming(channel, prefix)
+        self.looped = 0
+        self._counting = threading.Lock()
+
+    def handle(self, record: logging.LogRecord) -> Any:
+        """Filter and write a record; without the handler's lock, which nothing here needs."""
+        passed: Any = self.filter(record)
+        if isinstance(passed, logging.LogRecord):  # since Python 3.12 a filter may give another one
+            record = passed
+        if passed:
+            self.emit(record)
+        return passed
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record."""
+        if getattr(_thread, "is_writing", False) or (record.threadName or "").startswith(_OWN_THREADS):
+            with self._counting:
+                self.looped += 1
+            return
+        recorder = configuring.current()
+        _thread.is_writing = True
+        try:
+            if recorder.threshold <= LEVELS[level_of(record.levelno)]:
+                self._write(record, recorder)
+        except PayloadError:
+            raise
+        except Exception:
+            if recorder.strict and logging.raiseExceptions:
+                raise
+        finally:
+            _thread.is_writing = False
+
+    def _write(self, record: logging.LogRecord, recorder: Recorder) -> None:
+        try:
+            found = read_record(record, recorder, self.naming)
+            if isinstance(found, Event):
+                level = found.level or level_of(record.levelno)
+                if recorder.share_of(found.header.channel, level):
+                    recorder.write(level, recorder.render_foreign(found))
+                return
+        except Exception as error:
+            if recorder.strict:
+                recorder.failed()
+                raise
+            recorder.changed()
+            level = level_of(record.levelno)
+            emit(level, safe_str(record.name), _instead(record, level, error))
+            return
+        emit(found.level, found.channel, found.payload, context=found.context, nanoseconds=found.nanoseconds)
+
+
+class EventFormatter(logging.Formatter):
+    """Writes a record as the event that ``EventHandler`` would make of it, for a handler of any other kind.
+
+    Args:
+        fmt: ``json``, the event in one line, which is the default; or ``singer``, a LOG message. It has the place
+            where a config of the standard library says ``format``.
+        channel: the channel of all records, instead of their loggers' names.
+        prefix: put before the loggers' names.
+        form: the same as ``fmt``.
+
+    Raises:
+        ConfigError: another format.
+    """
+
+    def __init__(
+        self,
+        fmt: str | None = None,
+        datefmt: str | None = None,
+        style: Any = "%",
+        validate: bool = True,
+        *,
+        channel: str | None = None,
+        prefix: str | None = None,
+        form: str | None = None,
+        defaults: Any = None,
+    ) -> None:
+        super().__init__()
+        self.form = form or fmt or "json"
+        if self.form not in ("json", "singer"):
+            raise ConfigError(f"no format {self.form[:80]!r}; there are json, singer", "EventFormatter")
+        self.naming = Naming(channel, prefix)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give a record as one line, without a newline."""
+        recorder = configuring.current()
+        try:
+            level, event = self._render(record, recorder)
+        except Exception as error:
+            if recorder.strict:
+                recorder.failed()
+                raise
+            recorder.changed()
+            level = level_of(record.levelno)
+            event = recorder.render(level, safe_str(record.name), _instead(record, level, error), {}, b"")
+        line = singer_line(level, event)[:-1] if self.form == "singer" else event
+        return line.decode()
+
+    def _render(self, record: logging.LogRecord, recorder: Recorder) -> tuple[Level, bytes]:
+        found = read_record(record, recorder, self.naming)
+        if isinstance(found, Event):
+            return found.level or level_of(record.levelno), recorder.render_foreign(found)
+        context = recorder.encode_context(found.context)
+        return found.level, recorder.render(
+            found.level, found.channel, found.payload, found.context, context, found.nanoseconds
+        )
+
+
+def _instead(record: logging.LogRecord, level: Level, error: Exception) -> dict[str, Any]:
+    return log_payload(safe_str(record.msg), level, problem=f"its record raised {type(error).__name__}")
+
+
+def install(
+    root_level: int | str | None = "INFO",
+    *,
+    warnings: bool = True,
+    uncaught: bool = True,
+    replace: bool = True,
+    channel: str | None = None,
+    prefix: str | None = None,
+) -> ExitStack:
+    """Make events of everything that this process logs, whoever logs it. Twice is safe.
+
+    Args:
+        root_level: the root logger's level from now on; None leaves it.
+        warnings: also what ``warnings.warn`` says.
+        uncaught: also exceptions that nobody caught, in any thread.
+        replace: take the root logger's other handlers away, which would write every line a second time.
+        channel: the channel of all records, instead of their loggers' names.
+        prefix: put before the loggers' names.
+
+    Returns:
+        What undoes it: by ``close()``, or at the end of a ``with`` block.
+    """
+    root = logging.getLogger()
+    stack = ExitStack()
+    before = list(root.handlers)
+    if not any(isinstance(handler, EventHandler) for handler in before):
+        handler = EventHandler(channel=channel, prefix=prefix)
+        root.addHandler(handler)
+        stack.callback(root.removeHandler, handler)
+    if replace:
+        for other in before:
+            if not isinstance(other, EventHandler):
+                root.removeHandler(other)
+                stack.callback(root.addHandler, other)
+    if root_level is not None:
+        stack.callback(root.setLevel, root.level)
+        root.setLevel(root_level)
+    stack.enter_context(keep_through_singer_python())
+    if warnings:
+        stack.enter_context(capture_warnings())
+    if uncaught:
+        stack.enter_context(capture_uncaught())
+    return stack
+
+
+def keep_through_singer_python() -> ExitStack:
+    """See to it that ``singer.get_logger()`` leaves the root logger's handlers as they are.
+
+    singer-python loads the ``logging.conf`` in its own package at each call, and with it takes every handler away. Only
+    this file is passed over; any other that ``logging.config.fileConfig`` is given is loaded.
+
+    Returns:
+        What undoes it: by ``close()``, or at the end of a ``with`` block.
+    """
+    import logging.config as stdlib
+
+    load = stdlib.fileConfig
+    stack = ExitStack()
+    is_active = True
+    if getattr(load, "keeps_handlers", False):
+        return stack
+
+    @functools.wraps(load)
+    def file_config(fname: Any, *args: Any, **options: Any) -> None:
+        if not (is_active and _is_singer_python_s(fname)):
+            load(fname, *args, **options)
+
+    def undo() -> None:
+        nonlocal is_active
+        is_active = False
+        if stdlib.fileConfig is file_config:
+            stdlib.fileConfig = load
+
+    file_config.keeps_handlers = True  # type: ignore[attr-defined]
+    stdlib.fileConfig = file_config
+    stack.callback(undo)
+    return stack
+
+
+def _is_singer_python_s(path: Any) -> bool:
+    return isinstance(path, (str, os.PathLike)) and str(path).endswith(os.path.join("singer", "logging.conf"))

@@ -1,0 +1,200 @@
+"""What a program says through no logger: warnings, and exceptions that nobody caught."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from balog.event import LEVELS, Level
+from balog.logger import emit
+from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput
+from balog.payload import log_payload
+from balog.recording import configuring, exceptions
+from balog.recording.recorder import Recorder
+from balog.recording.salvage import safe_str
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = ["capture_loop", "capture_uncaught", "capture_warnings"]
+
+_thread = threading.local()
+_WANTED = (KeyboardInterrupt, SystemExit)  # somebody asked for the end
+_PRINTING = ("warnings", "_py_warnings", "logging")  # where Python's own ways to show a warning are defined
+
+
+def capture_warnings() -> ExitStack:
+    """Make an event of each warning that is shown: level WARNING, channel ``py.warnings``. Twice is safe.
+
+    The payload is a ``log``; ``category``, ``file`` and ``line`` are in its fields. Which warnings are shown stays as
+    the filters say. Python does not print them any more; a hook that somebody else put there runs afterwards.
+
+    Returns:
+        What undoes it: by ``close()``, or at the end of a ``with`` block.
+    """
+    return _replace(warnings, "showwarning", _on_warning)
+
+
+def capture_uncaught() -> ExitStack:
+    """Make an event of each exception that nobody caught. Twice is safe.
+
+    In the main thread and in others the level is CRITICAL; where Python can only ignore it (a destructor, a callback)
+    ERROR. The channel is ``<application>.uncaught``, the payload a ``log`` with the exception as data and as text.
+    Ctrl-C is no event.
+
+    A hook that somebody else put there runs afterwards. Python's own, which prints the traceback, runs only when no
+    output shows the event on this process's stdout or stderr: so a person sees it once.
+
+    Returns:
+        What undoes it: by ``close()``, or at the end of a ``with`` block.
+    """
+    stack = ExitStack()
+    stack.enter_context(_replace(sys, "excepthook", _on_exception))
+    stack.enter_context(_replace(threading, "excepthook", _on_thread_exception))
+    stack.enter_context(_replace(sys, "unraisablehook", _on_unraisable))
+    return stack
+
+
+def capture_loop(loop: asyncio.AbstractEventLoop | None = None) -> ExitStack:
+    """Make an event of each exception that ends up in an asyncio loop, as from a task that nobody awaited.
+
+    Without it asyncio hands them to its own logger, from where an ``EventHandler`` at the root takes them too. A
+    handler that the loop had runs afterwards.
+
+    Args:
+        loop: the running one when None.
+
+    Returns:
+        What undoes it: by ``close()``, or at the end of a ``with`` block.
+    """
+    import asyncio
+
+    watched = loop or asyncio.get_running_loop()
+    previous = watched.get_exception_handler()
+
+    def handle(where: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        fields = {key: safe_str(value, repr) for key, value in context.items() if key not in ("message", "exception")}
+        message = safe_str(context.get("message") or "uncaught in an asyncio loop")
+        _emit("ERROR", message, context.get("exception"), {"where": "asyncio", **fields})
+        if previous is not None:
+            previous(where, context)
+
+    def undo() -> None:
+        if watched.get_exception_handler() is handle:
+            watched.set_exception_handler(previous)
+
+    watched.set_exception_handler(handle)
+    stack = ExitStack()
+    stack.callback(undo)
+    return stack
+
+
+class _Hook:
+    """Ours in the place of an interpreter's hook; once undone it only passes on."""
+
+    def __init__(self, previous: Callable[..., Any], act: Callable[..., Any]) -> None:
+        self.previous = previous
+        self.act = act
+        self.is_active = True
+
+    def __call__(self, *args: Any, **options: Any) -> None:
+        if self.is_active and not getattr(_thread, "is_inside", False):
+            _thread.is_inside = True
+            try:
+                self.act(self.previous, *args, **options)
+            finally:
+                _thread.is_inside = False
+        else:
+            self.previous(*args, **options)
+
+
+def _replace(owner: Any, name: str, act: Callable[..., Any]) -> ExitStack:
+    stack = ExitStack()
+    previous = getattr(owner, name)
+    if isinstance(previous, _Hook) and previous.is_active:
+        return stack
+    hook = _Hook(previous, act)
+
+    def undo() -> None:
+        hook.is_active = False  # somebody may have put another one over it
+        if getattr(owner, name) is hook:
+            setattr(owner, name, previous)
+
+    setattr(owner, name, hook)
+    stack.callback(undo)
+    return stack
+
+
+def _on_warning(
+    previous: Callable[..., Any],
+    message: Any,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: Any = None,
+    line: str | None = None,
+) -> None:
+    if file is not None:  # somebody wants it written there
+        previous(message, category, filename, lineno, file, line)
+        return
+    fields = {"category": exceptions.type_name(category), "file": filename, "line": lineno}
+    emit("WARNING", "py.warnings", log_payload(safe_str(message), "WARNING", logger="py.warnings", fields=fields))
+    if getattr(previous, "__module__", None) not in _PRINTING:
+        previous(message, category, filename, lineno, file, line)
+
+
+def _on_exception(previous: Callable[..., Any], kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    if issubclass(kind, _WANTED):
+        previous(kind, error, trace)
+        return
+    is_shown = _emit("CRITICAL", _uncaught(kind, error), error, {"where": "main thread"})
+    if previous is not sys.__excepthook__ or not is_shown:
+        previous(kind, error, trace)
+
+
+def _on_thread_exception(previous: Callable[..., Any], args: threading.ExceptHookArgs) -> None:
+    if issubclass(args.exc_type, _WANTED):
+        previous(args)
+        return
+    is_shown = _emit("CRITICAL", _uncaught(args.exc_type, args.exc_value), args.exc_value, {"where": "thread"})
+    if previous is not threading.__excepthook__ or not is_shown:
+        previous(args)
+
+
+def _on_unraisable(previous: Callable[..., Any], args: Any) -> None:
+    fields = {"where": "unraisable", "object": safe_str(args.object, repr)[:200]}
+    message = f"{args.err_msg or 'Exception ignored in'}: {_uncaught(args.exc_type, args.exc_value)}"
+    is_shown = _emit("ERROR", message, args.exc_value, fields)
+    if previous is not sys.__unraisablehook__ or not is_shown:
+        previous(args)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException | None) -> str:
+    text = "" if error is None else safe_str(error)
+    return f"uncaught {exceptions.type_name(kind)}: {text}" if text else f"uncaught {exceptions.type_name(kind)}"
+
+
+def _emit(level: Level, message: str, error: BaseException | None, fields: dict[str, Any]) -> bool:
+    """Write the event; tell whether a person at this process's streams sees it."""
+    try:
+        recorder = configuring.current()
+        lost = recorder.lost
+        exception = {} if error is None else exceptions.describe(error, with_locals=recorder.with_locals)
+        channel = f"{recorder.surroundings.get()[0]['application']}.uncaught"
+        emit(level, channel, log_payload(message, level, fields=fields, **exception))
+        return recorder.lost == lost and _shows(recorder, level)
+    except Exception:  # a hook that raises would hide what it is called for
+        return False
+
+
+def _shows(recorder: Recorder, level: Level) -> bool:
+    return any(
+        isinstance(lane.output, (ConsoleOutput, StderrOutput, SingerOutput))
+        and lane.where is None
+        and lane.threshold <= LEVELS[level]
+        for lane in recorder.lanes
+    )

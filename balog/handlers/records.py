@@ -1,0 +1,182 @@
+"""What a record of the standard library's logging says, as the parts of an event."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
+
+from balog.errors import EventError
+from balog.event import Event, Level, decode
+from balog.logger import level_of
+from balog.metrics.points import capped, json_tags
+from balog.payload import log_payload
+from balog.recording import exceptions
+from balog.recording.recorder import Recorder
+from balog.recording.rendering import message_text, payload_of
+from balog.singer.messages import metric_payload, parse_log, to_event
+
+__all__ = ["Naming", "Reading", "read_record"]
+
+_STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+_METRIC_NAMES = frozenset({"metric", "metric_info"})
+_EVENT_KEYS = frozenset({"schema", "header", "payload"})
+_NO_OBJECT = (str, bytes, bytearray, int, float, list, tuple, set, type(None))
+_LAST_SECOND = 253_402_300_799  # of the year 9999
+
+
+class Naming(NamedTuple):
+    """How records get their channel.
+
+    It is ``channel`` for all of them; without it the logger's own name, under ``prefix`` if there is one and the name
+    is not under it already. The root logger, which has no name to speak of, is ``prefix`` or the application.
+    """
+
+    channel: str | None = None
+    prefix: str | None = None
+
+    def of(self, name: str, recorder: Recorder) -> str:
+        """Give the channel of a logger's records."""
+        if self.channel:
+            return self.channel
+        prefix = self.prefix
+        if not name or name == "root":
+            return prefix or str(recorder.surroundings.get()[0]["application"])
+        if not prefix or name == prefix or name.startswith(prefix + "."):
+            return name
+        return f"{prefix}.{name}"
+
+
+class Reading(NamedTuple):
+    """An event's parts; ``context`` has what differs from here and now, ``nanoseconds`` are since the epoch."""
+
+    level: Level
+    channel: str
+    payload: Any
+    context: dict[str, Any]
+    nanoseconds: int
+
+
+def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -> Event | Reading:
+    """Read a record: the event that it is already, or the parts of the one that it becomes.
+
+    The payload is what ``extra={"payload": {…}}`` gave, a ``metric`` for the metric lines of singer-python and the
+    Meltano SDK and for ``extra={"metric": {…}}``, else a ``log`` with the record's other attributes as ``fields``.
+    """
+    args = record.args if isinstance(record.args, tuple) else () if record.args is None else (record.args,)
+    fields: dict[str, Any] = {}
+    if not record.__dict__.keys() <= _STANDARD:
+        fields = {key: value for key, value in record.__dict__.items() if key not in _STANDARD and key[:1] != "_"}
+    channel = naming.of(record.name, recorder)
+    level = level_of(record.levelno)
+    if isinstance(record.msg, (Event, dict)) and not args:
+        event, message = _read_data(record.msg, fields)
+    else:
+        message = message_text(record.msg, args)
+        event = _read_text(message, channel) if message[:1] == "{" else None
+    if event is not None:
+        return event
+    if record.stack_info:
+        fields["stack_info"] = record.stack_info
+    payload = _payload(record, recorder, message, args, fields)
+    return Reading(level, channel, payload, _origin(record), _nanoseconds(record.created))
+
+
+def _read_data(data: Event | dict[Any, Any], fields: dict[str, Any]) -> tuple[Event | None, str]:
+    """Read a message that is no text; what it has beside a message goes to the fields."""
+    if isinstance(data, Event):
+        return data, ""
+    if data.keys() >= _EVENT_KEYS:
+        with suppress(EventError, TypeError, ValueError, RecursionError):
+            return decode(msgspec.json.encode(data)), ""
+    name = next((key for key in ("event", "message") if isinstance(data.get(key), str)), None)
+    for key, value in data.items():
+        if key != name:
+            fields.setdefault(str(key), value)
+    return None, "" if name is None else data[name]
+
+
+def _read_text(message: str, channel: str) -> Event | None:
+    """Give the event in a line of JSON: one as it stands, or in a Singer LOG message."""
+    if '"header"' in message and '"payload"' in message:
+        with suppress(EventError):
+            return decode(message)
+    if '"type"' in message:
+        with suppress(EventError, UnicodeEncodeError):
+            log = parse_log(message.encode())
+            return None if log is None else to_event(log, channel=channel)[0]
+    return None
+
+
+def _payload(
+    record: logging.LogRecord, recorder: Recorder, message: str, args: tuple[Any, ...], fields: dict[str, Any]
+) -> Any:
+    extra = record.__dict__
+    metric = _metric_of(record.msg, args, recorder.max_tag_sets)
+    if metric is not None:
+        return payload_of("", metric, record.exc_info, fields, strict=recorder.strict)
+    for name in extra.keys() & _METRIC_NAMES:
+        metric = _metric(extra[name], recorder.max_tag_sets)
+        if metric is not None:
+            del fields[name]
+            fields.setdefault("message", message)
+            return payload_of("", metric, record.exc_info, fields, strict=recorder.strict)
+    if "payload" in extra and not isinstance(given := extra["payload"], _NO_OBJECT):
+        del fields["payload"]
+        fields.setdefault("message", message)
+        return payload_of("", given, record.exc_info, fields, strict=recorder.strict, with_locals=recorder.with_locals)
+    error = exceptions.find(record.exc_info)
+    if error is not None:
+        exception = exceptions.describe(error, with_locals=recorder.with_locals)
+    else:
+        exception = {"exc_text": record.exc_text}
+    return log_payload(message, record.levelname, logger=record.name, fields=fields, **exception)
+
+
+def _metric_of(message: Any, args: tuple[Any, ...], limit: int) -> dict[str, Any] | None:
+    """Give the metric in ``METRIC: %s``, whatever form the point has."""
+    if not isinstance(message, str) or not message.startswith("METRIC"):
+        return None
+    return _metric(args[0] if args else message[6:].lstrip(": "), limit)
+
+
+def _metric(point: Any, limit: int) -> dict[str, Any] | None:
+    """Give the payload of a point: JSON text, singer-python's ``Point``, the SDK's with ``to_dict``, a dict."""
+    if isinstance(point, str):
+        try:
+            point = msgspec.json.decode(point)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            return None
+    elif hasattr(point, "to_dict"):
+        point = point.to_dict()
+    elif hasattr(point, "metric_type"):
+        point = {"type": point.metric_type, "metric": point.metric, "value": point.value, "tags": point.tags}
+    payload = metric_payload(dict(point)) if isinstance(point, Mapping) else None
+    if payload is None or not payload["metric"] or not math.isfinite(payload["value"]):
+        return None
+    tags = payload["tags"] if isinstance(payload["tags"], dict) else {}
+    payload["tags"] = capped(limit, payload["metric"], json_tags(tags))
+    return payload
+
+
+def _origin(record: logging.LogRecord) -> dict[str, Any]:
+    """Say where a record comes from that another thread or process handles, as behind a ``QueueHandler``."""
+    origin: dict[str, Any] = {}
+    if record.threadName and record.threadName != threading.current_thread().name:
+        origin["thread"] = record.threadName
+    if record.process and record.process != os.getpid():
+        origin["process"] = record.process
+    return origin
+
+
+def _nanoseconds(created: Any) -> int:
+    if isinstance(created, (int, float)) and 0 <= created <= _LAST_SECOND:
+        return round(created * 1e6) * 1000
+    return time.time_ns()

@@ -1,0 +1,297 @@
+"""``get_logger(name).info("done", payload={…})``: structlog's binding, typed two-layer events out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from balog.event import LEVELS, Level, parse_level
+from balog.payload import log_payload
+from balog.recording import configuring
+from balog.recording.context import bound
+from balog.recording.recorder import Recorder
+from balog.recording.rendering import message_text, payload_of
+from balog.recording.salvage import safe_str
+from balog.recording.validation import PayloadError
+
+__all__ = ["EventLogger", "bound", "emit", "get_logger"]
+
+
+class _Channel:
+    """What structlog calls the wrapped logger: a name, and its channels by suffix."""
+
+    __slots__ = ("_known", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = safe_str(name)
+        self._known: dict[str, str] = {}
+
+    def under(self, suffix: str) -> str:
+        known = self._known.get(suffix)
+        if known is None:
+            known = f"{self.name}.{suffix}" if self.name and suffix else self.name or suffix
+            if len(self._known) < 256 and len(suffix) <= 256:  # suffixes are few; messages by mistake are not
+                self._known[suffix] = known
+        return known
+
+
+class EventLogger(structlog.BoundLoggerBase):
+    """A structlog logger whose only product is the event.
+
+    Each method takes ``event`` (with a payload: the suffix of the channel; without one: the message of a ``log``
+    payload) and what ``%`` or ``{}`` put into it, ``payload`` (a dict, dataclass, msgspec Struct, pydantic model …),
+    ``channel`` (instead of the logger's own), ``exc_info`` and any further fields. ``bind``, ``unbind`` and ``new`` are
+    structlog's; what is bound goes to the header's context.
+    """
+
+    _logger: _Channel
+    _encoded: tuple[Recorder, bytes] | None = None
+
+    def debug(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+        """Log at DEBUG."""
+        recorder = configuring._current or configuring.current()
+        if recorder.threshold <= 10:
+            self._log(recorder, "DEBUG", event, args, payload, channel, fields)
+
+    def info(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+        """Log at INFO."""
+        recorder = configuring._current or configuring.current()
+        if recorder.threshold <= 20:
+            self._log(recorder, "INFO", event, args, payload, channel, fields)
+
+    def warning(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+        """Log at WARNING."""
+        recorder = configuring._current or configuring.current()
+        if recorder.threshold <= 30:
+            self._log(recorder, "WARNING", event, args, payload, channel, fields)
+
+    def error(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+        """Log at ERROR."""
+        recorder = configuring._current or configuring.current()
+        if recorder.threshold <= 40:
+            self._log(recorder, "ERROR", event, args, payload, channel, fields)
+
+    def critical(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
+        """Log at CRITICAL."""
+        recorder = configuring._current or configuring.current()
+        if recorder.threshold <= 50:
+            self._log(recorder, "CRITICAL", event, args, payload, channel, fields)
+
+    def exception(
+        self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
+    ) -> None:
+        """Log at ERROR with the exception that is being handled."""
+        fields.setdefault("exc_info", True)
+        self.error(event, *args, payload=payload, channel=channel, **fields)
+
+    def log(
+        self, level: int | str, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
+    ) -> None:
+        """Log at a level given by name or by the standard library's number; one in between counts as the one below."""
+        recorder = configuring._current or configuring.current()
+        name = level_of(level)
+        if recorder.threshold <= LEVELS[name]:
+            self._log(recorder, name, event, args, payload, channel, fields)
+
+    def is_enabled_for(self, level: int | str) -> bool:
+        """Tell whether events of a level are written; for what is costly to put together."""
+        return LEVELS[level_of(level)] >= configuring.current().threshold
+
+    def _log(
+        self,
+        recorder: Recorder,
+        level: Level,
+        event: Any,
+        args: tuple[Any, ...],
+        payload: Any,
+        channel: Any,
+        fields: dict[str, Any],
+    ) -> None:
+        try:
+            if type(event) is not str or args:
+                event = message_text(event, args)
+            exc_info = None
+            if fields:
+                exc_info = fields.pop("exc_info", None)
+                if not event and "event" in fields:  # named, as structlog allows it
+                    event = message_text(fields.pop("event"), ())
+            name = self._logger.under("" if payload is None else event) if channel is None else safe_str(channel)
+            share = 1.0 if recorder.volume is None else recorder.share_of(name, level)
+            if not share:
+                return
+            context, problem = self._context, ""
+            if recorder.processors:
+                given = _Given(event, name, level, payload, fields, context)
+                if not given.process(recorder, self._logger):
+                    return
+                event, payload, fields, context = given.event, given.payload, given.fields, dict(given.context)
+                name, problem = given.channel, given.problem
+                encoded_context = recorder.encode_context(context)
+            else:
+                encoded_context = self._encode_bound(recorder) if context else b""
+            if share < 1:
+                context = {**context, "sample_rate": share}
+                encoded_context = recorder.encode_context(context)
+            if payload is None or fields or exc_info is not None or problem:
+                payload = self._payload(recorder, level, event, payload, exc_info, fields, problem)
+            recorder.write(level, recorder.render(level, name, payload, context, encoded_context))
+        except PayloadError:
+            raise
+        except Exception:
+            recorder.failed()
+            if recorder.strict:
+                raise
+
+    @staticmethod
+    def _payload(
+        recorder: Recorder,
+        level: Level,
+        event: str,
+        payload: Any,
+        exc_info: Any,
+        fields: dict[str, Any],
+        problem: str,
+    ) -> Any:
+        try:
+            made = payload_of(
+                event,
+                payload,
+                exc_info,
+                fields,
+                severity=level,
+                strict=recorder.strict,
+                with_locals=recorder.with_locals,
+                problem=problem,
+            )
+        except Exception as error:
+            if recorder.strict:
+                raise
+            recorder.changed()
+            return log_payload(event, level, problem=f"its payload raised {type(error).__name__}")
+        salvaged = not (payload is None or isinstance(payload, dict)) and isinstance(made, dict) and "problem" in made
+        if problem or salvaged:
+            recorder.changed()
+        return made
+
+    def new(self, **new_values: Any) -> EventLogger:
+        """Give a logger of the same name to which only these values are bound."""
+        return self.__class__(self._logger, self._processors, new_values)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_encoded"}
+
+    def _encode_bound(self, recorder: Recorder) -> bytes:
+        """Encode what is bound once for each logger and configuration: a logger's context never changes in place."""
+        encoded = self._encoded
+        if encoded is None or encoded[0] is not recorder:
+            encoded = self._encoded = recorder, recorder.encode_context(self._context)
+        return encoded[1]
+
+
+class _Given:
+    """A call as structlog's processors see it: one dict."""
+
+    def __init__(
+        self, event: str, channel: str, level: Level, payload: Any, fields: dict[str, Any], context: Mapping[str, Any]
+    ) -> None:
+        self.event = event
+        self.channel = channel
+        self.level = level
+        self.payload = payload
+        self.fields = fields
+        self.context: Mapping[str, Any] = context
+        self.problem = ""
+
+    def process(self, recorder: Recorder, logger: _Channel) -> bool:
+        """Run the processors; False when one of them drops the event.
+
+        They get ``event``, ``channel``, ``level``, ``payload`` (None without one) and ``context``, and the call's
+        fields beside these. One that raises is passed over, and the event says so.
+        """
+        data: dict[str, Any] = {
+            **self.fields,
+            "event": self.event,
+            "channel": self.channel,
+            "level": self.level,
+            "payload": self.payload,
+            "context": dict(self.context),
+        }
+        problems = []
+        for processor in recorder.processors:
+            try:
+                changed = processor(logger, self.level.lower(), dict(data))
+                if not isinstance(changed, dict):
+                    raise TypeError(f"gave {type(changed).__name__}, no dict")
+                data = changed
+            except structlog.DropEvent:
+                return False
+            except Exception as error:
+                if recorder.strict:
+                    raise
+                problems.append(f"a processor raised {type(error).__name__}: {safe_str(error)[:200]}")
+        self.event, self.channel = safe_str(data.pop("event", "")), safe_str(data.pop("channel", self.channel))
+        self.payload, context = data.pop("payload", None), data.pop("context", {})
+        self.context = context if isinstance(context, dict) else {}
+        data.pop("level", None)
+        self.fields = data
+        self.problem = "; ".join(problems)
+        return True
+
+
+def level_of(level: int | str) -> Level:
+    """Give the level meant by a name or by the standard library's number; INFO for what is neither."""
+    try:
+        if isinstance(level, str):
+            return parse_level(level) or "INFO"
+        return next((name for name, number in _FROM_THE_TOP if level >= number), "DEBUG")
+    except Exception:  # whatever it is, the event is worth more
+        return "INFO"
+
+
+_FROM_THE_TOP: tuple[tuple[Level, int], ...] = (("CRITICAL", 50), ("ERROR", 40), ("WARNING", 30), ("INFO", 20))
+
+
+def emit(
+    level: Level,
+    channel: str,
+    payload: Any,
+    *,
+    context: Mapping[str, Any] | None = None,
+    nanoseconds: int | None = None,
+) -> None:
+    """Write one event without a logger; what handlers and metrics are made of. Never raises, unless ``strict``.
+
+    Args:
+        context: keys beside those that are filled in by themselves.
+        nanoseconds: when, since the epoch; now when None.
+    """
+    recorder = configuring.current()
+    level = level_of(level)
+    if recorder.threshold > LEVELS[level]:
+        return
+    try:
+        channel = safe_str(channel)
+        share = recorder.share_of(channel, level)
+        if not share:
+            return
+        extra = context or {}
+        if share < 1:
+            extra = {**extra, "sample_rate": share}
+        recorder.record(level, channel, payload, extra, recorder.encode_context(extra), nanoseconds)
+    except PayloadError:
+        raise
+    except Exception:
+        recorder.failed()
+        if recorder.strict:
+            raise
+
+
+def get_logger(name: str) -> EventLogger:
+    """Give a logger whose channel is ``name``; cheap, and fine to call before anyone configures.
+
+    A payload logged with ``logger.info("done", payload=…)`` goes to the channel ``<name>.done``; ``channel=``
+    overrides it whole.
+    """
+    return EventLogger(_Channel(name), [], {})

@@ -1,0 +1,169 @@
+"""One measurement, and how it becomes a ``metric`` event whatever its value and tags are."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from balog.event import LEVELS
+from balog.logger import emit
+from balog.payload import log_payload
+from balog.recording import configuring
+from balog.recording.salvage import clean_text, safe_str
+
+if TYPE_CHECKING:
+    from balog.cardinality import Cardinality
+
+__all__ = ["Metric", "Point", "Status", "Tag", "as_dict", "capped", "folded", "json_tags", "number", "write"]
+
+_MAX_TAG = 1000
+_LARGEST_INT = 2**63
+
+
+class Status:
+    """What a timer says of how its block ended."""
+
+    succeeded = "succeeded"
+    failed = "failed"
+
+
+class Metric:
+    """Names of metrics that taps share."""
+
+    record_count = "record_count"
+    job_duration = "job_duration"
+    http_request_duration = "http_request_duration"
+
+
+class Tag:
+    """Names of tags that taps share."""
+
+    endpoint = "endpoint"
+    job_type = "job_type"
+    http_status_code = "http_status_code"
+    status = "status"
+
+
+class Point(NamedTuple):
+    """One measurement; ``metric_type`` is ``counter``, ``timer`` or ``gauge``."""
+
+    metric_type: str
+    metric: str
+    value: Any
+    tags: Mapping[str, Any]
+
+
+def write(point: Point, channel: str | None = None, context: Mapping[str, Any] | None = None) -> None:
+    """Write a point as an event of level INFO. Never raises, unless configured ``strict``.
+
+    A value that is no finite number makes a ``log`` of level WARNING instead, with the point in its fields: a sum
+    over metrics must not meet it.
+
+    Args:
+        channel: ``<application>.metric`` when None.
+        context: keys beside those that are filled in by themselves.
+    """
+    recorder = configuring.current()
+    if recorder.threshold > LEVELS["WARNING"]:
+        return
+    try:
+        channel = channel or f"{recorder.surroundings.get()[0]['application']}.metric"
+        name, value = _text(point.metric) or "unnamed", number(point.value)
+        tags = json_tags(point.tags)
+        if value is None:
+            shown = safe_str(point.value, repr)[:_MAX_TAG]
+            fields = {"type": point.metric_type, "metric": name, "value": shown, "tags": tags}
+            payload = log_payload(
+                f"metric {name} = {shown}", "WARNING", fields=fields, problem="its value is no finite number"
+            )
+            emit("WARNING", channel, payload, context=context)
+            return
+        payload = {
+            "cls_type": "metric",
+            "version": "1.0.0",
+            "type": point.metric_type,
+            "metric": name,
+            "value": value,
+            "tags": capped(recorder.max_tag_sets, name, tags),
+        }
+    except Exception:
+        recorder.failed()
+        if recorder.strict:
+            raise
+        return
+    emit("INFO", channel, payload, context=context)
+
+
+def number(value: Any) -> int | float | None:
+    """Give a finite number as JSON has it; None for anything else, also for text."""
+    if isinstance(value, (str, bytes, bytearray)):
+        return None
+    try:
+        if type(value) is not float:
+            try:
+                whole = operator.index(value)
+            except TypeError:
+                value = float(value)
+            else:
+                return whole if -_LARGEST_INT <= whole < _LARGEST_INT else float(whole)
+        return value if math.isfinite(value) else None
+    except Exception:  # nothing that is a number, or one that floats cannot hold
+        return None
+
+
+def json_tags(tags: Mapping[Any, Any] | None) -> dict[str, Any]:
+    """Give tags as JSON has them: as text what it has no word for, and cut what is longer than 1000 characters."""
+    return {_text(key): _tag(tag) for key, tag in as_dict(tags).items()}
+
+
+def as_dict(tags: Any) -> dict[Any, Any]:
+    """Give a copy of tags; what is no mapping is kept as one tag, ``tags``."""
+    try:
+        return dict(tags) if tags is not None else {}
+    except Exception:
+        return {"tags": safe_str(tags, repr)}
+
+
+def _tag(value: Any) -> Any:
+    if isinstance(value, Enum):
+        value = value.value
+    if value is None or type(value) in (bool, int) or (type(value) is float and math.isfinite(value)):
+        return value
+    if isinstance(value, (dict, list, tuple)):
+        try:
+            return msgspec.json.decode(msgspec.json.encode(value))
+        except Exception:
+            return _text(safe_str(value, repr))
+    return _text(value)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Enum):
+        value = value.value
+    text = clean_text(safe_str(value))
+    return text if len(text) <= _MAX_TAG else text[:_MAX_TAG] + "…"
+
+
+_cardinality: tuple[int, Cardinality] | None = None
+
+
+def capped(limit: int, metric: str, tags: dict[str, Any]) -> dict[str, Any]:
+    """Fold the tags of a metric that has more sets of them than ``configure(max_tag_sets=…)`` allows."""
+    global _cardinality
+    if not tags or not limit:
+        return tags
+    if _cardinality is None or _cardinality[0] != limit:
+        from balog.cardinality import Cardinality
+
+        _cardinality = limit, Cardinality(limit)
+    return dict(_cardinality[1].admit(metric, tags))
+
+
+def folded() -> dict[str, int]:
+    """Give, for each metric that has too many sets of tags, how many of its values had a tag replaced so far."""
+    return {} if _cardinality is None else _cardinality[1].folded

@@ -1,0 +1,152 @@
+"""Events into a file, one a line, which is moved aside when it has grown large."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import threading
+import weakref
+
+from balog.outputs.base import Output
+
+__all__ = ["FileOutput"]
+
+
+class FileOutput(Output):
+    """JSON lines appended to a file that any number of threads and processes share.
+
+    Each event is one write. When the file would grow over ``max_bytes`` it becomes ``PATH.1``, what was ``PATH.1``
+    becomes ``PATH.2``, and so on up to ``backups``; with no backups it begins anew. A file that somebody else moved
+    away is opened again at the next event.
+
+    Args:
+        path: the file; its folder is made when it is not there.
+        max_bytes: 0 lets it grow for ever.
+        backups: how many moved files are kept.
+    """
+
+    _descriptor: int | None = None
+
+    def __init__(self, path: str | os.PathLike[str], max_bytes: int = 0, backups: int = 5) -> None:
+        self.path = os.path.abspath(os.path.expanduser(path))
+        self._max_bytes = max_bytes
+        self._backups = backups
+        self._lock = threading.RLock()
+        self._is_torn = False
+        _outputs.add(self)
+
+    def write(self, level: str, event: bytes) -> None:
+        """Append one line."""
+        line = event + b"\n"
+        with self._lock:
+            descriptor = self._current(len(line))
+            if self._is_torn:  # a full disk took half a line: keep the next one apart from it
+                line = b"\n" + line
+            written = os.write(descriptor, line)
+            if written < len(line):
+                self._is_torn = True
+                while written < len(line):
+                    written += os.write(descriptor, line[written:])
+            self._is_torn = False
+
+    def close(self, deadline: float) -> int:
+        """Close the file."""
+        with self._lock:
+            self._close()
+        return 0
+
+    def __del__(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def _current(self, more: int) -> int:
+        """Give the descriptor of the file at the path, with room for so many bytes."""
+        for _ in range(_MAX_TURNS):
+            descriptor = self._descriptor
+            if descriptor is None:
+                descriptor = self._descriptor = self._open()
+            state = os.fstat(descriptor)
+            if _identity(self.path) != (state.st_dev, state.st_ino):
+                self._close()
+            elif self._has_room(state.st_size, more) or not self._rotate(descriptor):
+                return descriptor
+        return self._descriptor or self._open()
+
+    def _has_room(self, size: int, more: int) -> bool:
+        return not self._max_bytes or not size or size + more <= self._max_bytes
+
+    def _open(self) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self.path, flags, 0o644)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            descriptor = os.open(self.path, flags, 0o644)
+        self._is_torn = _ends_in_half_a_line(descriptor, self.path)
+        return descriptor
+
+    def _rotate(self, descriptor: int) -> bool:
+        """Move the files up by one, unless another process has just done it; False when that cannot be.
+
+        An event in a file that has grown too large is better than none.
+        """
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            state = os.fstat(descriptor)
+            if _identity(self.path) != (state.st_dev, state.st_ino):
+                return True
+            if not self._backups:
+                os.unlink(self.path)
+                return True
+            for number in range(self._backups - 1, 0, -1):
+                if os.path.exists(f"{self.path}.{number}"):
+                    os.replace(f"{self.path}.{number}", f"{self.path}.{number + 1}")
+            os.replace(self.path, f"{self.path}.1")
+        except OSError:
+            return False
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        return True
+
+    def _begin_anew(self) -> None:
+        """Open the file again in a forked child: a lock on the parent's would be the parent's as well."""
+        self._lock = threading.RLock()
+        self._close()
+
+
+_MAX_TURNS = 20
+_outputs: weakref.WeakSet[FileOutput] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for output in list(_outputs):
+        output._begin_anew()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _ends_in_half_a_line(descriptor: int, path: str) -> bool:
+    """Tell whether somebody who wrote there before was cut off."""
+    state = os.fstat(descriptor)
+    if not state.st_size or not stat.S_ISREG(state.st_mode):
+        return False
+    try:
+        with open(path, "rb") as file:
+            file.seek(state.st_size - 1)
+            return file.read(1) not in (b"\n", b"")
+    except OSError:  # a file that one may write and not read
+        return False
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        state = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return state.st_dev, state.st_ino

@@ -1,0 +1,144 @@
+"""Every problem of a configuration at once, each with its place and what would do.
+
+msgspec decodes strictly and stops at the first problem. This walks the same structs and goes on, so that a person
+mends a file in one go.
+"""
+
+from __future__ import annotations
+
+import difflib
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from balog.errors import ConfigError, split_refusal
+
+__all__ = ["problems"]
+
+_MAX_PROBLEMS = 100
+
+
+def problems(document: Any, type: Any, source: str = "") -> list[ConfigError]:
+    """Find what a document has that its type does not allow.
+
+    Args:
+        document: plain data, as JSON decodes.
+        type: a msgspec struct, or any type that msgspec knows.
+        source: the file that it came from, for the errors.
+
+    Returns:
+        At most 100 errors in the document's order, each with its JSONPath; none for a document that msgspec takes.
+    """
+    found = []
+    for reason, path in _walk(document, type, "$"):
+        found.append(ConfigError(reason, source, path))
+        if len(found) == _MAX_PROBLEMS:
+            break
+    return found
+
+
+def _walk(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
+    shape = _shape(kind)
+    if get_origin(shape) in (Union, types.UnionType):
+        chosen = _choose(value, get_args(shape))
+        if isinstance(chosen, str):
+            yield chosen, path
+            return
+        shape = _shape(chosen)
+        kind = chosen
+    inner = list(_walk_inside(value, shape, path))
+    yield from inner
+    if not inner:  # what only the whole can say
+        yield from _refusal(value, kind, path)
+
+
+def _walk_inside(value: Any, shape: Any, path: str) -> Iterator[tuple[str, str]]:
+    origin = get_origin(shape)
+    if isinstance(shape, type) and issubclass(shape, Struct) and isinstance(value, Mapping):
+        yield from _walk_struct(value, shape, path)
+    elif origin is list and isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _walk(item, get_args(shape)[0], f"{path}[{number}]")
+    elif origin is dict and isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _walk(item, get_args(shape)[1], f"{path}.{_printable(key)}")
+
+
+def _walk_struct(value: Mapping[str, Any], kind: type[Struct], path: str) -> Iterator[tuple[str, str]]:
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    tag_field = kind.__struct_config__.tag_field
+    for name, item in value.items():
+        if name in fields:
+            yield from _walk(item, fields[name].type, f"{path}.{name}")
+        elif kind.__struct_config__.forbid_unknown_fields and name != tag_field:
+            yield f"there is no field {name!r}; {_suggest(name, sorted(fields))}", path
+    for name, field in fields.items():
+        if field.required and name not in value:
+            yield f"the field {name!r} is missing", path
+
+
+def _refusal(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        reason, place = split_refusal(error)
+        yield reason, path + place.removeprefix("$")
+
+
+def _choose(value: Any, kinds: Sequence[Any]) -> Any:
+    """Give the member of a union that a value means, or a text that says why there is none."""
+    structs = [shape for kind in kinds if isinstance(shape := _shape(kind), type) and issubclass(shape, Struct)]
+    if isinstance(value, Mapping) and structs:
+        field = structs[0].__struct_config__.tag_field
+        if field is None:
+            return structs[0]
+        tagged = {str(kind.__struct_config__.tag): kind for kind in structs}
+        if field not in value:
+            return f"the field {field!r} is missing; there are {', '.join(sorted(tagged))}"
+        tag = value[field]
+        if isinstance(tag, str) and tag in tagged:
+            return tagged[tag]
+        return f"{field} {str(tag)[:40]!r} is none that there is; {_suggest(str(tag), sorted(tagged))}"
+    container = list if isinstance(value, list) else dict if isinstance(value, Mapping) else None
+    for kind in kinds:
+        if container is not None and get_origin(_shape(kind)) is container:
+            return kind
+    try:
+        msgspec.convert(value, Union[tuple(kinds)])  # noqa: UP007
+    except msgspec.ValidationError as error:
+        return _words(value, kinds, structs) or split_refusal(error)[0]
+    return Any
+
+
+def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) -> str:
+    """Say which words a union takes in the place of a wrong one; "" where it is not about words."""
+    words = [word for kind in kinds if get_origin(_shape(kind)) is Literal for word in get_args(_shape(kind))]
+    if not words or not isinstance(value, str):
+        return ""
+    said = f"{value[:40]!r} is none that there is; {_suggest(value, sorted(words))}"
+    field = structs[0].__struct_config__.tag_field if structs else None
+    if field is None:
+        return said
+    tags = sorted(str(kind.__struct_config__.tag) for kind in structs)
+    if value in tags:
+        return f'{value!r} wants options; write {{"{field}": "{value}", …}}'
+    return f'{said}; or write {{"{field}": …}} with {", ".join(tags)}'
+
+
+def _suggest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+
+
+def _printable(key: Any) -> str:
+    return "".join(char if char.isprintable() else "�" for char in str(key)[:100])
+
+
+def _shape(kind: Any) -> Any:
+    """Give a type without what is annotated."""
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    return kind

@@ -1,0 +1,320 @@
+"""``configure()``: in one call, from a JSON file, or from the environment; twice is safe."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from balog import config as configs
+from balog.errors import BalogError, ConfigError, complain, split_refusal
+from balog.event import LEVELS, parse_level
+from balog.outputs import default_output, open_output
+from balog.outputs.queued import QueuedOutput, flush_all
+from balog.recording import ending
+from balog.recording.context import Surroundings
+from balog.recording.recorder import Lane, Recorder
+
+__all__ = ["LoggerConfig", "configure", "current", "divert", "flush", "peek", "swap"]
+
+Where = str | Mapping[str, Any]
+
+
+class OutputConfig(Struct, forbid_unknown_fields=True, kw_only=True):
+    """One output: ``to`` is its name, its URL or a sink's config; ``where`` a filter in the expression language."""
+
+    to: str | dict[str, Any]
+    level: str | None = None
+    where: str | None = None
+
+
+class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a config file of the logger may say; each is described at ``configure``."""
+
+    output: str | OutputConfig | list[str | OutputConfig] | None = None
+    level: str | None = None
+    application: str | None = None
+    application_version: str | None = None
+    redact: bool | dict[str, Any] = True
+    volume: list[dict[str, Any]] = []
+    volume_interval: Annotated[float, Meta(gt=0)] = 60.0
+    max_tag_sets: Annotated[int, Meta(ge=0)] = 1000
+    validate: Literal["off", "tag", "raise"] = "off"
+    locals: bool = False
+    strict: bool = False
+
+
+_current: Recorder | None = None
+_diverted: Callable[[Recorder], Recorder] | None = None
+_lock = threading.RLock()
+os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def current() -> Recorder:
+    """Give what the process logs with; configured from the environment when nobody has configured it yet."""
+    return _current or _configure_from_environment()
+
+
+def configure(
+    output: Where | Sequence[Where] | None = None,
+    *,
+    config: str | os.PathLike[str] | None = None,
+    level: str | None = None,
+    application: str | None = None,
+    application_version: str | None = None,
+    redact: bool | Mapping[str, Any] | None = None,
+    volume: Sequence[Mapping[str, Any]] | None = None,
+    volume_interval: float | None = None,
+    max_tag_sets: int | None = None,
+    validate: Literal["off", "tag", "raise"] | None = None,
+    locals: bool | None = None,
+    strict: bool | None = None,
+    processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+) -> None:
+    """Say where events go, from which level on, and what is done to them. Loggers that exist already follow.
+
+    What is not given is taken from ``config``, then from the environment, then as written here.
+
+    Args:
+        output: ``singer`` (LOG messages on stdout), ``stderr`` (JSON lines), ``console`` (lines for people), a URL
+            such as ``file:app.jsonl?max_bytes=10000000&backups=3`` or ``local:topics?topic=events``, a sink's config;
+            or several of them, each also as ``{"to": …, "level": …, "where": …}``. From ``BALOG_OUTPUT`` (several are
+            parted by commas); else ``console`` when stderr is a terminal and ``stderr`` when it is not.
+        config: a JSON file with these names as keys; from ``BALOG_CONFIG``. A file that ends in ``.env`` has lines
+            ``BALOG_OUTPUT=…`` instead.
+        level: the lowest level that is written; from ``BALOG_LEVEL``, else ``INFO``. An output's own level is for it
+            alone.
+        application: goes into every event's context; else the program's file name.
+        application_version: likewise; else that of the distribution that owns the running program.
+        redact: take secrets out of events: True, False, or rules as ``balog.redaction.from_config`` takes them.
+        volume: rules that sample or limit channels, as ``balog.recording.volume`` has them, and the seconds between
+            two reports of what was held back in ``volume_interval``.
+        max_tag_sets: how many different sets of tags one metric may have; the tags of further ones are folded, as
+            ``balog.cardinality.Cardinality`` does it. 1000 when not said; 0 is no limit.
+        validate: check payloads of declared types: ``off``, ``tag`` (say so in ``payload.problem``) or ``raise``.
+        locals: exceptions carry the local variables of their frames, redacted.
+        strict: raise what goes wrong while logging instead of writing the event as well as it can be. For tests.
+        processors: structlog's processors, run before a logger's call becomes an event.
+
+    Raises:
+        ConfigError: something that cannot be; what was configured before stays.
+    """
+    given: dict[str, Any] = {
+        "output": None if output is None else _entries(output),
+        "level": level,
+        "application": application,
+        "application_version": application_version,
+        "redact": redact,
+        "volume": volume,
+        "volume_interval": volume_interval,
+        "max_tag_sets": max_tag_sets,
+        "validate": validate,
+        "locals": locals,
+        "strict": strict,
+    }
+    for processor in processors:
+        if not callable(processor):
+            raise ConfigError(f"{str(processor)[:80]!r} cannot be called", "configure(processors=…)")
+    settings, sources = _settled({name: value for name, value in given.items() if value is not None}, config)
+    _install(_build(settings, sources, processors))
+
+
+def _entries(output: Where | Sequence[Where]) -> list[Any]:
+    """Give what was given as outputs as a list, a bare config of a sink as the ``to`` of an output."""
+    entries = [output] if isinstance(output, (str, Mapping)) or not isinstance(output, Iterable) else output
+    return [{"to": entry} if isinstance(entry, Mapping) and "to" not in entry else entry for entry in entries]
+
+
+def _settled(
+    given: dict[str, Any], config: str | os.PathLike[str] | None = None, ignored: Container[str] = ()
+) -> tuple[LoggerConfig, dict[str, str]]:
+    """Join what is given, the config file and the environment; say where each of them came from.
+
+    Args:
+        ignored: variables that are not looked at.
+    """
+    environment = {name: os.environ.get(name) or None for name in _VARIABLES if name not in ignored}
+    path = config or environment.get("BALOG_CONFIG")
+    settings = LoggerConfig() if path is None else _read(path)
+    sources = dict.fromkeys(LoggerConfig.__struct_fields__, str(path))
+    try:
+        checked = msgspec.convert(given, LoggerConfig)
+    except msgspec.ValidationError as error:
+        reason, where = split_refusal(error)
+        name, rest = _NAME.match(where).groups()  # type: ignore[union-attr]
+        raise ConfigError(reason, f"configure({name}=…)", rest) from None
+    settings = msgspec.structs.replace(settings, **{name: getattr(checked, name) for name in given})
+    sources |= {name: f"configure({name}=…)" for name in given}
+    if settings.output is None:
+        settings.output, sources["output"] = _outputs_of(environment.get("BALOG_OUTPUT")), "BALOG_OUTPUT"
+    if settings.level is None:
+        settings.level, sources["level"] = environment.get("BALOG_LEVEL"), "BALOG_LEVEL"
+    return settings, sources
+
+
+_VARIABLES = ("BALOG_CONFIG", "BALOG_OUTPUT", "BALOG_LEVEL")
+_NAME = re.compile(r"\$\.?(\w*)(.*)", re.DOTALL)
+
+
+def _read(path: str | os.PathLike[str]) -> LoggerConfig:
+    if not str(path).endswith(".env"):
+        return configs.load(path, LoggerConfig)
+    variables = configs.load_env(path, ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID"))
+    if variables.get("BALOG_RUN_ID"):
+        os.environ.setdefault("BALOG_RUN_ID", variables["BALOG_RUN_ID"])
+    return LoggerConfig(output=_outputs_of(variables.get("BALOG_OUTPUT")), level=variables.get("BALOG_LEVEL") or None)
+
+
+def _outputs_of(text: str | None) -> list[str | OutputConfig] | None:
+    return [part.strip() for part in (text or "").split(",") if part.strip()] or None
+
+
+def _build(
+    settings: LoggerConfig,
+    sources: Mapping[str, str],
+    processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+) -> Recorder:
+    validator = redactor = volume = None
+    if settings.validate != "off":
+        from balog.recording.validation import Validator
+
+        validator = Validator(settings.validate)
+    if settings.redact is not False:
+        from balog.redaction import from_config
+
+        with _blaming(sources["redact"]):
+            redactor = from_config(settings.redact)
+    if settings.volume:
+        from balog.recording.volume import Volume
+
+        with _blaming(sources["volume"]):
+            volume = Volume(settings.volume, interval=settings.volume_interval)
+    with _blaming(sources["level"]):
+        threshold = _number(settings.level or "INFO")
+    outputs = default_output() if settings.output is None else settings.output
+    with _blaming(sources["output"]):
+        lanes = [_lane(entry, threshold) for entry in (outputs if isinstance(outputs, list) else [outputs])]
+    return Recorder(
+        lanes,
+        Surroundings(settings.application, settings.application_version, redactor.redact_encoded if redactor else None),
+        redactor=redactor,
+        volume=volume,
+        validator=validator,
+        processors=processors,
+        max_tag_sets=settings.max_tag_sets,
+        with_locals=settings.locals,
+        strict=settings.strict,
+    )
+
+
+@contextmanager
+def _blaming(source: str) -> Iterator[None]:
+    """Let a refusal say where the refused came from."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(error.reason, error.source or source, error.path) from None
+
+
+def _lane(entry: str | OutputConfig, threshold: int) -> Lane:
+    """Open one output. Its own level replaces the general one, also downwards."""
+    if isinstance(entry, str):
+        entry = OutputConfig(to=entry)
+    where = None
+    if entry.where is not None:
+        from balog.expressions import Expression
+
+        where = Expression(entry.where).matches
+    name = entry.to if isinstance(entry.to, str) else str(entry.to.get("type"))
+    own = threshold if entry.level is None else _number(entry.level)
+    return Lane(name.partition("?")[0], open_output(entry.to), own, where)
+
+
+def _number(name: str) -> int:
+    level = parse_level(name) if isinstance(name, str) else None
+    if level is None:
+        raise ConfigError(f"no level {str(name)[:40]!r}; there are {', '.join(LEVELS)}")
+    return LEVELS[level]
+
+
+def _configure_from_environment() -> Recorder:
+    """Configure at the first event when nobody did; a wrong variable costs one line, never the application."""
+    with _lock:
+        ignored: list[str] = []
+        while _current is None:
+            try:
+                _install(_build(*_settled({}, ignored=ignored)))
+            except BalogError as error:
+                source = error.source if isinstance(error, ConfigError) else "BALOG_OUTPUT"
+                wrong = source if source in _INSTEAD else "BALOG_CONFIG"
+                if wrong in ignored:
+                    raise
+                ignored.append(wrong)
+                complain(f"{error}; going on {_INSTEAD[wrong]()}")
+        return _current
+
+
+_INSTEAD: dict[str, Callable[[], str]] = {
+    "BALOG_OUTPUT": lambda: f"with {default_output()}",
+    "BALOG_LEVEL": lambda: "from INFO on",
+    "BALOG_CONFIG": lambda: "without it",
+}
+
+
+def _install(recorder: Recorder) -> None:
+    global _current
+    with _lock:
+        if _diverted is not None:
+            recorder = _diverted(recorder)
+        before, _current = _current, recorder
+    ending.at_end(_close)
+    if any(isinstance(lane.output, QueuedOutput) for lane in recorder.lanes):
+        ending.catch_sigterm()
+    if before is not None:
+        before.close()
+
+
+def swap(recorder: Recorder | None) -> Recorder | None:
+    """Put another recorder in place, without closing the one before; give that one. For tests."""
+    global _current
+    with _lock:
+        before, _current = _current, recorder
+        return before
+
+
+def peek() -> Recorder | None:
+    """Give what the process logs with, or None when nobody has logged or configured yet."""
+    return _current
+
+
+def divert(how: Callable[[Recorder], Recorder] | None) -> Callable[[Recorder], Recorder] | None:
+    """Put what this gives in the place of every recorder that is configured; give the one before. For tests."""
+    global _diverted
+    with _lock:
+        before, _diverted = _diverted, how
+        return before
+
+
+def flush(deadline: float = 5.0) -> int:
+    """Wait until queued events are delivered, at most ``deadline`` seconds; give how many were lost so far."""
+    return 0 if _current is None else _current.flush(deadline)
+
+
+def _close() -> None:
+    recorder = _current
+    if recorder is not None:
+        recorder.close()
+        for lane in recorder.lanes:
+            if lane.lost:
+                complain(f"output {lane.name}: {lane.lost} events were lost")
+    flush_all(_LAST_SECONDS)
+
+
+_LAST_SECONDS = 1.0
+"""For what was written to outputs after they had been replaced."""

@@ -1,0 +1,159 @@
+"""Who logs: the part of an event's context that is filled in by itself, and what ``bound`` adds for a while."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+from balog.ids import new_id
+from balog.recording.rendering import encode_object
+
+__all__ = ["Surroundings", "bound", "bound_values", "run_id", "trace_context"]
+
+_bound: ContextVar[dict[str, Any]] = ContextVar("balog_bound", default={})  # noqa: B039 - never changed in place
+
+
+@contextmanager
+def bound(**values: Any) -> Iterator[None]:
+    """Add keys to the context of every event that is logged inside the block, whichever logger writes it.
+
+    They follow into asyncio tasks that the block starts, and into a thread that is started with
+    ``contextvars.copy_context().run``; other threads and tasks do not see them. Inner blocks hide outer ones; what a
+    logger binds itself hides both.
+    """
+    token = _bound.set({**_bound.get(), **values})
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # a generator that was begun in another context and is closed in this one
+            _bound.reset(token)
+
+
+bound_values = _bound.get
+"""Give what ``bound`` adds here and now. The dict never changes: another block makes another one."""
+
+
+# A fork waits until a thread has found out who the process is: a child would wait for ever for what that one imports.
+_finding = threading.RLock()
+os.register_at_fork(before=_finding.acquire, after_in_parent=_finding.release, after_in_child=_finding.release)
+
+
+def run_id() -> str:
+    """Give the id of the run that this process belongs to.
+
+    It is taken from ``BALOG_RUN_ID``; when that is empty a new one is made and put there, so that child processes
+    inherit it.
+    """
+    with _finding:
+        if not os.environ.get("BALOG_RUN_ID"):
+            os.environ["BALOG_RUN_ID"] = new_id()
+        return os.environ["BALOG_RUN_ID"]
+
+
+class Surroundings:
+    """The context of a process and a thread, found out once and kept encoded.
+
+    Args:
+        application: its name; the program's when None.
+        application_version: its version; that of the distribution which owns the running entry point when None.
+        clean: takes secrets out of the encoded object: who names a thread may put anything there.
+    """
+
+    def __init__(
+        self,
+        application: str | None = None,
+        application_version: str | None = None,
+        clean: Callable[[bytes], bytes] | None = None,
+    ) -> None:
+        self._given = (application, application_version)
+        self._clean = clean
+        self._forget()
+        _surroundings.add(self)
+
+    def _forget(self) -> None:
+        self._process: dict[str, Any] | None = None
+        self._threads = threading.local()
+
+    def get(self) -> tuple[dict[str, Any], bytes]:
+        """Give the context as data, and as the members of a JSON object without its braces."""
+        try:
+            found: tuple[dict[str, Any], bytes] = self._threads.context
+        except AttributeError:
+            found = self._threads.context = self._find()
+        return found
+
+    def _find(self) -> tuple[dict[str, Any], bytes]:
+        with _finding:
+            if self._process is None:
+                self._process = self._find_process()
+            context = {**self._process, "thread": threading.current_thread().name}
+        encoded = encode_object(context, strict=False)
+        return context, (encoded if self._clean is None else self._clean(encoded))[1:-1]
+
+    def _find_process(self) -> dict[str, Any]:
+        application, version = self._given
+        owner, owner_version = _entry_point_owner() if application is None or version is None else (None, None)
+        application = application or _program()
+        if version is None and application in (owner, _program()):
+            version = owner_version
+        process: dict[str, Any] = {"fqdn": os.uname().nodename, "application": application}
+        if version:
+            process["application_version"] = version
+        return {**process, "process": os.getpid(), "run_id": run_id()}
+
+
+_surroundings: weakref.WeakSet[Surroundings] = weakref.WeakSet()
+
+
+def _forget_process() -> None:
+    for surroundings in list(_surroundings):
+        surroundings._forget()
+
+
+os.register_at_fork(after_in_child=_forget_process)
+
+
+def _program() -> str:
+    """Give the program's name: its file, or the package of ``python -m package``."""
+    path = (getattr(sys, "argv", None) or [""])[0]
+    if os.path.basename(path) == "__main__.py":
+        path = os.path.dirname(path)
+    return os.path.basename(path) if path not in ("", "-c", "-m", "-") else "python"
+
+
+def _entry_point_owner() -> tuple[str | None, str | None]:
+    """Give name and version of the distribution whose script, or whose package's ``__main__``, is running."""
+    try:
+        from importlib.metadata import entry_points, packages_distributions, version
+
+        for script in entry_points(group="console_scripts", name=_program()):
+            if script.dist is not None:
+                return script.dist.name, script.dist.version
+        spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+        if spec is not None:
+            for name in packages_distributions().get(spec.name.partition(".")[0], ()):
+                return name, version(name)
+    except Exception:  # broken metadata of some distribution: the event goes without a version
+        return None, None
+    return None, None
+
+
+def trace_context() -> dict[str, str]:
+    """Give ``trace_id`` and ``span_id`` of the OpenTelemetry span that is current; empty without one.
+
+    OpenTelemetry is never imported for it: who has a span has imported it.
+    """
+    trace = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return {}
+    try:
+        span = trace.get_current_span().get_span_context()
+        return {"trace_id": f"{span.trace_id:032x}", "span_id": f"{span.span_id:016x}"} if span.is_valid else {}
+    except Exception:  # another thread is still importing it, or somebody's own span
+        return {}

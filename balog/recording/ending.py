@@ -1,0 +1,116 @@
+"""What is still to be done when the process ends: by itself, by SIGTERM, or as a child of ``multiprocessing``."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from balog.errors import complain
+
+__all__ = ["at_end", "before_end", "catch_sigterm"]
+
+_first: list[Callable[[], Any]] = []
+_last: list[Callable[[], Any]] = []
+_SWITCH_SECONDS = 0.0001
+"""How long the interrupted thread may hold the interpreter, when it does not wait for anything, while others flush."""
+
+_is_registered = False
+_is_child_registered = False
+_is_ending = False
+
+
+def before_end(act: Callable[[], Any]) -> None:
+    """Have something done when the process ends, also by SIGTERM, while the outputs are still open."""
+    if act not in _first:
+        _first.append(act)
+        _register()
+        catch_sigterm()
+
+
+def at_end(act: Callable[[], Any]) -> None:
+    """Have something done after all that ``before_end`` was asked for."""
+    if act not in _last:
+        _last.append(act)
+        _register()
+
+
+def catch_sigterm() -> None:
+    """Let SIGTERM end the process as before, but not before ``_end``; an application's own handler is left alone."""
+    try:
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _terminate)
+    except ValueError:
+        return  # not in the main thread: the application's own handler has to flush
+
+
+def _register() -> None:
+    global _is_registered
+    if not _is_registered:
+        _is_registered = True
+        atexit.register(_end)
+        _register_child()
+
+
+def _register_child() -> None:
+    """Make the same known to ``multiprocessing``, whose children end without what atexit knows."""
+    global _is_child_registered
+    util, process = sys.modules.get("multiprocessing.util"), sys.modules.get("multiprocessing.process")
+    if util is None or process is None or _is_child_registered:
+        return
+    _is_child_registered = True
+    util.register_after_fork(_end, _finalize_child)
+    if process.parent_process() is not None:
+        _finalize_child()
+
+
+def _finalize_child(_: Any = None) -> None:
+    sys.modules["multiprocessing.util"].Finalize(None, _end, exitpriority=10)
+
+
+def _after_fork() -> None:
+    global _is_ending
+    _is_ending = False
+    if _is_registered:
+        _register_child()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _end() -> None:
+    for act in [*_first, *_last]:
+        try:
+            act()
+        except Exception as error:
+            complain(f"at the end: {type(error).__name__}: {error}")
+
+
+def _terminate(number: int, _frame: Any) -> None:
+    """Flush in a thread and let the interrupted one go on: it may hold a lock that flushing needs.
+
+    The signal comes again from that thread, or from somebody who does not want to wait; then it ends the process.
+    """
+    global _is_ending
+    if not _is_ending:
+        _is_ending = True
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        try:
+            threading.Thread(target=_end_and_send, args=(number,), name="balog end", daemon=True).start()
+        except RuntimeError:  # too late for a thread
+            _end()
+        else:
+            return
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _end_and_send(number: int) -> None:
+    try:
+        _end()
+    finally:
+        os.kill(os.getpid(), number)

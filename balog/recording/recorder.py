@@ -1,0 +1,334 @@
+"""From one call's level, channel and payload to bytes at every output: what all ways of logging share.
+
+``configure`` puts one ``Recorder`` in the place of another; whoever logs asks for the current one at every call, so
+that loggers which exist already follow.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from balog.errors import complain
+from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, decode, encode, format_timestamp
+from balog.ids import new_id
+from balog.outputs import Output
+from balog.recording.context import Surroundings, bound_values, trace_context
+from balog.recording.rendering import encode_as_it_is, encode_channel, encode_somehow
+
+if TYPE_CHECKING:
+    from balog.recording.validation import Validator
+    from balog.recording.volume import Volume
+    from balog.redaction import Redactor
+
+__all__ = ["Lane", "Recorder"]
+
+_HEAD = b'{"schema":"%b","header":{"id":"' % FACILITY_VERSION.encode()
+_AFTER_TIMESTAMP = {level: b'","level":"%b","composition":false,"context":{' % level.encode() for level in LEVELS}
+_HELD_BACK = "balog.held_back"
+_MAX_KNOWN = 256
+_MAX_KNOWN_NAME = 256
+_counting = threading.RLock()  # a signal handler may log while its thread is counting
+os.register_at_fork(before=_counting.acquire, after_in_parent=_counting.release, after_in_child=_counting.release)
+
+
+class Lane:
+    """One output with the events that go to it.
+
+    Args:
+        name: what it is called when it fails.
+        threshold: number of the lowest level, as in ``LEVELS``.
+        where: tells of an event whether the output gets it; None for all.
+    """
+
+    def __init__(
+        self, name: str, output: Output, threshold: int = 0, where: Callable[[Event], bool] | None = None
+    ) -> None:
+        self.name = name
+        self.output = output
+        self.threshold = threshold
+        self.where = where
+        self.lost = 0
+
+
+class Recorder:
+    """Makes events and hands them to outputs. Never raises, unless ``strict``.
+
+    Args:
+        lanes: the outputs.
+        surroundings: the context that is filled in by itself.
+        redactor: takes secrets out of payloads and of what is bound.
+        volume: samples and limits channels.
+        validator: checks payloads of declared types.
+        processors: callables of structlog's form ``(logger, level, event_dict) -> event_dict``, run before a logger's
+            call becomes an event.
+        max_tag_sets: how many sets of tags a metric may have before further ones are folded; 0 is no limit.
+        with_locals: frames of exceptions have their locals.
+        strict: raise what goes wrong.
+
+    Attributes:
+        lost: events that could not be made, or that an output did not take.
+        problems: payloads and contexts that had to be changed to be written, or that say that a processor raised.
+    """
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        surroundings: Surroundings,
+        *,
+        redactor: Redactor | None = None,
+        volume: Volume | None = None,
+        validator: Validator | None = None,
+        processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
+        max_tag_sets: int = 0,
+        with_locals: bool = False,
+        strict: bool = False,
+    ) -> None:
+        self.lanes = tuple(lanes)
+        self.threshold = min((lane.threshold for lane in lanes), default=100)
+        self.surroundings = surroundings
+        self.redactor = redactor
+        self.volume = volume
+        self.validator = validator
+        self.processors = tuple(processors)
+        self.max_tag_sets = max_tag_sets
+        self.with_locals = with_locals
+        self.strict = strict
+        self.lost = 0
+        self.problems = 0
+        self._only = self.lanes[0] if len(lanes) == 1 and lanes[0].where is None else None
+        self._has_conditions = any(lane.where is not None for lane in lanes)
+        self._known: dict[tuple[int, int], tuple[dict[str, Any], bytes, object]] = {}
+        self._channels: dict[str, bytes] = {}
+
+    def redirected(self, lanes: Sequence[Lane], *, strict: bool) -> Recorder:
+        """Give a recorder that makes the same events and hands them to other outputs, without holding any back."""
+        return Recorder(
+            lanes,
+            self.surroundings,
+            redactor=self.redactor,
+            validator=self.validator,
+            processors=self.processors,
+            with_locals=self.with_locals,
+            strict=strict,
+        )
+
+    def share_of(self, channel: str, level: Level) -> float:
+        """Give the share of its channel's events that pass with this one: 0 when it is held back, 1 without sampling.
+
+        Also reports what was held back when that is due.
+        """
+        volume = self.volume
+        if volume is None:
+            return 1.0
+        if volume.due():
+            self.report_held_back()
+        return volume.rate(channel, level) if volume.admit(channel, level) else 0.0
+
+    def report_held_back(self) -> None:
+        """Write one event that says what was held back since the last report, if anything was."""
+        held = self.volume.take() if self.volume is not None else None
+        if held:
+            self.record("WARNING", _HELD_BACK, held, {}, b"")
+
+    def encode_context(self, values: Mapping[str, Any]) -> bytes:
+        """Encode what is bound as the members of a JSON object, redacted; empty for nothing."""
+        if not values:
+            return b""
+        return self._clean(self._encode(dict(values)))[1:-1]
+
+    def encode_channel(self, name: str) -> bytes:
+        """Encode a channel's name as a JSON string, redacted; once for each name."""
+        encoded = self._channels.get(name)
+        if encoded is None:
+            text = name[: 2 * MAX_CHANNEL_LENGTH]
+            encoded = encode_channel(text if self.redactor is None else self.redactor.redact_text(text))
+            if len(name) <= _MAX_KNOWN_NAME:
+                if len(self._channels) >= _MAX_KNOWN:
+                    self._channels.clear()
+                self._channels[name] = encoded
+        return encoded
+
+    def record(
+        self,
+        level: Level,
+        channel: str,
+        payload: Any,
+        bound: Mapping[str, Any],
+        encoded_bound: bytes,
+        nanoseconds: int | None = None,
+    ) -> None:
+        """Write one event.
+
+        Args:
+            channel: of any length; what a header has no room for is cut off.
+            bound: the logger's own part of the context.
+            encoded_bound: the same by ``encode_context``.
+            nanoseconds: since the epoch; now when None.
+        """
+        self.write(level, self.render(level, channel, payload, bound, encoded_bound, nanoseconds))
+
+    def render(
+        self,
+        level: Level,
+        channel: str,
+        payload: Any,
+        bound: Mapping[str, Any],
+        encoded_bound: bytes,
+        nanoseconds: int | None = None,
+    ) -> bytes:
+        """Make the event that ``record`` writes, encoded as one line without a newline."""
+        try:
+            encoded = encode_as_it_is(payload)
+        except Exception as error:
+            encoded = self._encode_somehow(payload, error)
+        if self.validator is not None:
+            encoded = self.validator.check(encoded)
+        if self.redactor is not None:
+            encoded = self.redactor.redact_encoded(encoded)
+        return b"".join(
+            (
+                _HEAD,
+                new_id().encode(),
+                b'","channel":',
+                self._channels.get(channel) or self.encode_channel(channel),
+                b',"timestamp":"',
+                format_timestamp(time.time_ns() if nanoseconds is None else nanoseconds).encode(),
+                _AFTER_TIMESTAMP[level],
+                self._context(bound, encoded_bound),
+                b'}},"payload":',
+                encoded,
+                b"}",
+            )
+        )
+
+    def render_foreign(self, event: Event) -> bytes:
+        """Encode an event that somebody else made as it is, but for the secrets in it."""
+        redactor, header = self.redactor, event.header
+        if redactor is not None:
+            payload, context = redactor.redact(event.payload), redactor.redact(header.context)
+            channel = redactor.redact_text(header.channel)
+            if payload is not event.payload or context is not header.context or channel is not header.channel:
+                event = decode(encode(event))  # the other one may still be in use
+                event.raw_payload = msgspec.Raw(self._encode(payload))
+                event.header.context, event.header.channel = context, channel[:MAX_CHANNEL_LENGTH]
+        return encode(event)
+
+    def _encode(self, value: Any) -> bytes:
+        try:
+            return encode_as_it_is(value)
+        except Exception as error:
+            return self._encode_somehow(value, error)
+
+    def _encode_somehow(self, value: Any, error: Exception) -> bytes:
+        if self.strict:
+            raise error
+        self.changed()
+        return encode_somehow(value)
+
+    def _clean(self, encoded: bytes) -> bytes:
+        redactor = self.redactor
+        return encoded if redactor is None else redactor.redact_encoded(encoded)
+
+    def _context(self, bound: Mapping[str, Any], encoded_bound: bytes) -> bytes:
+        """Put together the members of the context; of two with the same name the one that is nearer to the call."""
+        known, encoded = self.surroundings.get()
+        passing = bound_values()
+        if passing:
+            known, encoded = self._joined(known, passing, passing)
+        trace = trace_context() if "opentelemetry.trace" in sys.modules else None
+        if trace and passing.keys().isdisjoint(trace):
+            known = {**known, **trace}
+            encoded = b"%b,%b" % (encoded, self.encode_context(trace))
+        if not bound:
+            return encoded
+        if known.keys().isdisjoint(bound):
+            return b"%b,%b" % (encoded, encoded_bound)
+        return self._joined(known, bound, encoded_bound)[1]
+
+    def _joined(
+        self, outer: dict[str, Any], inner: Mapping[str, Any], identity: object
+    ) -> tuple[dict[str, Any], bytes]:
+        """Encode two parts of a context in one, once for as long as nothing changes.
+
+        Args:
+            outer: never changed in place.
+            inner: hides the outer one's values; the same whenever ``identity`` is the same object.
+        """
+        key = id(outer), id(identity)
+        found = self._known.get(key)
+        if found is None:
+            joined = {**outer, **inner}
+            if len(self._known) >= _MAX_KNOWN:
+                self._known.clear()
+            found = self._known[key] = joined, self.encode_context(joined), (outer, identity)  # so the ids stay theirs
+        return found[0], found[1]
+
+    def write(self, level: str, event: bytes) -> None:
+        """Hand an encoded event to every output that takes it; one that fails keeps it from no other."""
+        only = self._only
+        if only is not None:
+            try:
+                only.output.write(level, event)
+            except Exception as error:
+                self._failed(only, error)
+                if self.strict:
+                    raise
+            return
+        number = LEVELS[level]
+        whole = decode(event) if self._has_conditions else None
+        for lane in self.lanes:
+            if number >= lane.threshold:
+                try:
+                    if lane.where is None or whole is None or lane.where(whole):
+                        lane.output.write(level, event)
+                except Exception as error:
+                    self._failed(lane, error)
+                    if self.strict:
+                        raise
+
+    def _failed(self, lane: Lane, error: Exception) -> None:
+        with _counting:
+            self.lost += 1
+            lane.lost += 1
+            is_first = lane.lost == 1
+        if is_first and lane.name != "stderr":
+            complain(f"output {lane.name}: {type(error).__name__}: {error}; what it does not take is counted")
+
+    def failed(self) -> None:
+        """Count an event that could not even be made."""
+        with _counting:
+            self.lost += 1
+
+    def changed(self) -> None:
+        """Count an event that says in its ``problem`` what had to be changed."""
+        with _counting:
+            self.problems += 1
+
+    def flush(self, deadline: float = 5.0) -> int:
+        """Wait until queued events are delivered, at most ``deadline`` seconds; give how many were lost so far."""
+        return self.lost + self._each_output(lambda output, seconds: output.flush(seconds), deadline)
+
+    def close(self, deadline: float = 5.0) -> int:
+        """Report what was held back, flush, and close the outputs."""
+        try:
+            self.report_held_back()
+        except Exception:
+            self.failed()
+        return self.lost + self._each_output(lambda output, seconds: output.close(seconds), deadline)
+
+    def _each_output(self, act: Callable[[Output, float], int], deadline: float) -> int:
+        until = time.monotonic() + deadline
+        lost = 0
+        for lane in self.lanes:
+            try:
+                lost += act(lane.output, max(0.0, until - time.monotonic()))
+            except Exception as error:
+                self._failed(lane, error)
+        return lost

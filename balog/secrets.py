@@ -1,0 +1,54 @@
+"""Secrets in a config: never the secret itself, only where it is."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from balog.errors import ConfigError
+
+__all__ = ["Secret"]
+
+_MAX_BYTES = 64 * 1024
+
+
+class Secret(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """``{"env": "NAME"}`` or ``{"file": "PATH"}``: an environment variable, or a file without its last newline."""
+
+    env: Annotated[str, Meta(min_length=1, description="The environment variable that holds it.")] | None = None
+    file: Annotated[str, Meta(min_length=1, description="The file that holds it, and nothing else.")] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.env is None) == (self.file is None):
+            raise ValueError('a secret is {"env": "NAME"} or {"file": "PATH"}, one of the two')
+
+    def reveal(self, path: str = "") -> str:
+        """Give the secret.
+
+        Raises:
+            ConfigError: it is not there, is empty, or cannot be read; the message never has any of it. ``path`` is the
+                field of the config that asked.
+        """
+        if self.env is not None:
+            text = os.environ.get(self.env, "")
+            if not text:
+                raise ConfigError(
+                    f"the environment variable {self.env} is not set; it should hold the secret", path=path
+                )
+            return text
+        name = self.file or ""
+        try:
+            with open(name, "rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+            text = data.decode().rstrip("\r\n")
+        except OSError as error:
+            raise ConfigError(
+                f"the secret's file {name} cannot be read: {error.strerror or error}", path=path
+            ) from None
+        except ValueError:
+            raise ConfigError(f"the secret's file {name!r} is not UTF-8 text", path=path) from None
+        if not text or len(data) > _MAX_BYTES:
+            raise ConfigError(f"the secret's file {name} is {'too large' if text else 'empty'}", path=path)
+        return text

@@ -1,0 +1,208 @@
+"""gzip and zstd around a file, read within bounds: what is small and says that it is huge must not become huge here."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
+
+from balog.errors import MissingExtraError
+from balog.singer.batch.dialects import BatchError
+
+__all__ = ["Limits", "compress", "decompress", "seen_compression"]
+
+BLOCK_BYTES = 1 << 20
+_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PAR1": "parquet"}
+_FREE_BYTES = 64 << 20
+# What zstd makes of its input at once can't be bounded but by the input: a block of 4 bytes may stand for 128 KiB.
+_ZSTD_PIECE = 1024
+_ZSTD_WINDOW = 128 << 20
+
+
+class Limits(NamedTuple):
+    """How much a file may hold.
+
+    Attributes:
+        decompressed: bytes of a file when it is decompressed.
+        ratio: how many times as large as the file that may be; looked at from 64 MiB on.
+    """
+
+    decompressed: int = 8 << 30
+    ratio: float = 250.0
+
+
+class _Counted(io.RawIOBase):
+    """A source that counts what is read of it, and has an end also where it is all empty gzip streams."""
+
+    def __init__(self, source: IO[bytes], begun: bytes, limit: int) -> None:
+        self._source = source
+        self._begun = begun
+        self._limit = limit
+        self.count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if self._begun:
+            size = len(self._begun) if size < 0 else size
+            data, self._begun = self._begun[:size], self._begun[size:]
+        else:
+            data = self._source.read(size)
+        self.count += len(data)
+        if self.count > self._limit:
+            raise BatchError(f"has more than max_decompressed_bytes, {self._limit}")
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def seen_compression(begun: bytes) -> str:
+    """Tell by its first bytes what a file is: ``gzip``, ``zstd``, ``parquet``, else ``none``."""
+    return next((name for magic, name in _MAGIC.items() if begun.startswith(magic)), "none")
+
+
+def decompress(source: IO[bytes], said: str | None, limits: Limits) -> Iterator[bytes]:
+    """Give a file's bytes in blocks of about 1 MiB at most.
+
+    Args:
+        source: the file.
+        said: the compression that its message names; None goes by the file's first bytes.
+        limits: see ``Limits``.
+
+    Raises:
+        BatchError: it is not what is said, is cut off, does not match its checksum, or holds too much.
+        MissingExtraError: zstd, and zstandard is not installed.
+    """
+    begun = _begin(source)
+    seen = seen_compression(begun)
+    if said not in (None, "none", "gzip", "zstd"):
+        raise BatchError(f"is compressed as {said}, and only gzip and zstd are read")
+    if said is not None and said != seen and not (said == "none" and seen == "parquet"):
+        raise BatchError(f"should be {_name(said)} and is {_name(seen)}")
+    counted = _Counted(source, begun, limits.decompressed)
+    blocks = {"gzip": _gunzip, "zstd": _unzstd}.get(seen, _plain)(counted)
+    return _bounded(blocks, counted, limits)
+
+
+def _name(compression: str) -> str:
+    return "not compressed" if compression == "none" else compression
+
+
+def _begin(source: IO[bytes]) -> bytes:
+    begun = b""
+    while len(begun) < 4 and (more := source.read(4 - len(begun))):
+        begun += more
+    return begun
+
+
+def _plain(source: _Counted) -> Iterator[bytes]:
+    while block := source.read(BLOCK_BYTES):
+        yield block
+
+
+def _gunzip(source: _Counted) -> Iterator[bytes]:
+    try:
+        with gzip.GzipFile(fileobj=io.BufferedReader(source, 1 << 16)) as file:
+            while block := file.read(BLOCK_BYTES):
+                yield block
+    except EOFError:
+        raise BatchError("is cut off: its gzip stream has no end") from None
+    except (gzip.BadGzipFile, zlib.error):
+        raise BatchError("is damaged: its gzip stream can't be read") from None
+
+
+def _unzstd(source: _Counted) -> Iterator[bytes]:
+    zstandard = _zstandard()
+    make = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj
+    frame: Any = None
+    rest = b""
+    while piece := rest or source.read(_ZSTD_PIECE):
+        frame, rest = frame or make(), b""
+        try:
+            block = frame.decompress(piece)
+        except zstandard.ZstdError:
+            raise BatchError("is damaged: its zstd stream can't be read") from None
+        if frame.eof:  # another frame may follow
+            frame, rest = None, frame.unused_data
+        for start in range(0, len(block), BLOCK_BYTES):
+            yield block[start : start + BLOCK_BYTES]
+    if frame is not None:
+        raise BatchError("is cut off: its zstd stream has no end")
+
+
+def _bounded(blocks: Iterator[bytes], source: _Counted, limits: Limits) -> Iterator[bytes]:
+    total = 0
+    for block in blocks:
+        total += len(block)
+        if total > limits.decompressed:
+            raise BatchError(f"holds more than max_decompressed_bytes, {limits.decompressed}")
+        if total > _FREE_BYTES and total > source.count * limits.ratio:
+            raise BatchError(f"is more than max_ratio, {limits.ratio:g}, times as large when it is decompressed")
+        yield block
+
+
+class _Zstd(io.RawIOBase):
+    """Writes a zstd frame."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._frame = _zstandard().ZstdCompressor(level=3, write_checksum=True).compressobj()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._file.write(self._frame.compress(bytes(data)))
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.write(self._frame.flush())
+        super().close()
+
+
+def compress(file: IO[bytes], compression: str) -> IO[bytes]:
+    """Give what to write to in a file's place; closing it ends the stream and leaves the file open.
+
+    Raises:
+        MissingExtraError: zstd, and zstandard is not installed.
+    """
+    if compression == "gzip":
+        packed = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6, filename="", mtime=0)
+        return io.BufferedWriter(packed, 1 << 16)
+    if compression == "zstd":
+        return io.BufferedWriter(_Zstd(file), 1 << 16)
+    return _Open(file)
+
+
+class _Open(io.BufferedWriter):
+    """The file itself, kept open."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(_Through(file), 1 << 16)
+
+
+class _Through(io.RawIOBase):
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._file.write(data)
+        return len(data)
+
+
+def _zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError("a BATCH compressed with zstd", "store") from None
+    return zstandard

@@ -1,0 +1,239 @@
+"""One BATCH message in three dialects: the proposal's, the Meltano SDK's and PipelineWise's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, get_args
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from balog.errors import BalogError, split_refusal
+from balog.singer.messages import BatchMessage
+
+__all__ = [
+    "DIALECTS",
+    "Batch",
+    "BatchError",
+    "Dialect",
+    "find_credentials",
+    "read_batch",
+    "shown",
+    "without_credentials",
+    "write_batch",
+]
+
+Dialect = Literal["proposal", "sdk", "pipelinewise"]
+DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
+
+
+class BatchError(BalogError):
+    """A BATCH message, or a file of it, is not what it should be. The message never has a credential in it."""
+
+
+class Batch(Struct, kw_only=True):
+    """A BATCH, whatever its dialect.
+
+    Attributes:
+        format: ``jsonl``, ``csv``, ``parquet``, or another name as it came.
+        compression: ``none``, ``gzip``, ``zstd``, or another name as it came; None where the message does not say.
+        options: of the format, as the proposal has them.
+        size: rows of each file, at most; or just as many, where ``is_exact``, as PipelineWise's dialect means it.
+        version: of the rows, as in RECORD; the SDK's dialect has it.
+        rest: keys that no dialect knows.
+    """
+
+    stream: str
+    files: list[str]
+    dialect: Dialect = "proposal"
+    format: str = "jsonl"
+    compression: str | None = None
+    options: dict[str, Any] = {}
+    size: int | None = None
+    is_exact: bool = False
+    time_extracted: str | None = None
+    version: int | None = None
+    rest: dict[str, Any] = {}
+
+
+_FORMATS = {"json": "jsonl", "jsonlines": "jsonl", "json-lines": "jsonl", "ndjson": "jsonl", "": "jsonl"}
+_COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "null": "none", "uncompressed": "none", "": "none"}
+_KNOWN = {field.encode_name for field in msgspec.structs.fields(BatchMessage)} | {"type"}
+
+
+def read_batch(line: bytes) -> Batch:
+    """Read a BATCH message of any dialect.
+
+    Raises:
+        BatchError: it is not one; with the path to what is wrong.
+    """
+    try:
+        document = msgspec.json.decode(line)
+        message = msgspec.convert({**document, "type": "BATCH"} if isinstance(document, dict) else None, BatchMessage)
+    except msgspec.ValidationError as error:
+        reason, path = split_refusal(error)
+        raise BatchError(f"{path}: {reason}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise BatchError("not JSON") from None
+    if message.manifest is None and message.filepath is None:
+        raise BatchError("$: has neither manifest nor filepath")
+    size = message.size if message.size is not None else message.batch_size
+    if size is not None and size < 0:
+        raise BatchError("$: a number of rows below 0")
+    said = message.encoding if message.encoding is not None else {}
+    format, options = _named(said.get("format", message.format), "format")
+    compression, _ = _named(said.get("compression", message.compression), "compression")
+    return Batch(
+        stream=message.stream,
+        files=message.files,
+        dialect=message.dialect,
+        format=_FORMATS.get(format or "", format or ""),
+        compression=_COMPRESSIONS.get(compression, compression) if compression is not None else None,
+        options=options,
+        size=size,
+        is_exact=message.dialect == "pipelinewise",
+        time_extracted=message.time_extracted,
+        version=message.version,
+        rest={key: value for key, value in document.items() if key not in _KNOWN},
+    )
+
+
+def _named(said: Any, what: str) -> tuple[str | None, dict[str, Any]]:
+    """Give name and options of a format or compression, which is a word or ``{name, options, enabled}``."""
+    if said is None or isinstance(said, str):
+        return (said.strip().lower() if said is not None else None), {}
+    if not isinstance(said, dict):
+        raise BatchError(f"$.{what}: is neither a name nor an object with one")
+    name, options = said.get("name"), said.get("options")
+    if not (name is None or isinstance(name, str)) or not (options is None or isinstance(options, dict)):
+        raise BatchError(f"$.{what}: want a name and, if any, options")
+    if what == "compression" and (said.get("enabled") is False or (name is None and "name" in said)):
+        return "none", {}
+    return (name.strip().lower() if name is not None else None), options or {}
+
+
+def write_batch(batch: Batch, dialect: Dialect) -> Iterator[bytes]:
+    """Write a BATCH as lines of a dialect: one, but PipelineWise's names one file in each.
+
+    What a dialect has no place for is left out: the SDK's has no ``size``, PipelineWise's says exactly how many rows
+    its file has, and the proposal's ``size`` does not.
+    """
+    version: dict[str, Any] = {} if batch.version is None else {"version": batch.version}
+    time: dict[str, Any] = {} if batch.time_extracted is None else {"time_extracted": batch.time_extracted}
+    is_packed = batch.compression not in (None, "none")
+    if dialect == "pipelinewise":
+        rest: dict[str, Any] = {"compression": batch.compression} if is_packed else {}
+        rest |= {"batch_size": batch.size} if batch.is_exact and batch.size is not None else {}
+        for file in batch.files:
+            yield _line(batch, {"filepath": _as_path(file), "format": batch.format}, rest, time, version, batch.rest)
+        return
+    manifest = {"manifest": [_as_url(file) for file in batch.files]}
+    if dialect == "sdk":  # it refuses keys that it does not know
+        yield _line(batch, {"encoding": {"format": batch.format, "compression": batch.compression}}, manifest, version)
+        return
+    size = {} if batch.size is None else {"size": batch.size}
+    form: dict[str, Any] = {"format": {"name": batch.format, "options": batch.options}}
+    if batch.compression is not None:
+        name = batch.compression if is_packed else None
+        form["compression"] = {"name": name, "options": {}, "enabled": is_packed}
+    yield _line(batch, time, size, form, manifest, version, batch.rest)
+
+
+def _line(batch: Batch, *parts: Mapping[str, Any]) -> bytes:
+    body: dict[str, Any] = {"type": "BATCH", "stream": batch.stream}
+    for part in parts:
+        body.update(part)
+    return msgspec.json.encode(body) + b"\n"
+
+
+def _as_url(file: str) -> str:
+    return "file://" + quote(file) if file.startswith("/") else file
+
+
+def _as_path(file: str) -> str:
+    return unquote(file.removeprefix("file://")) if file.startswith("file:///") else file
+
+
+def shown(file: str) -> str:
+    """Give a file's name as people may see it: without the query of a pre-signed URL, and without a password."""
+    try:
+        parts = urlsplit(file)
+    except ValueError:
+        return "a URL that is none"
+    if not parts.scheme and not parts.netloc:
+        return _clean(file)
+    place = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    return _clean(place)
+
+
+def _clean(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text[:300])
+
+
+_CREDENTIAL = re.compile(
+    r"secret|passw|passphrase|token|credential|authorization|connection_?string|signature"
+    r"|(access|api|private|account|shared|encryption)[_-]?key|^(key|pwd|sas|auth)$",
+    re.IGNORECASE,
+)
+
+
+def find_credentials(line: bytes) -> str | None:
+    """Tell where a BATCH message has credentials, as a path; None when it has none.
+
+    The proposal: the message may hold pre-signed URLs, but no other credential. So a query is let be in an http(s) URL
+    only, a password in a URL nowhere, and no key named like a credential may have a value.
+    """
+    try:
+        document = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return _credentials(document, "$")
+
+
+def _credentials(value: Any, path: str) -> str | None:
+    if isinstance(value, str):
+        return path if _url_has_credentials(value) else None
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in pairs:
+        place = f"{path}[{key}]" if isinstance(key, int) else f"{path}.{_clean(key)}"
+        if isinstance(key, str) and item and not isinstance(item, bool) and _CREDENTIAL.search(key):
+            return place
+        if found := _credentials(item, place):
+            return found
+    return None
+
+
+def _url_has_credentials(text: str) -> bool:
+    if "://" not in text:
+        return False
+    try:
+        parts = urlsplit(text)
+        user, at, _ = parts.netloc.rpartition("@")
+        query = parse_qsl(parts.query)
+    except ValueError:
+        return False
+    if at and (":" in user or parts.scheme.lower() in ("http", "https")):
+        return True
+    return parts.scheme.lower() not in ("http", "https") and any(_CREDENTIAL.search(key) for key, _ in query)
+
+
+def without_credentials(line: bytes) -> bytes:
+    """Give a BATCH message with ``***`` in the place of what ``find_credentials`` finds; unchanged where it finds none.
+
+    A message that is not JSON is given as it is.
+    """
+    if find_credentials(line) is None:
+        return line
+    return msgspec.json.encode(_cleared(msgspec.json.decode(line))) + b"\n"
+
+
+def _cleared(value: Any) -> Any:
+    if isinstance(value, str):
+        return "***" if _url_has_credentials(value) else value
+    if isinstance(value, list):
+        return [_cleared(item) for item in value]
+    if isinstance(value, dict):
+        return {key: "***" if item and _CREDENTIAL.search(key) else _cleared(item) for key, item in value.items()}
+    return value

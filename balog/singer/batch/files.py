@@ -1,0 +1,115 @@
+"""The rows of a file, whatever its format and compression; and files of rows."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import IO, Any
+
+from balog.singer.batch.columns import Shape
+from balog.singer.batch.compression import Limits, compress, decompress, seen_compression
+from balog.singer.batch.csv_rows import CsvOptions, CsvWriter, csv_options, read_csv
+from balog.singer.batch.dialects import Batch, BatchError
+from balog.singer.batch.jsonl_rows import JsonlWriter, read_jsonl
+from balog.singer.batch.parquet_rows import ParquetWriter, read_parquet
+from balog.singer.batch.rows import RowWriter
+
+__all__ = ["COMPRESSIONS", "FORMATS", "Limits", "read_rows", "suffix", "writer"]
+
+FORMATS = ("jsonl", "csv", "parquet")
+COMPRESSIONS = ("none", "gzip", "zstd")
+_SUFFIXES = {"gzip": ".gz", "zstd": ".zst"}
+
+
+def read_rows(file: IO[bytes], batch: Batch, schema: Any, limits: Limits) -> Iterator[bytes]:
+    """Give a file's rows as JSON objects, each on one line without a newline; the memory needed is that of some rows.
+
+    Args:
+        file: opened for reading; closed by the caller.
+        batch: the message that names the file; its format and compression are what the file must be.
+        schema: the JSON Schema of the stream as it was last seen, else None.
+        limits: see ``Limits``.
+
+    Raises:
+        BatchError: the file is not what the message says, is cut off, damaged, or holds too much; as a clause that
+            goes on after the file's name.
+        MissingExtraError: a package that the format or compression needs is not installed.
+    """
+    compression = batch.compression
+    if batch.dialect == "sdk" and compression == "none":
+        compression = None  # the SDK's taps write gzip whatever their messages say (singer-sdk 0.54)
+    if batch.format == "jsonl":
+        return read_jsonl(decompress(file, compression, limits))
+    if batch.format == "csv":
+        return read_csv(decompress(file, compression, limits), csv_options(batch.options), schema)
+    if batch.format == "parquet":
+        return _parquet(file, schema, limits)
+    raise BatchError(f"is in the format {batch.format[:50]!r}, and only {', '.join(FORMATS)} are read")
+
+
+def _parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
+    """Read a Parquet file, also one inside of gzip or zstd, and one that can't be searched.
+
+    What a message says of a Parquet file's compression is that of the pages inside, which the file itself knows.
+    """
+    begun = file.read(4) if file.seekable() else b""
+    if file.seekable():
+        file.seek(0)
+        if seen_compression(begun) == "parquet":
+            yield from read_parquet(file, schema, limits)
+            return
+        if seen_compression(begun) == "none":
+            raise BatchError("should be parquet and is not")
+    with tempfile.TemporaryFile() as copy:
+        for block in decompress(file, None, limits):
+            copy.write(block)
+        copy.seek(0)
+        if seen_compression(copy.read(4)) != "parquet":
+            raise BatchError("should be parquet and is not")
+        copy.seek(0)
+        yield from read_parquet(copy, schema, limits)
+
+
+def suffix(format: str, compression: str) -> str:
+    """Give how the name of such a file ends: ``.jsonl.gz``. A Parquet file is compressed inside."""
+    return f".{format}" + ("" if format == "parquet" else _SUFFIXES.get(compression, ""))
+
+
+def writer(file: IO[bytes], format: str, compression: str, options: CsvOptions, shape: Shape) -> RowWriter:
+    """Give a writer of rows into a file.
+
+    Raises:
+        MissingExtraError: a package that the format or compression needs is not installed.
+    """
+    if format == "parquet":
+        return ParquetWriter(file, compression, shape)
+    packed = compress(file, compression)
+    inner = CsvWriter(packed, options, shape) if format == "csv" else JsonlWriter(packed)
+    return _Packed(inner, packed)
+
+
+class _Packed:
+    """A writer whose file is compressed on the way."""
+
+    def __init__(self, inner: RowWriter, packed: IO[bytes]) -> None:
+        self._inner = inner
+        self._packed = packed
+
+    def write(self, row: bytes) -> None:
+        """See ``RowWriter``."""
+        self._inner.write(row)
+
+    @property
+    def count(self) -> int:
+        """Rows written."""
+        return self._inner.count
+
+    @property
+    def size(self) -> int:
+        """Bytes of the rows written, as JSON."""
+        return self._inner.size
+
+    def finish(self) -> None:
+        """End the compressed stream too."""
+        with self._packed:
+            self._inner.finish()

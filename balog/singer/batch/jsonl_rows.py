@@ -1,0 +1,44 @@
+"""JSON Lines: a row a line, passed on as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from balog.singer.batch.dialects import BatchError
+from balog.singer.batch.rows import is_object, split_lines
+
+__all__ = ["JsonlWriter", "read_jsonl"]
+
+
+def read_jsonl(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Give the rows of a file; empty lines are passed over.
+
+    Raises:
+        BatchError: a line is not a JSON object, or too long; with its number.
+    """
+    for number, line in enumerate(split_lines(blocks), 1):
+        row = line.strip()
+        if not row:
+            continue
+        if not is_object(row):
+            raise BatchError(f"line {number} is not a JSON object")
+        yield row
+
+
+class JsonlWriter:
+    """See ``RowWriter``."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.count = 0
+        self.size = 0
+
+    def write(self, row: bytes) -> None:
+        """See ``RowWriter``."""
+        self._file.write(row + b"\n")
+        self.count += 1
+        self.size += len(row) + 1
+
+    def finish(self) -> None:
+        """See ``RowWriter``."""

@@ -1,0 +1,221 @@
+"""Parquet: rows by row group, typed by the stream's SCHEMA. Needs pyarrow, the extra ``parquet``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import IO, Any
+
+import msgspec
+
+from balog.errors import MissingExtraError
+from balog.singer.batch.columns import Shape, columns_of
+from balog.singer.batch.compression import Limits
+from balog.singer.batch.dialects import BatchError
+from balog.singer.batch.parquet_types import JSON_MARK, Kind, kind_of
+from balog.singer.batch.parquet_values import Describe, values_of
+from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit
+
+__all__ = ["ParquetWriter", "read_parquet"]
+
+_ROW_GROUP_BYTES = 8 << 20
+_CHUNK_ROWS = 1000
+_CHUNK_BYTES = 1 << 20
+_MAX_ROWS_AT_ONCE = 1024
+_ROWS_AT_ONCE_BYTES = 4 << 20
+_METADATA_BYTES = 64 << 20
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
+
+
+def read_parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
+    """Give the rows of a file that can be searched.
+
+    A null is left out where the stream's SCHEMA does not allow it. Timestamps become RFC 3339 text, decimals numbers
+    with all their digits (text where the SCHEMA says text), bytes base64.
+
+    Raises:
+        BatchError: it is no Parquet file, is cut off or damaged, or holds too much.
+        MissingExtraError: pyarrow is not installed.
+    """
+    pyarrow, parquet = _pyarrow()
+    try:
+        reader = parquet.ParquetFile(
+            file,
+            pre_buffer=False,
+            buffer_size=1 << 20,
+            thrift_string_size_limit=_METADATA_BYTES,
+            thrift_container_size_limit=1_000_000,
+        )
+    except (pyarrow.ArrowException, OSError, ValueError):
+        raise BatchError("is no Parquet file that can be read, or is cut off") from None
+    columns = columns_of(schema)
+    described = [
+        Describe(field.name, field.type, _is_json(field), columns.get(field.name)) for field in reader.schema_arrow
+    ]
+    if len({column.name for column in described}) != len(described):
+        raise BatchError("names a column twice")
+    if columns and not columns.keys() & {column.name for column in described}:
+        raise BatchError("has none of the columns that the stream's SCHEMA names")
+    total = 0
+    try:
+        for batch in reader.iter_batches(batch_size=_rows_at_once(reader.metadata), use_threads=False):
+            total += batch.nbytes
+            if total > limits.decompressed:
+                raise BatchError(f"holds more than max_decompressed_bytes, {limits.decompressed}")
+            yield from _rows(batch, described)
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError):
+        raise BatchError("is damaged: its Parquet data can't be read") from None
+
+
+def _rows_at_once(metadata: Any) -> int:
+    """Give how many rows are taken into memory at once, by what the file says of its row groups."""
+    rows = max(metadata.num_rows, 1)
+    size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    return int(min(max(_ROWS_AT_ONCE_BYTES * rows // max(size, 1), 1), _MAX_ROWS_AT_ONCE))
+
+
+def _rows(batch: Any, described: list[Describe]) -> Iterator[bytes]:
+    values = [values_of(batch.column(number), column) for number, column in enumerate(described)]
+    left_out = [column.leaves_out_nulls for column in described]
+    for row in zip(*values) if values else ():
+        encoded = _encode(
+            {
+                column.name: value
+                for column, value, is_left_out in zip(described, row, left_out)
+                if value is not None or not is_left_out
+            }
+        )
+        if len(encoded) > MAX_ROW_BYTES:
+            raise BatchError(f"has a row of more than {MAX_ROW_BYTES} bytes")
+        yield encoded
+
+
+def _is_json(field: Any) -> bool:
+    return bool(field.metadata) and field.metadata.get(b"balog") == b"json"
+
+
+class ParquetWriter:
+    """See ``RowWriter``. Rows are held until a row group of about 8 MiB is full."""
+
+    def __init__(self, file: IO[bytes], compression: str, shape: Shape) -> None:
+        self._pyarrow, self._parquet = _pyarrow()
+        self._file = file
+        self._compression = compression
+        self._shape = shape
+        self._kinds: dict[str, Kind] = {}
+        self._schema: Any = None
+        self._writer: Any = None
+        self._held: dict[str, list[Any]] = {}
+        self._held_rows = self._held_bytes = 0
+        self._batches: list[Any] = []
+        self._batch_bytes = 0
+        self.count = 0
+        self.size = 0
+
+    def write(self, row: bytes) -> None:
+        """See ``RowWriter``."""
+        values = _values_in(row)
+        if self._shape.learn(values) and self._schema is not None:
+            raise DoesNotFit
+        if self._schema is None:
+            self._begin()
+        converted = {name: self._convert(name, value) for name, value in values.items() if value is not None}
+        if self._shape.widened.keys() - self._widened:
+            if self.count:
+                raise DoesNotFit
+            self._begin()  # nothing has been written: the file can still become what the row needs
+            self.write(row)
+            return
+        for name, column in self._held.items():
+            column.append(converted.get(name))
+        self._held_rows += 1
+        self._held_bytes += len(row)
+        self.count += 1
+        self.size += len(row)
+        if self._held_rows >= _CHUNK_ROWS or self._held_bytes >= _CHUNK_BYTES:
+            self._collect()
+
+    def finish(self) -> None:
+        """See ``RowWriter``."""
+        if self._schema is None:
+            self._begin()
+        self._collect()
+        self._write_group()
+        if self._writer is None:
+            self._open()
+        self._writer.close()
+
+    def _convert(self, name: str, value: Any) -> Any:
+        try:
+            return self._kinds[name].convert(value)
+        except (ValueError, TypeError):
+            is_text = self._shape.columns[name].type == "string" and isinstance(value, str)
+            self._shape.widened[name] = "text" if is_text else "json"
+            return None
+
+    def _begin(self) -> None:
+        self._widened = set(self._shape.widened)
+        self._kinds = {
+            name: kind_of(column, self._shape.widened.get(name)) for name, column in self._shape.columns.items()
+        }
+        self._schema = self._pyarrow.schema(
+            [
+                self._pyarrow.field(name, kind.type, metadata=JSON_MARK if kind.is_json else None)
+                for name, kind in self._kinds.items()
+            ]
+        )
+        self._held = {name: [] for name in self._kinds}
+
+    def _collect(self) -> None:
+        """Make Arrow data of the rows held, which takes a tenth of their memory."""
+        if not self._held_rows:
+            return
+        arrays = [self._pyarrow.array(self._held[field.name], field.type) for field in self._schema]
+        batch = self._pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._batches.append(batch)
+        self._batch_bytes += batch.nbytes
+        self._held = {name: [] for name in self._kinds}
+        self._held_rows = self._held_bytes = 0
+        if self._batch_bytes >= _ROW_GROUP_BYTES:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        if not self._batches:
+            return
+        if self._writer is None:
+            self._open()
+        self._writer.write_table(self._pyarrow.Table.from_batches(self._batches, self._schema))
+        self._batches, self._batch_bytes = [], 0
+
+    def _open(self) -> None:
+        self._writer = self._parquet.ParquetWriter(
+            self._pyarrow.PythonFile(self._file, mode="w"), self._schema, compression=self._compression
+        )
+
+
+def _values_in(row: bytes) -> dict[str, Any]:
+    """Give a row's values, fractions as decimals, so that none loses a digit before its column is known."""
+    try:
+        return _decode(row)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        found = json.loads(row, parse_float=Decimal, parse_constant=lambda _: None)
+        _encode(found)
+    except (ValueError, RecursionError, UnicodeEncodeError):
+        raise BatchError("a row is not JSON that Parquet can hold") from None
+    if not isinstance(found, dict):
+        raise BatchError("a row is not a JSON object")
+    return found
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("a BATCH in Parquet", "parquet") from None
+    return pyarrow, pyarrow.parquet

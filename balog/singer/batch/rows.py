@@ -1,0 +1,105 @@
+"""Rows: JSON objects as bytes. What readers and writers of every format share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+import msgspec
+from msgspec import Raw
+
+from balog.singer.batch.dialects import BatchError
+
+__all__ = ["MAX_ROW_BYTES", "DoesNotFit", "RowWriter", "fields_of", "is_object", "split_lines"]
+
+MAX_ROW_BYTES = 16 << 20
+"""The longest row that is read, and so the memory that one needs."""
+
+_decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+class DoesNotFit(Exception):
+    """A row has a property that the file begun has no column for, or a value that its column can't hold.
+
+    The columns know it now: a new file takes the row.
+    """
+
+
+class RowWriter(Protocol):
+    """Writes rows into one file."""
+
+    @property
+    def count(self) -> int:
+        """Rows written."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the rows written, as JSON."""
+
+    def write(self, row: bytes) -> None:
+        """Write a row.
+
+        Raises:
+            DoesNotFit: nothing was written; finish this file and begin another.
+            BatchError: not a row that this format can hold.
+        """
+
+    def finish(self) -> None:
+        """Write what is open; the file itself stays open."""
+
+
+def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Give the lines of a file that comes in blocks, without their newlines.
+
+    Raises:
+        BatchError: a line is longer than ``MAX_ROW_BYTES``.
+    """
+    pieces: list[bytes] = []
+    waiting = 0
+    for block in blocks:
+        first, newline, rest = block.partition(b"\n")
+        pieces.append(first)
+        waiting += len(first)
+        if waiting > MAX_ROW_BYTES:
+            raise BatchError(f"has a line of more than {MAX_ROW_BYTES} bytes")
+        if not newline:
+            continue
+        yield b"".join(pieces)
+        *lines, last = rest.split(b"\n")
+        yield from lines
+        pieces, waiting = [last], len(last)
+    if waiting:
+        yield b"".join(pieces)
+
+
+def is_object(text: bytes) -> bool:
+    """Tell whether a text is a JSON object, also one with Python's ``NaN`` or half a surrogate pair in it."""
+    try:
+        _decode_object(text)
+        return text.isascii() or bool(text.decode())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def fields_of(row: bytes) -> dict[str, bytes]:
+    """Give a row's values as they stand in it; of a key that comes twice the last.
+
+    Raises:
+        BatchError: it is not a JSON object.
+    """
+    try:
+        return {name: bytes(value) for name, value in _decode_object(row).items()}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        found = json.loads(row)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise BatchError("a row is not a JSON object")
+    return {name: json.dumps(value).encode() for name, value in found.items()}

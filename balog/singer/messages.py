@@ -1,0 +1,263 @@
+"""The Singer messages, read and written.
+
+RECORD, SCHEMA, STATE and ACTIVATE_VERSION follow the Singer specification, LOG the broker proposal, BATCH its proposal
+and the two dialects that are in use (the Meltano SDK's and PipelineWise's).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from balog.errors import EventError, split_refusal
+from balog.event import Event, Level, decode, encode, parse_level
+from balog.payload import log_payload
+
+__all__ = [
+    "ActivateVersionMessage",
+    "BatchMessage",
+    "LogMessage",
+    "Message",
+    "RecordMessage",
+    "SchemaMessage",
+    "StateMessage",
+    "parse",
+    "parse_log",
+    "to_event",
+    "write",
+    "write_log",
+]
+
+
+class RecordMessage(Struct, tag_field="type", tag="RECORD", omit_defaults=True):
+    """One row of a stream."""
+
+    stream: str
+    record: dict[str, Any]
+    version: int | None = None
+    time_extracted: str | None = None
+
+
+class SchemaMessage(Struct, tag_field="type", tag="SCHEMA"):
+    """The JSON Schema of a stream's records."""
+
+    stream: str
+    schema: dict[str, Any]
+    key_properties: list[str] | None = None
+    bookmark_properties: list[str] | None = None
+
+
+class StateMessage(Struct, tag_field="type", tag="STATE"):
+    """Where the tap can go on from; its value is the tap's own."""
+
+    value: Any
+
+
+class ActivateVersionMessage(Struct, tag_field="type", tag="ACTIVATE_VERSION"):
+    """Rows of other versions of the stream may go."""
+
+    stream: str
+    version: int
+
+
+class BatchMessage(Struct, tag_field="type", tag="BATCH", omit_defaults=True):
+    """Files that hold the rows of a stream, in any of three dialects.
+
+    The proposal's has ``format {name, options}``, ``compression {name, options, enabled}``, ``size``,
+    ``time_extracted`` and ``manifest``; the Meltano SDK's ``encoding {format, compression}``, ``manifest`` and
+    ``version``; PipelineWise's ``filepath``, ``format``, ``compression`` as words and ``batch_size``.
+    """
+
+    stream: str
+    manifest: list[str] | None = None
+    size: int | None = None
+    format: dict[str, Any] | str | None = None
+    compression: dict[str, Any] | str | None = None
+    time_extracted: str | None = None
+    encoding: dict[str, Any] | None = None
+    filepath: str | None = None
+    batch_size: int | None = None
+    version: int | None = None
+
+    @property
+    def dialect(self) -> Literal["proposal", "sdk", "pipelinewise"]:
+        """``proposal``, ``sdk`` or ``pipelinewise``."""
+        if self.encoding is not None:
+            return "sdk"
+        return "pipelinewise" if self.filepath is not None else "proposal"
+
+    @property
+    def files(self) -> list[str]:
+        """The files, in any dialect."""
+        return self.manifest if self.manifest is not None else [self.filepath] if self.filepath else []
+
+
+class LogMessage(Struct):
+    """A LOG: a level, and a value that is a whole event or free JSON, left undecoded."""
+
+    level: Level
+    value: Raw
+
+
+Message = RecordMessage | SchemaMessage | StateMessage | ActivateVersionMessage | BatchMessage | LogMessage
+
+
+class _Type(Struct):
+    type: str
+
+
+class _Log(Struct):
+    type: str
+    level: Any = None
+    value: Raw = Raw(b"")
+
+
+_type = msgspec.json.Decoder(_Type)
+_members = msgspec.json.Decoder(dict[str, Raw])
+_log = msgspec.json.Decoder(_Log)
+_encode = msgspec.json.Encoder().encode
+
+_STRUCTS: dict[str, type[Struct]] = {
+    "RECORD": RecordMessage,
+    "SCHEMA": SchemaMessage,
+    "STATE": StateMessage,
+    "ACTIVATE_VERSION": ActivateVersionMessage,
+    "BATCH": BatchMessage,
+}
+
+# {"type": "LOG", "type": "DEBUG", …}: the form that the broker proposal's own examples have.
+_DOUBLED_TYPE = re.compile(rb'\s*\{\s*"type"\s*:\s*"log"\s*,\s*"type"\s*:', re.IGNORECASE)
+
+
+def parse_log(line: bytes) -> LogMessage | None:
+    """Read a line as a LOG message; None when it is anything else.
+
+    A missing level reads as INFO, and so does one that is no level. The key ``type`` given twice, as in
+    ``{"type": "LOG", "type": "DEBUG"}``, reads as a LOG of level DEBUG. Where there is no ``value``, as in what
+    sources of Mage write, it is all the other keys. The line must be immutable: the value keeps a view of it.
+    """
+    try:
+        log = _log.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    level = log.level
+    if log.type.upper() != "LOG":
+        if parse_level(log.type) is None or not _DOUBLED_TYPE.match(line):
+            return None
+        if level is None:
+            level = log.type
+    value = log.value if memoryview(log.value).nbytes else _all_but_head(line)
+    return LogMessage(level=(parse_level(level) if isinstance(level, str) else None) or "INFO", value=value)
+
+
+def _all_but_head(line: bytes) -> Raw:
+    members = {key: raw for key, raw in _members.decode(line).items() if key not in ("type", "level")}
+    return Raw(_encode(members or None))
+
+
+def parse(line: bytes | str) -> Message:
+    """Read one Singer message of any type; the type's name may be in any case.
+
+    Raises:
+        EventError: not a message that the Singer specification or its proposals know; ``path`` says where.
+    """
+    data = line.encode() if isinstance(line, str) else bytes(line)
+    log = parse_log(data)
+    if log is not None:
+        return log
+    try:
+        name = _type.decode(data).type
+        struct = _STRUCTS.get(name.upper())
+        if struct is None:
+            raise EventError(f"no Singer message type {name!r}", "$.type")
+        document = msgspec.json.decode(data)
+        document["type"] = name.upper()
+        message = msgspec.convert(document, struct)
+    except msgspec.ValidationError as error:
+        raise EventError(*split_refusal(error)) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise EventError(f"not JSON: {error}") from None
+    return cast("Message", message)
+
+
+def write(message: Message) -> bytes:
+    """Write a message as one line, with its newline."""
+    if isinstance(message, LogMessage):
+        return b'{"type":"LOG","level":"%b","value":%b}\n' % (message.level.encode(), bytes(message.value))
+    return _encode(message) + b"\n"
+
+
+def write_log(event: Event) -> bytes:
+    """Write an event as a LOG line, with its newline; an event without a level goes as INFO."""
+    return write(LogMessage(level=event.level or "INFO", value=Raw(encode(event))))
+
+
+def to_event(log: LogMessage, *, channel: str = "singer", context: dict[str, Any] | None = None) -> tuple[Event, bytes]:
+    """Make the event that a LOG message carries.
+
+    A value that is a whole event is that event, its bytes as they came. Free JSON is wrapped: ``metric``, and what a
+    source of Mage counted, becomes a ``metric`` payload on ``<channel>.metric``, ``message`` a ``log`` payload on
+    ``<channel>.log``, anything else is kept whole as the payload. What looks like an event and is not one is kept whole
+    too, under a ``log`` payload that says why.
+
+    Returns:
+        The event, and its encoding as one line without a newline.
+    """
+    raw = bytes(log.value)
+    problem = None
+    if b'"header"' in raw:
+        try:
+            event = decode(raw)
+        except EventError as error:
+            problem = str(error)
+        else:
+            return event, encode(event) if b"\n" in raw or b"\r" in raw else raw
+    kind, payload = _wrap(raw, log.level, problem)
+    event = Event.new(f"{channel}.{kind}", payload, level=log.level, context=dict(context or {}))
+    return event, encode(event)
+
+
+def _wrap(raw: bytes, level: Level, problem: str | None) -> tuple[str, Any]:
+    """Give the suffix of the channel and the payload for free JSON."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = raw[:65536].decode("utf-8", "replace")
+        return "log", log_payload(text, level, problem=f"cannot be read: {error}")
+    if not isinstance(value, dict):
+        return "log", log_payload(value if isinstance(value, str) else raw.decode(), level)
+    if problem is not None and {"schema", "header", "payload"} <= value.keys():
+        message = f"a LOG value that looks like an event and is not one: {problem}"
+        return "log", log_payload(message, level, fields={"value": value})
+    metric = metric_payload(value.get("metric")) or mage_metric(value)
+    if metric is not None:
+        return "metric", metric
+    if isinstance(value.get("message"), str):
+        rest = {key: item for key, item in value.items() if key != "message"}
+        return "log", log_payload(value["message"], level, fields=rest)
+    return "log", Raw(raw)
+
+
+def metric_payload(metric: Any) -> dict[str, Any] | None:
+    """Make a ``metric`` payload from a Singer metric point: ``type``, ``metric``, ``value``, ``tags``; else None."""
+    if not isinstance(metric, dict) or metric.get("type") not in ("counter", "timer", "gauge"):
+        return None
+    value = metric.get("value")
+    if not isinstance(metric.get("metric"), str) or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return {"cls_type": "metric", "version": "1.0.0", "tags": {}, **metric}
+
+
+def mage_metric(value: dict[str, Any]) -> dict[str, Any] | None:
+    """Make a ``metric`` payload from the line with which a source of Mage ends a stream; None for any other line.
+
+    ``{"message": "Synced stream completed.", "tags": {"stream": "users", "records": 891}, …}`` counts records.
+    """
+    tags = value.get("tags")
+    if value.get("message") != "Synced stream completed." or not isinstance(tags, dict):
+        return None
+    others = {key: tag for key, tag in tags.items() if key != "records"}
+    return metric_payload({"type": "counter", "metric": "record_count", "value": tags.get("records"), "tags": others})

@@ -1,0 +1,49 @@
+"""Where events go. One file a sink, all of one anatomy: a config struct that builds it, ``open``, ``write``, ``close``.
+
+``dispatch`` feeds them from a thread each, so that a slow or dead one holds up nobody.
+"""
+
+from balog.sinks.base import Batching, Delivery, Retrying, Sink, SinkConfig, SinkError, SinkOptions
+from balog.sinks.datadog import DatadogSinkConfig
+from balog.sinks.dispatch import Dispatcher
+from balog.sinks.elastic import ElasticSinkConfig
+from balog.sinks.otlp import OtlpSinkConfig
+from balog.sinks.pagerduty import PagerDutySinkConfig
+from balog.sinks.prometheus import PrometheusSinkConfig
+from balog.sinks.statsd import StatsdSinkConfig
+from balog.sinks.store import StoreSinkConfig
+from balog.sinks.topic import TopicSinkConfig
+from balog.sinks.webhook import WebhookSinkConfig
+
+AnySinkConfig = (
+    DatadogSinkConfig
+    | ElasticSinkConfig
+    | OtlpSinkConfig
+    | PagerDutySinkConfig
+    | PrometheusSinkConfig
+    | StatsdSinkConfig
+    | StoreSinkConfig
+    | TopicSinkConfig
+    | WebhookSinkConfig
+)
+
+__all__ = [
+    "AnySinkConfig",
+    "Batching",
+    "DatadogSinkConfig",
+    "Delivery",
+    "Dispatcher",
+    "ElasticSinkConfig",
+    "OtlpSinkConfig",
+    "PagerDutySinkConfig",
+    "PrometheusSinkConfig",
+    "Retrying",
+    "Sink",
+    "SinkConfig",
+    "SinkError",
+    "SinkOptions",
+    "StatsdSinkConfig",
+    "StoreSinkConfig",
+    "TopicSinkConfig",
+    "WebhookSinkConfig",
+]

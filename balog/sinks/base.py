@@ -1,0 +1,117 @@
+"""What a sink is: a config that builds it, and an object that takes batches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, NamedTuple, Protocol
+
+from msgspec import Meta, Struct
+
+from balog.errors import BalogError
+from balog.event import Event
+
+__all__ = ["Batching", "Delivery", "Retrying", "Sink", "SinkConfig", "SinkError", "SinkOptions"]
+
+
+class Delivery(NamedTuple):
+    """An event on its way: the event, and its encoding as one line without a newline."""
+
+    event: Event
+    body: bytes
+
+
+class SinkError(BalogError):
+    """A sink did not take a batch, or not all of it.
+
+    Args:
+        reason: what happened, as a clause; never with a secret in it.
+        retryable: whether what was not taken may be taken later. What is wrong with the other side (down, busy, a key
+            that it refuses) is retryable, what is wrong with the events is not.
+        retry_after: seconds that the other side asked to be left alone, if it did.
+        rejected: events that it will never take, by their index in the batch, each with the reason. They become dead
+            letters; the rest of the batch is not held up by them.
+        remaining: indexes of the events that were not taken, when others of the batch were; None means all that are
+            not in ``rejected``.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        retryable: bool = True,
+        retry_after: float | None = None,
+        rejected: Mapping[int, str] | None = None,
+        remaining: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.rejected = rejected or {}
+        self.remaining = remaining
+
+
+class Batching(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """When a batch is full: by events, by bytes, or by the age of its oldest event."""
+
+    events: Annotated[int, Meta(ge=1, le=10_000, description="Events at most in a batch.")] = 1000
+    bytes: Annotated[int, Meta(ge=1024, le=16 << 20, description="Bytes of encoded events, about.")] = 4 << 20
+    age: Annotated[float, Meta(ge=0, le=3600, description="Seconds that the oldest event waits at most.")] = 0.05
+
+
+class Retrying(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Exponential backoff with jitter; a longer ``Retry-After`` of the other side is kept to."""
+
+    first: Annotated[float, Meta(gt=0, le=3600, description="Seconds before the second try.")] = 0.1
+    longest: Annotated[float, Meta(gt=0, le=3600, description="Seconds between tries at most.")] = 30.0
+
+
+class SinkOptions(Struct, kw_only=True):
+    """What every sink's config has; a sink's own struct inherits from this one."""
+
+    where: Annotated[str, Meta(description="Takes only events for which this expression is true.")] | None = None
+    batch: Batching = Batching()
+    retry: Retrying = Retrying()
+
+
+class Sink(Protocol):
+    """Where events go. One thread calls it, one batch at a time.
+
+    A sink whose ``open`` does not ask the other side has a method ``probe`` too, for ``balog check --connect``: it
+    raises SinkError when the other side is not there or refuses who asks, and delivers nothing.
+    """
+
+    def open(self) -> None:
+        """Connect; called at the start, and again before the first batch if it raised. It leaves nothing behind.
+
+        Raises:
+            SinkError: the other side is not there; retryable says whether to try again.
+        """
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Deliver a batch; when it returns, every event of it is safe at the other side.
+
+        Raises:
+            SinkError: none or not all of it was taken; what was not comes again if the error is retryable.
+        """
+
+    def close(self) -> None:
+        """Finish what is open. Called once, also after errors."""
+
+
+class SinkConfig(Protocol):
+    """The part of a broker's config that describes one sink; ``SinkOptions`` are part of it."""
+
+    where: str | None
+    batch: Batching
+    retry: Retrying
+
+    @property
+    def name(self) -> str:
+        """What the sink is called in messages to people: its type and where it goes, ``statsd localhost:8125``."""
+
+    def build(self) -> Sink:
+        """Make the sink, unopened.
+
+        Raises:
+            ConfigError: something that the struct's types can't say; ``path`` is the field. Secrets are revealed here.
+        """

@@ -1,0 +1,294 @@
+"""Metrics, logs and events to Datadog: over HTTPS, or metrics to an agent by DogStatsD."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from balog.errors import ConfigError
+from balog.event import Event
+from balog.secrets import Secret
+from balog.sinks.base import Delivery, SinkError
+from balog.sinks.datadog_agent import Agent, AgentClient
+from balog.sinks.datadog_json import (
+    CountedSeconds,
+    Item,
+    distribution_items,
+    event_item,
+    host_of,
+    is_too_old,
+    log_item,
+    now,
+    series_items,
+    tag_list,
+)
+from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.sinks.measures import Measure, MeasureOptions, MeasureReader
+from balog.sinks.troubles import Halves, Troubles
+
+__all__ = ["DatadogSink", "DatadogSinkConfig"]
+
+_SITE = re.compile(r"(?!app\.|api\.|www\.)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}")
+_MAX_SERIES_BODY = 512_000
+_MAX_LOGS, _MAX_LOGS_BODY = 1000, 5_000_000
+
+_SERIES, _DISTRIBUTIONS = "/api/v2/series", "/api/v1/distribution_points"
+_LOGS, _EVENTS = "/api/v2/logs", "/api/v1/events"
+
+What = Literal["metrics", "logs", "events"]
+
+
+class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_unknown_fields=True, kw_only=True):
+    """Send metrics, logs and events to Datadog."""
+
+    api_key: Annotated[Secret, Meta(description="For HTTPS; logs and events need it.")] | None = None
+    agent: Annotated[Agent, Meta(description="Metrics go to this agent in place of HTTPS.")] | None = None
+    send: (
+        Annotated[
+            list[What],
+            Meta(
+                min_length=1,
+                description="By default metrics and, with an api_key, logs. Metric events go as metrics and not as "
+                "logs, runs as both; events are runs and errors.",
+            ),
+        ]
+        | None
+    ) = None
+    site: Annotated[
+        str, Meta(max_length=100, description="datadoghq.com, datadoghq.eu, us3.datadoghq.com, us5., ap1., ap2. …")
+    ] = "datadoghq.com"
+    url: Annotated[Url, Meta(description="A proxy that takes all of it, in place of the site's servers.")] | None = None
+    service: Annotated[str, Meta(max_length=100, description="The service; the event's application if not said.")] = ""
+    source: Annotated[str, Meta(min_length=1, max_length=100, description="The logs' ddsource.")] = "balog"
+    timers: Annotated[Literal["distribution", "gauge"], Meta(description="What timers become.")] = "distribution"
+    timeout: Timeout = 10.0
+    ca_file: CaFile | None = None
+
+    @property
+    def name(self) -> str:
+        """``datadog`` and the site, the URL or the agent."""
+        is_by_agent_only = self.agent is not None and self.api_key is None
+        return f"datadog {self.agent.place if is_by_agent_only and self.agent else self.url or self.site}"
+
+    def build(self) -> DatadogSink:
+        """Make the sink.
+
+        Raises:
+            ConfigError: neither agent nor key, a site that is none, a key that is missing for what is sent.
+            MissingExtraError: a package is not there.
+        """
+        if self.agent is None and self.api_key is None:
+            raise ConfigError("is missing; give it, or an agent", path="api_key")
+        send = set(self.send or (["metrics", "logs"] if self.api_key else ["metrics"]))
+        if self.api_key is None and (beyond := send - {"metrics"}):
+            raise ConfigError(f"is missing; an agent takes no {' and no '.join(sorted(beyond))}", path="api_key")
+        if not _SITE.fullmatch(self.site):
+            raise ConfigError("is not a site; want datadoghq.com, datadoghq.eu, us5.datadoghq.com …", path="site")
+        agent = None
+        if self.agent is not None and "metrics" in send:
+            agent = AgentClient(self.agent, are_timers_gauges=self.timers == "gauge")
+        api = logs = None
+        if self.api_key is not None:
+            key = self.api_key.reveal("api_key")
+            if not all("!" <= char <= "~" for char in key):
+                raise ConfigError("does not hold an API key, which has letters and digits only", path="api_key")
+            api = self._client(self.url or f"https://api.{self.site}", key, is_gzipped=False)
+            logs = self._client(self.url or f"https://http-intake.logs.{self.site}", key, is_gzipped=True)
+        return DatadogSink(self, send, agent, api, logs)
+
+    def _client(self, url: str, key: str, *, is_gzipped: bool) -> HttpClient:
+        return HttpClient(
+            url, headers={"DD-API-KEY": key}, timeout=self.timeout, ca_file=self.ca_file, is_gzipped=is_gzipped
+        )
+
+
+class DatadogSink:
+    """See ``DatadogSinkConfig``. Over HTTPS at least once; what an agent's socket has taken counts as delivered."""
+
+    def __init__(
+        self,
+        config: DatadogSinkConfig,
+        send: set[str],
+        agent: AgentClient | None,
+        api: HttpClient | None,
+        logs: HttpClient | None,
+    ) -> None:
+        self._config = config
+        self._send = send
+        self._agent = agent
+        self._api = api
+        self._logs = logs
+        self._reader = MeasureReader(config, config.name)
+        self._tags = tag_list({key: value for key, value in config.tags.items() if value})
+        self._counted = CountedSeconds()
+        self._halves = Halves()
+
+    def open(self) -> None:
+        """Nothing to do: connections are made when they are needed."""
+
+    def probe(self) -> None:
+        """See whether Datadog is there and knows the key, see ``Sink``; of an agent, only whether its host is known."""
+        if self._agent is not None:
+            self._agent.probe()
+        if self._api is not None:
+            self._api.probe("/api/v1/validate", "GET")
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Send a batch's metrics, logs and events, each kind in as few requests as it may."""
+        troubles, when = Troubles(), now()
+        taken: dict[str, set[int]] = {}
+        measured: set[int] = set()
+        if "metrics" in self._send:
+            measured = self._write_metrics(batch, when, troubles, taken)
+        if "logs" in self._send and self._logs is not None:
+            items = [
+                log_item(index, event, self._config.source, self._service(event), self._tags, when)
+                for index, (event, _) in enumerate(batch)
+                if (index not in measured or event.cls_type == "run") and self._halves.lacks(_LOGS, event)
+            ]
+            taken[_LOGS] = self._post(self._logs, _LOGS, items, _Form(b"[", b"]", _MAX_LOGS_BODY, _MAX_LOGS), troubles)
+        if "events" in self._send and self._api is not None:
+            found = (
+                event_item(index, event, self._service(event), self._tags, when)
+                for index, (event, _) in enumerate(batch)
+                if self._halves.lacks(_EVENTS, event)
+            )
+            items = [item for item in found if item is not None]
+            taken[_EVENTS] = self._post(self._api, _EVENTS, items, _Form(b"", b"", _MAX_SERIES_BODY, 1), troubles)
+        self._halves.settle(batch, taken, troubles.remaining)
+        troubles.finish()
+
+    def close(self) -> None:
+        """Close the connections."""
+        for client in (self._agent, self._api, self._logs):
+            if client is not None:
+                client.close()
+
+    def _service(self, event: Event) -> str:
+        application = event.header.context.get("application")
+        return self._config.service or (application[:100] if isinstance(application, str) else "")
+
+    def _write_metrics(
+        self, batch: Sequence[Delivery], when: datetime, troubles: Troubles, taken: dict[str, set[int]]
+    ) -> set[int]:
+        """Send what a batch measures; give the events that are metrics, sent or not."""
+        found = self._reader.read(batch)
+        rejected = dict(found.rejected)
+        services = {index: self._service(batch[index].event) for index, _ in found.measures}
+        due = [
+            (index, measure)
+            for index, measure in found.measures
+            if self._halves.lacks(self._request_of(measure), batch[index].event)
+        ]
+        if self._agent is not None:
+            taken[_SERIES] = {index for index, _ in due}
+            try:
+                self._agent.send([(index, measure, services[index]) for index, measure in due])
+            except SinkError as error:
+                troubles.keep(error.remaining or (), error)
+                taken[_SERIES] -= set(error.remaining or ())
+        elif self._api is not None:
+            rejected.update((index, why) for index, measure in due if (why := is_too_old(measure.timestamp, when)))
+            kept = [(i, measure, host_of(batch[i].event)) for i, measure in due if i not in rejected]
+            points = [item for item in kept if self._request_of(item[1]) == _SERIES]
+            spread = [item for item in kept if self._request_of(item[1]) == _DISTRIBUTIONS]
+            form = _Form(b'{"series":[', b"]}", _MAX_SERIES_BODY, 10_000)
+            series = series_items(points, services, self._counted)
+            taken[_SERIES] = self._post(self._api, _SERIES, series, form, troubles)
+            distributions = distribution_items(spread, services)
+            taken[_DISTRIBUTIONS] = self._post(self._api, _DISTRIBUTIONS, distributions, form, troubles)
+        troubles.reject(rejected)
+        return {*services, *rejected}
+
+    def _request_of(self, measure: Measure) -> str:
+        is_spread = self._agent is None and measure.kind == "timer" and self._config.timers == "distribution"
+        return _DISTRIBUTIONS if is_spread else _SERIES
+
+    def _post(self, client: HttpClient, path: str, items: Sequence[Item], form: _Form, troubles: Troubles) -> set[int]:
+        """Post items, as many to a request as it may have; trouble that may pass leaves the rest for later.
+
+        Returns:
+            The events all of whose items were taken.
+        """
+        missing: set[int] = set()
+        waiting: list[int] = []
+        trouble: SinkError | None = None
+        large = f"it does not fit into a request of {form.most_bytes} bytes"
+
+        def refuse(indexes: Iterable[int], why: str) -> None:
+            troubles.reject(dict.fromkeys(indexes, why))
+            missing.update(indexes)
+
+        for part in form.parts(items, lambda item: refuse(item.indexes, large)):
+            indexes = [index for item in part for index in item.indexes]
+            if trouble is not None:
+                waiting += indexes
+                continue
+            try:
+                faults = _faults(client.post(path, form.join(part)).body)
+            except SinkError as error:
+                if isinstance(error, HttpError) and error.answer.status in (401, 403):
+                    error = SinkError(f"{error}; is the api_key right, and of this site?")
+                if error.retryable:
+                    waiting, trouble = indexes, error
+                else:
+                    troubles.keep(indexes, error)
+                    missing.update(indexes)
+                continue
+            if faults:
+                refuse(indexes, faults)
+            for item in part:
+                self._counted.keep(item.seconds)
+        if trouble is not None:
+            troubles.keep(waiting, trouble)
+        return {index for item in items for index in item.indexes} - missing.union(waiting)
+
+
+class _Form(Struct, frozen=True):
+    """How items make a body, and how much of them."""
+
+    begin: bytes
+    end: bytes
+    most_bytes: int
+    most_items: int
+
+    def join(self, items: Sequence[Item]) -> bytes:
+        return self.begin + b",".join(item.body for item in items) + self.end
+
+    def parts(self, items: Sequence[Item], refuse: Callable[[Item], None]) -> Iterator[list[Item]]:
+        room = self.most_bytes - len(self.begin) - len(self.end)
+        part: list[Item] = []
+        size = 0
+        for item in items:
+            if len(item.body) > room:
+                refuse(item)
+                continue
+            if part and (size + len(item.body) + 1 > room or len(part) == self.most_items):
+                yield part
+                part, size = [], 0
+            part.append(item)
+            size += len(item.body) + 1
+        if part:
+            yield part
+
+
+class _Answer(Struct):
+    errors: list[str] = []
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+
+def _faults(body: bytes) -> str:
+    """Give what an answer of success finds fault with all the same; empty when it is content."""
+    if not body.strip():
+        return ""
+    try:
+        return "; ".join(_answer.decode(body).errors)[:200]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise SinkError("took the request, but does not answer as Datadog does; see site and url") from None

@@ -1,0 +1,180 @@
+"""Metrics to a Datadog agent, by DogStatsD and the ``datadog`` package."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from balog.errors import MissingExtraError
+from balog.sinks.base import SinkError
+from balog.sinks.datadog_json import clean_name, tag_list
+from balog.sinks.measures import Measure
+from balog.sinks.pacing import Pace
+
+__all__ = ["Agent", "AgentClient"]
+
+_DATAGRAM, _UNIX_DATAGRAM = 1432, 8192
+
+
+class Agent(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Where an agent listens: UDP, or a Unix datagram socket."""
+
+    host: Annotated[str, Meta(min_length=1, max_length=253, description="The agent's name or address.")] = "localhost"
+    port: Annotated[int, Meta(ge=1, le=65535, description="Its UDP port.")] = 8125
+    socket: Annotated[str, Meta(min_length=1, description="Its Unix datagram socket, in place of host and port.")] | (
+        None
+    ) = None
+
+    rate: Annotated[
+        float, Meta(gt=0, le=1_000_000, description="Datagrams a second at most: what comes faster, an agent may drop.")
+    ] = 2000.0
+
+    @property
+    def place(self) -> str:
+        """``HOST:PORT``, or the socket's path."""
+        return self.socket or f"{self.host}:{self.port}"
+
+
+class AgentClient:
+    """Sends measurements, many to a datagram. At most once: nobody answers.
+
+    Args:
+        are_timers_gauges: timers go as gauges, and not as distributions.
+
+    Raises:
+        MissingExtraError: the package is not there.
+    """
+
+    def __init__(self, agent: Agent, *, are_timers_gauges: bool) -> None:
+        self._agent = agent
+        self._are_timers_gauges = are_timers_gauges
+        self._client = _client(agent)
+
+    def send(self, measures: Sequence[tuple[int, Measure, str]]) -> None:
+        """Send measurements, each with its event's index and service.
+
+        Raises:
+            SinkError: nobody listens; ``remaining`` are the events whose datagrams did not go out.
+        """
+        client = self._client
+        client.begin()
+        ways = {
+            "counter": client.increment,
+            "gauge": client.gauge,
+            "timer": client.gauge if self._are_timers_gauges else client.distribution,
+        }
+        with client:  # opens its buffer, and flushes it
+            for _, measure, service in measures:
+                ways[measure.kind](clean_name(measure.name), measure.value, tags=tag_list(measure.tags, service))
+        if client.trouble is not None:
+            rest = {index for index, _, _ in measures[client.sent :]}
+            raise SinkError(f"{self._agent.place}: {_reason(client.trouble)}", remaining=sorted(rest))
+
+    def probe(self) -> None:
+        """See whether there is such a host or socket; whether anybody listens, nobody says.
+
+        Raises:
+            SinkError: there is not.
+        """
+        agent = self._agent
+        try:
+            if agent.socket is None:
+                socket.getaddrinfo(agent.host, agent.port, type=socket.SOCK_DGRAM)
+            else:
+                os.stat(agent.socket)
+        except UnicodeError:
+            raise SinkError(f"{agent.place}: is no host name") from None
+        except OSError as error:
+            raise SinkError(f"{agent.place}: {_reason(error)}") from None
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._client.close_socket()
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there"
+    if isinstance(error, socket.gaierror):
+        return f"cannot be resolved: {error.strerror}"
+    return error.strerror or str(error)
+
+
+def _client(agent: Agent) -> Any:
+    """Make a client that tells of trouble: the package's own drops what it cannot send, and says so to nobody."""
+    try:
+        from datadog.dogstatsd.base import DogStatsd
+    except ImportError:
+        raise MissingExtraError("the datadog sink by an agent", "sinks") from None
+
+    # Without a handler its warning of each packet would be on stderr; a sink's trouble is said once, by who runs it.
+    logging.getLogger("datadog.dogstatsd").addHandler(logging.NullHandler())
+
+    pace = Pace(agent.rate)
+
+    class Client(DogStatsd):
+        """See ``_client``.
+
+        Attributes:
+            sent: measurements that have gone out since ``begin``.
+            trouble: what came between; nothing is sent after it.
+        """
+
+        sent = 0
+        trouble: OSError | None = None
+
+        def begin(self) -> None:
+            self.sent, self.trouble = 0, None
+
+        def get_socket(self, telemetry: bool = False) -> Any:
+            if self.trouble is not None:
+                raise self.trouble
+            try:
+                found = super().get_socket(telemetry)
+            except OSError as error:
+                self.trouble = error
+                raise
+            if isinstance(found, _Watched):
+                return found
+            watched: Any = _Watched(found, self, pace)
+            self.socket = watched  # some versions ask for it once only
+            return watched
+
+    return Client(
+        host=None if agent.socket else agent.host,
+        port=None if agent.socket else agent.port,
+        socket_path=agent.socket,
+        disable_telemetry=True,
+        disable_buffering=True,
+        max_buffer_len=_UNIX_DATAGRAM if agent.socket else _DATAGRAM,
+    )
+
+
+class _Watched:
+    """A socket that counts what it sends, not too fast, and keeps what it raises."""
+
+    def __init__(self, real: Any, client: Any, pace: Pace) -> None:
+        self._real = real
+        self._client = client
+        self._pace = pace
+
+    def send(self, data: bytes) -> int:
+        self._pace.wait()
+        try:
+            count: int = self._real.send(data)
+            # A refusal by this host is known at once; one from another comes with a later datagram.
+            if code := self._real.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                raise OSError(code, os.strerror(code))
+        except OSError as error:
+            self._client.trouble = error
+            raise
+        self._client.sent += data.rstrip(b"\n").count(b"\n") + 1
+        return count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)

@@ -1,0 +1,237 @@
+"""Events into Elasticsearch or OpenSearch, by the bulk API, into a data stream or an index.
+
+A document's ``_id`` is the event's id, so an event that comes twice is there once. The API's rules are those of its
+page "Bulk index or delete documents": a line that says what to do, a line with the document, an answer of 200 with the
+fate of each document in the order that they were sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from balog.errors import ConfigError
+from balog.secrets import Secret
+from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.ecs import ecs_document
+from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
+
+__all__ = ["ElasticSink", "ElasticSinkConfig"]
+
+DEFAULT_STREAM = "logs-balog-default"
+
+# The three parts that Elastic's data stream naming scheme has; "-" only between them.
+_STREAM = re.compile(r"[a-z][a-z0-9_]{0,99}-[a-z0-9][a-z0-9_.]{0,99}-[a-z0-9][a-z0-9_.]{0,99}")
+_INDEX = re.compile(r"[a-z0-9.][a-z0-9._+@-]{0,254}")
+_MAX_ID = 512  # bytes, Elasticsearch's limit
+_MAX_REASON = 300
+_PATH = (
+    "/_bulk?filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason,items.*.error.caused_by.reason"
+)
+
+
+class ElasticSinkConfig(SinkOptions, tag_field="type", tag="elastic", forbid_unknown_fields=True, kw_only=True):
+    """Put events into a data stream, ``logs-balog-default`` if none is named, or into an index; each is there once."""
+
+    url: Url = "http://localhost:9200"
+    data_stream: (
+        Annotated[str, Meta(min_length=1, description="TYPE-DATASET-NAMESPACE, logs-balog-default.")] | None
+    ) = None
+    index: Annotated[str, Meta(min_length=1, description="An index or alias, in place of a data stream.")] | None = None
+    ecs: Annotated[bool, Meta(description="Use the field names of the Elastic Common Schema, not the event's own.")] = (
+        False
+    )
+    api_key: Annotated[Secret, Meta(description="An API key, as ID:KEY or in its encoded form.")] | None = None
+    user: Annotated[str, Meta(min_length=1, description="A user, for basic authentication.")] | None = None
+    password: Annotated[Secret, Meta(description="The user's password.")] | None = None
+    request_bytes: Annotated[
+        int, Meta(ge=1024, le=64 << 20, description="Bytes of a request at most, before compression.")
+    ] = 5 << 20
+    compress: Annotated[bool, Meta(description="Send bodies gzipped.")] = True
+    timeout: Timeout = 30.0
+    ca_file: CaFile | None = None
+
+    @property
+    def name(self) -> str:
+        """``elastic TARGET``, the data stream or index."""
+        return f"elastic {self.index or self.data_stream or DEFAULT_STREAM}"
+
+    def build(self) -> ElasticSink:
+        """Make the sink.
+
+        Raises:
+            ConfigError: a name that no data stream or index can have, a URL or credentials that are none.
+        """
+        if self.index is not None and self.data_stream is not None:
+            raise ConfigError("give a data_stream or an index, not both", path="index")
+        if self.index is not None and (not _INDEX.fullmatch(self.index) or self.index in (".", "..")):
+            raise ConfigError(f"{self.index!r} is not an index's name: small letters, digits and . _ - +", path="index")
+        if self.data_stream is not None and not _STREAM.fullmatch(self.data_stream):
+            raise ConfigError(
+                f"{self.data_stream!r} is not TYPE-DATASET-NAMESPACE in small letters, digits, _ and ., such as "
+                f"{DEFAULT_STREAM}; for any other name take index",
+                path="data_stream",
+            )
+        if "?" in self.url:
+            raise ConfigError("has a ?; want where the server's paths begin", path="url")
+        client = HttpClient(
+            self.url,
+            headers=self._credentials(),
+            timeout=self.timeout,
+            ca_file=self.ca_file,
+            is_gzipped=self.compress,
+        )
+        target = self.index or self.data_stream or DEFAULT_STREAM
+        return ElasticSink(client, target, is_stream=self.index is None, ecs=self.ecs, request_bytes=self.request_bytes)
+
+    def _credentials(self) -> dict[str, str]:
+        if self.api_key is not None:
+            if self.user is not None or self.password is not None:
+                raise ConfigError("give an api_key, or a user and a password, not both", path="api_key")
+            key = self.api_key.reveal("api_key")
+            return {"Authorization": f"ApiKey {_base64(key) if ':' in key else key}"}
+        if (self.user is None) != (self.password is None):
+            raise ConfigError("a user has a password, and a password a user", path="user" if self.user else "password")
+        if self.user is None or self.password is None:
+            return {}
+        return {"Authorization": "Basic " + _base64(f"{self.user}:{self.password.reveal('password')}")}
+
+
+class _Cause(Struct):
+    reason: str | None = None
+
+
+class _ItemError(Struct):
+    type: str | None = None
+    reason: str | None = None
+    caused_by: _Cause | None = None
+
+
+class _Item(Struct):
+    status: int
+    error: _ItemError | None = None
+
+
+class _Answer(Struct):
+    errors: bool
+    items: list[dict[str, _Item]]
+
+
+_answers = msgspec.json.Decoder(_Answer)
+_encoder = msgspec.json.Encoder()
+
+
+class ElasticSink:
+    """See ``ElasticSinkConfig``. A data stream keeps an event once as long as it writes to the same backing index."""
+
+    def __init__(self, client: HttpClient, target: str, *, is_stream: bool, ecs: bool, request_bytes: int) -> None:
+        self._client = client
+        self._path = f"/{target}{_PATH}"
+        self._verb = "create" if is_stream else "index"
+        self._ecs = ecs
+        self._request_bytes = request_bytes
+
+    def open(self) -> None:
+        """Nothing to do: the first request connects."""
+
+    def probe(self) -> None:
+        """See whether the other side is there, see ``Sink``."""
+        self._client.probe()
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Put a batch in requests of at most ``request_bytes``; a size that the other side refuses is not tried again.
+
+        A document that it refuses (400) is rejected, with its reason. One that it has already (409) is there. Every
+        other trouble of a single document is the server's (busy, a blocked or missing index) and may pass.
+        """
+        documents = [self._document(delivery) for delivery in batch]
+        rejected: dict[int, str] = {}
+        again: dict[int, str] = {}
+        at = 0
+        while at < len(batch):
+            end = self._end_of_request(documents, at)
+            try:
+                items = self._send(documents[at:end])
+            except SinkError as error:
+                status = error.answer.status if isinstance(error, HttpError) else 0
+                if status == 413 and end - at > 1:
+                    self._request_bytes = max(1, sum(map(len, documents[at:end])) // 2)
+                    continue
+                if error.retryable or end - at > 1:
+                    raise SinkError(
+                        str(error),
+                        retryable=error.retryable,
+                        retry_after=error.retry_after,
+                        rejected=rejected,
+                        remaining=[*again, *range(at, len(batch))],
+                    ) from None
+                rejected[at] = str(error)
+            else:
+                for number, item in enumerate(items, at):
+                    if item.status == 400:
+                        rejected[number] = _reason(item)
+                    elif not 200 <= item.status < 300 and not (item.status == 409 and self._verb == "create"):
+                        again[number] = _reason(item)
+            at = end
+        if rejected or again:
+            count, first = len(again or rejected), next(iter((again or rejected).values()))
+            verb = "did not take" if again else "refused"
+            raise SinkError(
+                f"{self._client.place} {verb} {count} of {len(batch)} events: {first}",
+                retryable=bool(again),
+                rejected=rejected,
+                remaining=list(again),
+            )
+
+    def _document(self, delivery: Delivery) -> bytes:
+        event, body = delivery
+        name = event.header.id
+        if len(name) > _MAX_ID:
+            name = "LG" + hashlib.sha256(name.encode()).hexdigest()
+        timestamp = event.header.timestamp.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        if self._ecs:
+            document = _encoder.encode(ecs_document(event, timestamp))
+        else:
+            document = b'{"@timestamp":"%b",%b' % (timestamp.encode(), body[1:])
+        return b'{"%b":{"_id":"%b"}}\n%b\n' % (self._verb.encode(), name.encode(), document)
+
+    def _end_of_request(self, documents: Sequence[bytes], at: int) -> int:
+        size = len(documents[at])
+        end = at + 1
+        while end < len(documents) and size + len(documents[end]) <= self._request_bytes:
+            size += len(documents[end])
+            end += 1
+        return end
+
+    def _send(self, documents: Sequence[bytes]) -> list[_Item]:
+        body = self._client.post(self._path, b"".join(documents), "application/x-ndjson").body
+        try:
+            answer = _answers.decode(body)
+            items = [item for found in answer.items for item in found.values()]
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            items = []
+        if len(items) != len(documents):
+            raise SinkError(f"{self._client.place} does not answer as a bulk API does; is it an Elasticsearch?")
+        return items
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def _reason(item: _Item) -> str:
+    error = item.error or _ItemError()
+    cause = error.caused_by.reason if error.caused_by else None
+    said = ": ".join(part for part in (error.type, error.reason, cause) if part)
+    line = " ".join("".join(char if char.isprintable() else " " for char in said).split())
+    return f"{item.status} {line[:_MAX_REASON]}".rstrip()
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

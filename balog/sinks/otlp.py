@@ -1,0 +1,197 @@
+"""Events to OpenTelemetry: logs and metrics by OTLP over HTTP, as a Collector and many products take them.
+
+https://opentelemetry.io/docs/specs/otlp/#otlphttp says which answers ask for another try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta, Struct, field
+
+from balog.errors import ConfigError
+from balog.sinks.base import Delivery, SinkError
+from balog.sinks.headers import Headers, reveal_headers
+from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.sinks.measures import Measure, MeasureOptions, MeasureReader
+from balog.sinks.otlp_json import has_time, logs_request, metrics_request
+from balog.sinks.troubles import Halves, Troubles
+
+__all__ = ["OtlpSink", "OtlpSinkConfig"]
+
+_RETRYABLE = frozenset({429, 502, 503, 504})
+# The specification has the client give up on these too. They find fault with the config, so the events are kept.
+_CONFIGS_FAULT = frozenset({401, 403, 404, 405, 407})
+_FIELDS = {"logs": b"resourceLogs", "metrics": b"resourceMetrics"}
+_BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0)
+
+Signal = Literal["logs", "metrics"]
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknown_fields=True, kw_only=True):
+    """Send log records and metrics to an OTLP receiver."""
+
+    url: Annotated[Url, Meta(description="The receiver, without /v1/logs and /v1/metrics.")] = "http://localhost:4318"
+    send: Annotated[
+        list[Signal],
+        Meta(
+            min_length=1, description="With metrics in it, metric events go as metrics and not as logs; runs as both."
+        ),
+    ] = field(default_factory=lambda: ["logs", "metrics"])
+    headers: Headers = field(default_factory=dict)
+    resource: Annotated[
+        dict[Name, str],
+        Meta(max_length=50, description="Attributes of the resource, such as deployment.environment.name."),
+    ] = field(default_factory=dict)
+    buckets: Annotated[
+        list[float],
+        Meta(min_length=1, max_length=200, description="Bounds of the timers' histograms, in seconds, rising."),
+    ] = field(default_factory=lambda: list(_BOUNDS))
+    compress: Annotated[bool, Meta(description="Send bodies gzipped.")] = True
+    timeout: Timeout = 10.0
+    ca_file: CaFile | None = None
+
+    @property
+    def name(self) -> str:
+        """``otlp URL``."""
+        return f"otlp {self.url}"
+
+    def build(self) -> OtlpSink:
+        """Make the sink.
+
+        Raises:
+            ConfigError: a URL of one signal, a credential in plain text, bounds that don't rise.
+        """
+        if urlsplit(self.url).path.rstrip("/").endswith(("/v1/logs", "/v1/metrics", "/v1/traces")):
+            raise ConfigError("is of one signal only; give what comes before /v1/", path="url")
+        if any(low >= high for low, high in zip(self.buckets, self.buckets[1:])):
+            raise ConfigError("must rise from one to the next", path="buckets")
+        client = HttpClient(
+            self.url,
+            headers=reveal_headers(self.headers),
+            timeout=self.timeout,
+            ca_file=self.ca_file,
+            is_gzipped=self.compress,
+        )
+        return OtlpSink(self, client)
+
+
+class OtlpSink:
+    """See ``OtlpSinkConfig``. At least once: what a broken connection leaves in doubt is sent again."""
+
+    def __init__(self, config: OtlpSinkConfig, client: HttpClient) -> None:
+        self._config = config
+        self._client = client
+        self._reader = MeasureReader(config, config.name) if "metrics" in config.send else None
+        self._halves = Halves()
+
+    def open(self) -> None:
+        """Nothing to do: connections are made when they are needed."""
+
+    def probe(self) -> None:
+        """See whether the receiver takes requests of what is sent, see ``Sink``; they are empty."""
+        for signal, name in _FIELDS.items():
+            if signal in self._config.send:
+                try:
+                    _partial_success(self._client.post(f"/v1/{signal}", b'{"%b":[]}' % name).body)
+                except HttpError as error:
+                    if error.answer.status != 400:  # some refuse what is empty, once they have seen who asks
+                        raise
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Send a batch as one request for its logs and one for its metrics."""
+        config, troubles = self._config, Troubles()
+        taken: dict[str, Collection[int]] = {}
+        measured: set[int] = set()
+        unlogged: set[int] = set()
+        if self._reader is not None:
+            found = self._reader.read(batch)
+            unfit = {index: why for index, measure in found.measures if (why := _unfit(measure))}
+            troubles.reject({**found.rejected, **unfit})
+            measured = {index for index, _ in found.measures if index not in unfit}
+            unlogged = {*measured, *unfit, *found.rejected}
+            sent = {index for index in measured if self._halves.lacks("metrics", batch[index].event)}
+            measures = [(batch[index].event, measure) for index, measure in found.measures if index in sent]
+            taken["metrics"] = self._post(
+                "metrics", sent, lambda: metrics_request(measures, config.resource, config.buckets), troubles
+            )
+        if "logs" in config.send:
+            logged = [
+                index
+                for index, (event, _) in enumerate(batch)
+                if (index not in unlogged or (event.cls_type == "run" and index in measured))
+                and self._halves.lacks("logs", event)
+            ]
+            events = [batch[index].event for index in logged]
+            taken["logs"] = self._post("logs", logged, lambda: logs_request(events, config.resource), troubles)
+        self._halves.settle(batch, taken, troubles.remaining)
+        troubles.finish()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _post(
+        self, signal: Signal, indexes: Collection[int], encode: Callable[[], bytes], troubles: Troubles
+    ) -> Collection[int]:
+        """Send a request, unless it has nothing to say; give the events that were taken."""
+        if not indexes:
+            return ()
+        try:
+            answer = self._client.post(f"/v1/{signal}", encode()).body
+            partial = _partial_success(answer)
+        except HttpError as error:
+            status = error.answer.status
+            is_kept = status in _RETRYABLE or status in _CONFIGS_FAULT or 300 <= status < 400
+            troubles.keep(indexes, SinkError(str(error), retryable=is_kept, retry_after=error.retry_after))
+        except SinkError as error:
+            troubles.keep(indexes, error)
+        else:
+            if not partial.refused:
+                return indexes
+            # It does not say which, and asks not to be sent them again.
+            reason = f"the receiver refused {partial.refused} of the {signal} of a batch of {len(indexes)} events"
+            reason += f": {partial.message[:200]}" if partial.message else ""
+            troubles.reject(dict.fromkeys(indexes, reason))
+        return ()
+
+
+def _unfit(measure: Measure) -> str | None:
+    """Say why a measurement can be no point of OTLP's."""
+    if measure.kind == "counter" and measure.value < 0:
+        return f"{measure.name[:100]}: a counter cannot go down, by {measure.value:g}"
+    if not has_time(measure.timestamp):
+        return f"{measure.name[:100]}: OTLP has no time like {measure.timestamp.isoformat()}"
+    return None
+
+
+class _Partial(Struct):
+    """The answer's ``partialSuccess``; protobuf's JSON has 64-bit integers as text, but numbers are allowed."""
+
+    rejectedLogRecords: int = 0
+    rejectedDataPoints: int = 0
+    message: str = field(name="errorMessage", default="")
+
+    @property
+    def refused(self) -> int:
+        return self.rejectedLogRecords + self.rejectedDataPoints
+
+
+class _Answer(Struct):
+    partial: _Partial | None = field(name="partialSuccess", default=None)
+
+
+_answer = msgspec.json.Decoder(_Answer, strict=False)
+
+
+def _partial_success(body: bytes) -> _Partial:
+    if not body.strip():
+        return _Partial()
+    try:
+        return _answer.decode(body).partial or _Partial()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise SinkError("took the request, but does not answer as an OTLP receiver does; see url") from None

@@ -1,0 +1,295 @@
+"""Errors and failed runs as PagerDuty incidents, by the Events API v2; a run that succeeds resolves them.
+
+https://developer.pagerduty.com/docs/events-api-v2/trigger-events/ says what a request holds, and which answers ask for
+another try.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from balog.errors import ConfigError, EventError
+from balog.event import LEVELS, Event, Level
+from balog.payload import RunPayload, read
+from balog.secrets import Secret
+from balog.sinks.base import Batching, Delivery, SinkError, SinkOptions
+from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.sinks.summary import cut, summarize
+
+__all__ = ["PagerDutySink", "PagerDutySinkConfig"]
+
+_PATH = "/v2/enqueue"
+_ACCEPTED = 202
+_MAX_BODY = 512_000
+_MAX_KEY = 255
+_MAX_SUMMARY = 1024
+_MAX_NAME = 255
+_MAX_SHORTENED = 100_000  # characters, of at most 4 bytes
+_MAX_FAILING_KEYS = 1000
+_SEVERITIES = {"DEBUG": "info", "INFO": "info", "WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
+_OF_ONE_RUN = frozenset({"id", "level", "process", "run_id", "span_id", "timestamp", "trace_id"})
+
+Field = Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid_unknown_fields=True, kw_only=True):
+    """Trigger an incident for errors and failed runs, and resolve it when a run succeeds."""
+
+    routing_key: Annotated[Secret, Meta(description="The integration key of an Events API v2 integration.")]
+    url: Annotated[Url, Meta(description="https://events.eu.pagerduty.com for accounts of the EU region.")] = (
+        "https://events.pagerduty.com"
+    )
+    level: (
+        Annotated[Level, Meta(description="Events from this level on trigger; null: only runs that failed do.")] | None
+    ) = "ERROR"
+    pipeline: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                max_length=150,
+                description="The pipeline's name: all that comes is one incident. Without it, LOG messages that don't "
+                "say their application are an incident that no run resolves.",
+            ),
+        ]
+        | None
+    ) = None
+    fields: (
+        Annotated[
+            list[Field],
+            Meta(
+                max_length=10,
+                description="Keys of the context that tell one incident from another, also application and channel "
+                "(its first part). By default application, and nothing when pipeline is given.",
+            ),
+        ]
+        | None
+    ) = None
+    timeout: Timeout = 10.0
+    ca_file: CaFile | None = None
+    batch: Batching = Batching(age=1.0)
+
+    @property
+    def name(self) -> str:
+        """``pagerduty URL``."""
+        return f"pagerduty {self.url}"
+
+    def build(self) -> PagerDutySink:
+        """Make the sink.
+
+        Raises:
+            ConfigError: a key that is none, or a field whose value no later run has again.
+        """
+        fields = self.fields if self.fields is not None else [] if self.pipeline else ["application"]
+        for number, field in enumerate(fields):
+            if field in _OF_ONE_RUN:
+                raise ConfigError(
+                    f"{field} is another one in each run, so no later run could resolve the incident; take it out",
+                    path=f"fields[{number}]",
+                )
+        if not fields and not self.pipeline:
+            raise ConfigError("is empty; name a field, or the pipeline", path="fields")
+        key = self.routing_key.reveal("routing_key")
+        if not all("!" <= char <= "~" for char in key):
+            raise ConfigError("does not hold an integration key, which has letters and digits only", path="routing_key")
+        client = HttpClient(self.url, timeout=self.timeout, ca_file=self.ca_file, secrets=[key])
+        return PagerDutySink(client, key, LEVELS[self.level] if self.level else None, self.pipeline, fields)
+
+
+@dataclass
+class _Call:
+    """One request, and what it stands for: the batch's indexes of the events that it tells of."""
+
+    action: str
+    key: str
+    event: Event
+    severity: str
+    indexes: list[int]
+
+
+class PagerDutySink:
+    """See ``PagerDutySinkConfig``. At least once; a repeated trigger or resolve changes nothing.
+
+    The deduplication key has nothing in it that changes from run to run. So the broker of a later run, which knows
+    nothing of this one, resolves what this one triggered; a resolve of what is not open is taken and does nothing.
+    """
+
+    def __init__(
+        self, client: HttpClient, routing_key: str, threshold: int | None, pipeline: str | None, fields: Sequence[str]
+    ) -> None:
+        self._client = client
+        self._routing_key = routing_key
+        self._threshold = threshold
+        self._pipeline = pipeline
+        self._fields = fields
+        self._failed: dict[str, set[str]] = {}  # by key the commands whose last run, of those seen here, failed
+
+    def open(self) -> None:
+        """Nothing to do: connections are made when they are needed."""
+
+    def probe(self) -> None:
+        """See whether the other side is there, see ``Sink``."""
+        self._client.probe()
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Trigger and resolve, in the events' order; triggers of one incident in a row go as one request."""
+        calls = self._plan(batch)
+        rejected: dict[int, str] = {}
+        for number, call in enumerate(calls):
+            try:
+                self._post(call)
+            except SinkError as error:
+                if error.retryable:
+                    remaining = [index for later in calls[number:] for index in later.indexes]
+                    raise SinkError(
+                        str(error), retry_after=error.retry_after, rejected=rejected, remaining=remaining
+                    ) from None
+                rejected.update(dict.fromkeys(call.indexes, str(error)))
+        if rejected:
+            raise SinkError(next(iter(rejected.values())), retryable=False, rejected=rejected, remaining=[])
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _plan(self, batch: Sequence[Delivery]) -> list[_Call]:
+        calls: list[_Call] = []
+        last: dict[str, _Call] = {}
+        for index, (event, _) in enumerate(batch):
+            action = self._action(event)
+            if action is None:
+                continue
+            key = self._key(event)
+            if not self._is_news(action, key, event):
+                continue
+            severity = _severity(event)
+            call = last.get(key)
+            if call is not None and call.action == action:
+                call.indexes.append(index)
+                call.severity = min(call.severity, severity, key=_BY_WEIGHT.index)
+                continue
+            last[key] = call = _Call(action, key, event, severity, [index])
+            calls.append(call)
+        return calls
+
+    def _action(self, event: Event) -> str | None:
+        run = _run(event)
+        if run is not None:
+            return "resolve" if run.outcome == "succeeded" else "trigger"
+        if self._threshold is None or event.level is None or LEVELS[event.level] < self._threshold:
+            return None
+        return "trigger"
+
+    def _is_news(self, action: str, key: str, event: Event) -> bool:
+        """Tell whether an incident changes by it: a success does not resolve what another command's failure began."""
+        run = _run(event)
+        if run is None:
+            return True
+        failed = self._failed.setdefault(key, set())
+        if action == "trigger":
+            failed.add(run.command)
+        else:
+            failed.discard(run.command)
+        if not failed or len(self._failed) > _MAX_FAILING_KEYS:
+            del self._failed[key]
+        return action == "trigger" or not failed
+
+    def _key(self, event: Event) -> str:
+        parts = ["balog", *([self._pipeline] if self._pipeline else [])]
+        parts += [_field(event, name) for name in self._fields]
+        key = "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
+        return key if len(key) <= _MAX_KEY else "balog/" + hashlib.sha256(key.encode()).hexdigest()
+
+    def _post(self, call: _Call) -> None:
+        try:
+            status = self._client.post(_PATH, self._body(call)).status
+        except HttpError as error:
+            if not error.retryable and b"routing_key" in error.answer.body.lower().replace(b" ", b"_"):
+                raise SinkError(f"{error}; put the routing_key right") from None
+            raise
+        if status != _ACCEPTED:
+            raise SinkError(f"answered {status} and not {_ACCEPTED}: this is not PagerDuty's Events API v2; see url")
+
+    def _body(self, call: _Call) -> bytes:
+        request: dict[str, Any] = {
+            "routing_key": self._routing_key,
+            "event_action": call.action,
+            "dedup_key": call.key,
+        }
+        if call.action == "resolve":
+            return msgspec.json.encode(request)
+        event, context = call.event, call.event.header.context
+        application = _text(context.get("application"))
+        request["client"] = "balog"
+        payload: dict[str, Any] = {
+            "summary": _headline(event, application),
+            "source": cut(_text(context.get("fqdn")) or application or "balog", _MAX_NAME),
+            "severity": call.severity,
+            "timestamp": event.header.timestamp.isoformat(timespec="microseconds"),
+            "component": cut(application or _root(event), _MAX_NAME),
+            "group": cut(self._pipeline or _root(event), _MAX_NAME),
+            "class": cut(event.cls_type or "event", _MAX_NAME),
+        }
+        request["payload"] = payload
+        details = {
+            "event": event.header.id,
+            "channel": event.header.channel,
+            "level": event.level,
+            "further_events": len(call.indexes) - 1,
+        }
+        try:
+            payload["custom_details"] = {**details, "context": context, "payload": event.payload}
+            body = msgspec.json.encode(request)
+            if len(body) <= _MAX_BODY:
+                return body
+        except (EventError, RecursionError):
+            pass  # nested too deep to be data, but its text can be read
+        raw = bytes(event.raw_payload).decode("utf-8", "replace")
+        payload["custom_details"] = {**details, "payload_shortened": cut(raw, _MAX_SHORTENED)}
+        return msgspec.json.encode(request)
+
+
+_BY_WEIGHT = ("critical", "error", "warning", "info")
+
+
+def _severity(event: Event) -> str:
+    severity = _SEVERITIES[event.level or "ERROR"]
+    return min(severity, "error", key=_BY_WEIGHT.index) if _run(event) else severity
+
+
+def _headline(event: Event, application: str) -> str:
+    text = summarize(event, _MAX_SUMMARY)
+    if not application or application in text:
+        return text
+    return cut(f"{cut(application, 200)}: {text}", _MAX_SUMMARY)
+
+
+def _run(event: Event) -> RunPayload | None:
+    if event.cls_type != "run":
+        return None
+    try:
+        run = read(event)
+    except EventError:
+        return None
+    return run if isinstance(run, RunPayload) else None
+
+
+def _field(event: Event, name: str) -> str:
+    if name == "channel":
+        return _root(event)
+    text = _text(event.header.context.get(name))
+    return text or (_root(event) if name == "application" else "")
+
+
+def _root(event: Event) -> str:
+    return event.header.channel.partition(".")[0]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)

@@ -1,0 +1,243 @@
+"""Metrics into Prometheus: scraped from here, pushed to a pushgateway, or as a file for the node exporter.
+
+Counters and histograms add up for as long as the broker runs and begin at zero with the next one, as Prometheus expects
+of a program that starts again.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Protocol
+from urllib.parse import quote
+
+from msgspec import Meta, Struct, field
+
+from balog.errors import ConfigError
+from balog.secrets import Secret
+from balog.sinks.base import Batching, Delivery, SinkError
+from balog.sinks.families import BUCKETS, Families, clean_label
+from balog.sinks.http import CaFile, HttpClient, Timeout, Url
+from balog.sinks.measures import MeasureOptions, MeasureReader
+from balog.sinks.scraping import Listen, ScrapeServer
+
+__all__ = ["PrometheusSink", "PrometheusSinkConfig", "Pushgateway", "Textfile"]
+
+_TEXT_FORMAT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Pushgateway(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Where to push, and the group that is this broker's there."""
+
+    url: Url
+    job: Annotated[str, Meta(min_length=1, max_length=200, description="The label job of what is pushed.")]
+    grouping: Annotated[dict[str, str], Meta(max_length=20, description="More labels that tell this group apart.")] = (
+        field(default_factory=dict)
+    )
+    keep_others: Annotated[
+        bool, Meta(description="Leave metrics in the group that this run does not have; else the group is replaced.")
+    ] = False
+    username: Annotated[str, Meta(min_length=1, max_length=200, description="For basic authentication.")] | None = None
+    password: Secret | None = None
+    timeout: Timeout = 10.0
+    ca_file: CaFile | None = None
+
+
+class Textfile(Struct, forbid_unknown_fields=True, kw_only=True):
+    """A file in the folder that the node exporter's textfile collector reads."""
+
+    path: Annotated[str, Meta(min_length=6, description="Ends in .prom; replaced as a whole, readable by everybody.")]
+
+
+class PrometheusSinkConfig(
+    MeasureOptions, tag_field="type", tag="prometheus", forbid_unknown_fields=True, kw_only=True
+):
+    """Give counters, timers and gauges to a Prometheus in one of three ways."""
+
+    listen: Listen | None = None
+    pushgateway: Pushgateway | None = None
+    textfile: Textfile | None = None
+    buckets: Annotated[
+        tuple[Annotated[float, Meta(gt=0, le=1e9)], ...],
+        Meta(min_length=1, max_length=100, description="Upper bounds of the histograms of timers, seconds, ascending."),
+    ] = BUCKETS
+    batch: Batching = Batching(age=1.0)  # each batch is a push of everything
+
+    @property
+    def name(self) -> str:
+        """``prometheus PLACE``: HOST:PORT, a URL, or a path."""
+        if self.listen is not None:
+            return f"prometheus {self.listen.place}"
+        return f"prometheus {self.pushgateway.url if self.pushgateway else self.textfile.path if self.textfile else ''}"
+
+    def build(self) -> PrometheusSink:
+        """Make the sink.
+
+        Raises:
+            ConfigError: none or several of the three ways, buckets that don't ascend, or a part of the way is wrong.
+            MissingExtraError: prometheus-client, or urllib3 for a push, is not installed.
+        """
+        ways = [way for way in (self.listen, self.pushgateway, self.textfile) if way is not None]
+        if len(ways) != 1:
+            raise ConfigError("want one of listen, pushgateway and textfile")
+        if any(one >= two for one, two in zip(self.buckets, self.buckets[1:])):
+            raise ConfigError("want numbers that ascend", path="buckets")
+        families = Families(self.buckets)
+        families.registry()  # says what is not installed
+        way = ways[0]
+        outlet: _Outlet
+        if isinstance(way, Listen):
+            outlet = ScrapeServer(way, families)
+        elif isinstance(way, Pushgateway):
+            outlet = _Push(way, families)
+        else:
+            outlet = _File(way, families)
+        return PrometheusSink(MeasureReader(self, self.name), families, outlet)
+
+
+class _Outlet(Protocol):
+    """One of the three ways to a Prometheus."""
+
+    def open(self) -> None:
+        """See ``Sink``."""
+
+    def publish(self) -> None:
+        """Make what the families hold now known.
+
+        Raises:
+            SinkError: it is not known; the batch will be taken back.
+        """
+
+    def close(self) -> None:
+        """See ``Sink``."""
+
+
+class PrometheusSink:
+    """See ``PrometheusSinkConfig``. What a batch adds is taken back when it can't be published, and comes again."""
+
+    def __init__(self, reader: MeasureReader, families: Families, outlet: _Outlet) -> None:
+        self._reader = reader
+        self._families = families
+        self._outlet = outlet
+
+    def open(self) -> None:
+        """Listen, or see whether the file can be written."""
+        self._outlet.open()
+
+    def probe(self) -> None:
+        """See whether a pushgateway is there, see ``Sink``."""
+        if isinstance(self._outlet, _Push):
+            self._outlet.probe()
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Add what a batch measures, and publish all; see ``Sink``."""
+        found = self._reader.read(batch)
+        change = self._families.add([item for item in found.measures if item[0] not in found.rejected])
+        rejected = {**found.rejected, **change.refused}
+        if change.journal:
+            try:
+                self._outlet.publish()
+            except SinkError as error:
+                self._families.undo(change)
+                raise SinkError(
+                    str(error), retryable=error.retryable, retry_after=error.retry_after, rejected=rejected
+                ) from None
+            except BaseException:
+                self._families.undo(change)
+                raise
+        if rejected:
+            raise SinkError(
+                f"{len(rejected)} events are no metrics that Prometheus takes",
+                retryable=False,
+                rejected=rejected,
+                remaining=(),
+            )
+
+    def close(self) -> None:
+        """Wait for a last scrape if that was asked for, and stop listening."""
+        self._outlet.close()
+
+
+class _Push:
+    """Replaces this broker's group in a pushgateway, or with ``keep_others`` the metrics in it that it has."""
+
+    def __init__(self, config: Pushgateway, families: Families) -> None:
+        self._families = families
+        self._method = "POST" if config.keep_others else "PUT"
+        self._path = f"/metrics/{_segment('job', config.job)}"
+        for key, value in config.grouping.items():
+            if clean_label(key) != key or key == "job":
+                raise ConfigError(f"{key!r} cannot be a label of a group", path="pushgateway.grouping")
+            self._path += f"/{_segment(key, value)}"
+        headers = {}
+        if (config.username is None) != (config.password is None):
+            raise ConfigError("want username and password, or neither", path="pushgateway.password")
+        if config.username is not None and config.password is not None:
+            try:
+                pair = f"{config.username}:{config.password.reveal()}".encode()
+            except ConfigError as error:
+                raise ConfigError(error.reason, error.source, "pushgateway.password") from None
+            headers["Authorization"] = "Basic " + base64.b64encode(pair).decode()
+        try:
+            self._client = HttpClient(config.url, headers=headers, timeout=config.timeout, ca_file=config.ca_file)
+        except ConfigError as error:
+            raise ConfigError(error.reason, error.source, f"pushgateway.{error.path}") from None
+        self._headers = headers
+
+    def open(self) -> None:
+        """Nothing to do: the first push connects."""
+
+    def probe(self) -> None:
+        """See whether it answers."""
+        self._client.probe("/-/ready", "GET")
+
+    def publish(self) -> None:
+        headers = {**self._headers, "Content-Type": _TEXT_FORMAT}
+        self._client.request(self._method, self._path, self._families.render(), headers)
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _segment(key: str, value: str) -> str:
+    """Give a label as two parts of a path, as the pushgateway's README has it: base64 for what a path can't hold."""
+    if "/" in value or not value:
+        return f"{key}@base64/{base64.urlsafe_b64encode(value.encode()).decode() or '='}"
+    return f"{key}/{quote(value, safe='')}"
+
+
+class _File:
+    """Writes a file beside the one that is wanted, and puts it in its place."""
+
+    def __init__(self, config: Textfile, families: Families) -> None:
+        self._path = Path(config.path)
+        self._families = families
+        if self._path.suffix != ".prom":
+            raise ConfigError("the node exporter reads only files that end in .prom", path="textfile.path")
+        # The collector passes over a name that does not end in .prom.
+        self._new = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
+
+    def open(self) -> None:
+        if not self._path.parent.is_dir():
+            raise SinkError(f"{self._path.parent} is no folder that exists; the node exporter should read it")
+
+    def publish(self) -> None:
+        data = self._families.render()
+        try:
+            descriptor = os.open(self._new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+            with open(descriptor, "wb") as file:
+                os.fchmod(descriptor, 0o644)
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)
+            os.replace(self._new, self._path)
+        except OSError as error:
+            with suppress(OSError):
+                self._new.unlink()
+            raise SinkError(f"{self._path}: {error.strerror or error}") from None
+
+    def close(self) -> None:
+        """Leave the file: it tells of this run until the next."""

@@ -1,0 +1,97 @@
+"""A place where a Prometheus scrapes: GET /metrics of a small HTTP server, on loopback unless told otherwise."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from balog.sinks.base import SinkError
+from balog.sinks.families import Families
+
+if TYPE_CHECKING:
+    from balog.sinks.scrape_server import Answer, HttpServer
+
+__all__ = ["Listen", "ScrapeServer"]
+
+
+class Listen(Struct, forbid_unknown_fields=True, kw_only=True):
+    """Where to be scraped."""
+
+    port: Annotated[int, Meta(ge=1, le=65535, description="TCP port.")]
+    host: Annotated[str, Meta(min_length=1, max_length=253, description="Address to listen at.")] = "127.0.0.1"
+    linger: Annotated[
+        float,
+        Meta(ge=0, le=3600, description="Seconds at the end to wait for a last scrape, within the broker's drain."),
+    ] = 0.0
+
+    @property
+    def place(self) -> str:
+        """``HOST:PORT``."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class ScrapeServer:
+    """Listens from the start to the end of the broker, and then until a scrape has seen all, or ``linger``.
+
+    What came is taken for delivered at once: who kills the broker loses what was not scraped.
+    """
+
+    def __init__(self, config: Listen, families: Families) -> None:
+        self._config = config
+        self._registry = families.registry()
+        self._server: HttpServer | None = None
+        self._published = 0
+        self._seen = 0
+        self._changed = threading.Condition()
+
+    def open(self) -> None:
+        """Listen.
+
+        Raises:
+            SinkError: the address is not to be had.
+        """
+        from balog.sinks.scrape_server import HttpServer
+
+        if self._server is not None:
+            return
+        try:
+            found = socket.getaddrinfo(self._config.host, self._config.port, type=socket.SOCK_STREAM)
+            self._server = HttpServer(found[0][0], found[0][4], self._answer)
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise SinkError(f"cannot listen at {self._config.place}: {reason}") from None
+
+    def publish(self) -> None:
+        """Note that there is something new to be seen."""
+        with self._changed:
+            self._published += 1
+
+    def close(self) -> None:
+        """Wait for the scrape that sees all, and stop listening."""
+        if self._server is None:
+            return
+        end = time.monotonic() + self._config.linger
+        with self._changed:
+            while self._seen < self._published and (left := end - time.monotonic()) > 0:
+                self._changed.wait(left)
+        self._server.stop()
+        self._server = None
+
+    def _answer(self, accept: str) -> Answer:
+        from prometheus_client.exposition import choose_encoder
+
+        from balog.sinks.scrape_server import Answer
+
+        with self._changed:
+            published = self._published
+        encode, content_type = choose_encoder(accept)
+        return Answer(content_type, encode(self._registry), lambda: self._was_seen(published))
+
+    def _was_seen(self, published: int) -> None:
+        with self._changed:
+            self._seen = max(self._seen, published)
+            self._changed.notify_all()

@@ -1,0 +1,298 @@
+"""Files of lines that belong to the process that has them open: what a spool and its dead letters are made of.
+
+A file is locked by its owner (flock). Lines are on disk (fsync) when ``append`` returns, or nothing of them is there.
+Once the owner has let go, or was killed, the next process that asks may adopt the file; what a kill left of a line
+without its end is cut off.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from balog.event import MAX_EVENT_BYTES, new_id
+
+__all__ = ["LinesFile", "Segment", "make_folder", "sync_folder"]
+
+_CHUNK = 1 << 18
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+_File = TypeVar("_File", bound="LinesFile")
+
+
+class LinesFile:
+    """One file of lines, this process's until it lets go.
+
+    Attributes:
+        path: where it is; only its owner can read it (0600).
+        size: bytes of whole lines, with what comes before them.
+        torn: bytes of a line without an end that were cut off when it was adopted.
+    """
+
+    head = b""
+
+    def __init__(self, path: Path, descriptor: int, size: int, torn: int = 0) -> None:
+        self.path = path
+        self._descriptor = descriptor
+        self.size = size
+        self.torn = torn
+
+    @classmethod
+    def create(cls: type[_File], folder: Path, name: str | None = None) -> _File:
+        """Make a new one, named by the time unless a name is given.
+
+        Raises:
+            OSError: no space, no permission, …
+        """
+        while True:
+            path = folder / f"{name or new_id()}.jsonl"
+            descriptor = os.open(path, _NEW, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if not _is_at(path, descriptor):  # taken for a dead process's, empty, and removed
+                    os.close(descriptor)
+                    continue
+                _write_at(descriptor, cls.head, 0)
+                sync_folder(folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(path)
+                with suppress(OSError):
+                    os.close(descriptor)
+                raise
+            return cls(path, descriptor, len(cls.head))
+
+    @classmethod
+    def adopt(cls: type[_File], path: Path) -> _File | None:
+        """Take over a file that nobody has open; None when somebody has, or it is gone.
+
+        Raises:
+            OSError: it can't be read or written.
+        """
+        try:
+            descriptor = os.open(path, _OLD)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(path, descriptor):
+                os.close(descriptor)
+                return None
+            found = os.fstat(descriptor).st_size
+            size = _end_of_lines(descriptor, found)
+            if size < found:
+                os.ftruncate(descriptor, size)
+            return cls(path, descriptor, size, found - size)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    @classmethod
+    def look_at(cls: type[_File], path: Path) -> tuple[_File, bool] | None:
+        """Open a file only to read it, and tell whether anybody owns it; None when it is gone.
+
+        Raises:
+            OSError: it can't be read.
+        """
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                is_owned = False
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            except BlockingIOError:
+                is_owned = True
+            return cls(path, descriptor, _end_of_lines(descriptor, os.fstat(descriptor).st_size)), is_owned
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Add lines, given without their newlines; they are on disk when this returns.
+
+        Raises:
+            OSError: none of them is there.
+        """
+        end = self.size
+        try:
+            for part in _joined(lines):
+                _write_at(self._descriptor, part, end)
+                end += len(part)
+            os.fsync(self._descriptor)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, self.size)
+            raise
+        self.size = end
+
+    def read_from(self, at: int, count: int, size: int) -> tuple[list[bytes], int]:
+        """Read lines from a place in the file on: at most ``count``, and about ``size`` bytes.
+
+        Returns:
+            The lines without newlines, and where the next one begins. Of a line that is longer than any event can be,
+            only the beginning is given.
+
+        Raises:
+            OSError: the disk does not give them.
+        """
+        lines: list[bytes] = []
+        read, end, taken, rest = at, at, 0, b""
+        while read < self.size and len(lines) < count and taken < size:
+            chunk = os.pread(self._descriptor, min(_CHUNK, self.size - read), read)
+            if not chunk:
+                raise OSError(f"{self.path} has become shorter")
+            read += len(chunk)
+            *whole, rest = (rest + chunk).split(b"\n")
+            for line in whole:
+                if len(lines) == count or taken >= size:
+                    break
+                lines.append(line)
+                end += len(line) + 1
+                taken += len(line)
+            if len(rest) > MAX_EVENT_BYTES:
+                if lines:
+                    break
+                return [rest[:1000]], self._next_line(read)
+        return lines, end
+
+    def _next_line(self, at: int) -> int:
+        while at < self.size:
+            chunk = os.pread(self._descriptor, _CHUNK, at)
+            newline = chunk.find(b"\n")
+            if newline >= 0:
+                return at + newline + 1
+            at += len(chunk) or self.size
+        return self.size
+
+    def leave(self) -> None:
+        """Let go: whoever comes next may adopt it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def remove(self) -> None:
+        """Delete the file."""
+        with suppress(OSError):
+            os.unlink(self.path)
+        self.leave()
+
+
+class Segment(LinesFile):
+    """A part of a spool: events, one a line, and how far they have been delivered.
+
+    The first line is no event; it holds the place in the file from which on events wait.
+
+    Attributes:
+        position: where the first event begins that waits.
+        waiting: how many wait.
+    """
+
+    head = b'{"balog_spool": 1, "position": "%016d"}\n' % 51
+    _AT = head.index(b"0000")
+    _HEAD = re.compile(rb'\{"balog_spool": 1, "position": "(\d{16})"\}\n')
+
+    def __init__(self, path: Path, descriptor: int, size: int, torn: int = 0) -> None:
+        super().__init__(path, descriptor, size, torn)
+        match = self._HEAD.match(os.pread(descriptor, len(self.head), 0))
+        position = int(match[1]) if match else 0
+        # Without its first line, which a disk may lose, it is read from its start; so it is when that line lies.
+        self._has_head = match is not None
+        self.position = position if len(self.head) <= position <= size else (len(self.head) if match else 0)
+        self.waiting = self._count()
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """See ``LinesFile``."""
+        super().append(lines)
+        self.waiting += len(lines)
+
+    def read(self, count: int, size: int) -> tuple[list[bytes], int]:
+        """Read what waits; see ``read_from``. It goes on waiting until ``advance``."""
+        return self.read_from(self.position, count, size)
+
+    def advance(self, end: int, count: int) -> None:
+        """Keep that so many events, up to a place in the file, need not be delivered again."""
+        self.position = end
+        self.waiting -= count
+        if self._has_head:
+            with suppress(OSError):  # at worst a batch comes twice
+                os.pwrite(self._descriptor, b"%016d" % end, self._AT)
+                os.fsync(self._descriptor)
+
+    def _count(self) -> int:
+        at, lines = self.position, 0
+        while at < self.size:
+            chunk = os.pread(self._descriptor, min(_CHUNK, self.size - at), at)
+            if not chunk:
+                break
+            lines += chunk.count(b"\n")
+            at += len(chunk)
+        return lines
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder for its owner only, and those above it that are not there; have its name on disk."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _joined(lines: Sequence[bytes]) -> Iterator[bytes]:
+    """Give lines in blocks of about 256 KiB, so that a large batch is not copied whole."""
+    part: list[bytes] = []
+    size = 0
+    for line in lines:
+        part += (line, b"\n")
+        size += len(line)
+        if size >= _CHUNK:
+            yield b"".join(part)
+            part, size = [], 0
+    if part:
+        yield b"".join(part)
+
+
+def _write_at(descriptor: int, data: bytes, at: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, at)
+        view, at = view[written:], at + written
+
+
+def _end_of_lines(descriptor: int, size: int) -> int:
+    """Find where the last whole line ends."""
+    end = size
+    while end:
+        begin = max(0, end - _CHUNK)
+        newline = os.pread(descriptor, end - begin, begin).rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1
+        end = begin
+    return 0

@@ -1,0 +1,334 @@
+"""Events into files: compressed JSON lines by topic and date, the archive that the report reads.
+
+``<path>/<topic>/date=YYYY-MM-DD/<id>.jsonl.gz``, by the UTC date of the event's timestamp, and for each file
+``<path>/<topic>/_manifest/<id>.json``. On disk a file that is being written is hidden and becomes visible whole; what a
+killed writer left is finished by the next one.
+
+An object store or an FTP server can't append: with ``url`` the files are made in a staging folder on disk, where each
+batch is safe (fsync), and uploaded whole.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from balog.errors import ConfigError, complain
+from balog.event import new_id
+from balog.sinks.base import Delivery, Retrying, SinkError, SinkOptions
+from balog.sinks.store_codecs import check_codec
+from balog.sinks.store_part import MANIFESTS, Part, mend
+from balog.sinks.store_upload import Uploader
+from balog.storage import Options, Storage, StorageError, open_storage
+
+__all__ = ["StoreSink", "StoreSinkConfig"]
+
+_MAX_OPEN_FILES = 16
+_DEFAULT_AGE = 300.0
+_SHORTEST_PAUSE = 0.5
+# Stricter than a topic's own rule: who reads an archive passes over names that begin with _ or a dot.
+_TOPIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown_fields=True, kw_only=True):
+    """Append to an archive of compressed JSON lines: on disk (``path``), or wherever fsspec reaches (``url``)."""
+
+    topic: Annotated[str, Meta(min_length=1, max_length=200, description="The folder in it for these events.")]
+    path: (
+        Annotated[str, Meta(min_length=1, description="The archive's folder on disk; made when it is not there.")]
+        | None
+    ) = None
+    url: (
+        Annotated[
+            str, Meta(min_length=1, max_length=2000, description="s3://BUCKET/PATH, gs://…, ftp://HOST/PATH, file:///…")
+        ]
+        | None
+    ) = None
+    options: Options = field(default_factory=dict)
+    staging: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                description="With url: a folder on local disk where events wait; ~/.local/state/balog/staging if none.",
+            ),
+        ]
+        | None
+    ) = None
+    compression: Annotated[Literal["gzip", "zstd"], Meta(description="What the files are compressed with.")] = "gzip"
+    max_file_bytes: Annotated[int, Meta(ge=1024, description="Begin a new file after this many compressed bytes.")] = (
+        128 << 20
+    )
+    max_age: (
+        Annotated[
+            float,
+            Meta(gt=0, le=86400, description="Begin a new file after these seconds; 300 with url, else never."),
+        ]
+        | None
+    ) = None
+    max_staged_bytes: Annotated[
+        int, Meta(ge=1 << 20, description="With url: take no more events while this much waits to be uploaded.")
+    ] = 1 << 30
+
+    def __post_init__(self) -> None:
+        if (self.path is None) == (self.url is None):
+            raise ValueError("a store has a path (local disk) or a url (s3://…), one of the two")
+        if self.path is not None and (self.options or self.staging):
+            raise ValueError("options and staging are for a url, a store with a path takes neither")
+
+    @property
+    def name(self) -> str:
+        """``store PATH`` or ``store URL``."""
+        return f"store {self.path or self.url}"
+
+    def build(self) -> StoreSink:
+        """Make the sink.
+
+        Raises:
+            ConfigError: a topic that is not a plain name, or a URL that can't be written to.
+            MissingExtraError: the packages for the URL or the compression are not installed.
+        """
+        if not _TOPIC.fullmatch(self.topic):
+            raise ConfigError(f"{self.topic!r} is not a topic's name; use letters, digits and . _ -", path="topic")
+        check_codec(self.compression)
+        if self.url is None:
+            return StoreSink(self, Path(self.path or "") / self.topic, None)
+        storage = _storage(self.url, self)
+        folder = _staging(self.staging) / _place_name(self.url, self.options) / self.topic
+        return StoreSink(self, folder, Uploader(folder, storage))
+
+
+def _storage(url: str, config: StoreSinkConfig) -> Storage:
+    return open_storage(f"{url.rstrip('/')}/{config.topic}", config.options)
+
+
+def _staging(folder: str | None) -> Path:
+    if folder is not None:
+        return Path(folder)
+    try:
+        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    except RuntimeError:
+        raise ConfigError("is needed, as there is no home folder; give a folder on disk", path="staging") from None
+    return state / "balog" / "staging"
+
+
+def _place_name(url: str, options: dict[str, Any]) -> str:
+    """Name a folder for one destination: what waits for one must not be uploaded to another."""
+    inner = options.get("client_kwargs")
+    ends = [options.get(name) for name in ("endpoint_url", "host", "port")]
+    ends += [inner.get("endpoint_url") if isinstance(inner, dict) else None]
+    digest = hashlib.sha256(repr([url.rstrip("/"), *ends]).encode()).hexdigest()
+    return f"{re.sub(r'[^A-Za-z0-9.]+', '-', url)[:60].strip('-.')}-{digest[:12]}"
+
+
+class StoreSink:
+    """See ``StoreSinkConfig``. A batch is on disk (fsync) when ``write`` returns.
+
+    A thread of its own ends files that are old enough, and uploads.
+    """
+
+    def __init__(self, config: StoreSinkConfig, folder: Path, uploader: Uploader | None) -> None:
+        self._config = config
+        self._folder = folder
+        self._compression = config.compression
+        self._max_file_bytes = config.max_file_bytes
+        self._max_age = config.max_age or (_DEFAULT_AGE if uploader else None)
+        self._name = config.name
+        self._parts: dict[str, Part] = {}
+        self._lock = threading.Lock()
+        self._uploads = _Uploads(config.name, uploader, config.retry) if uploader else None
+        self._max_staged_bytes = config.max_staged_bytes
+        self._staged = 0
+        self._closing = threading.Event()
+        self._woken = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def open(self) -> None:
+        """Finish what a writer that died has left there, and begin to upload it."""
+        try:
+            mend(self._folder)
+            if self._uploads:
+                self._staged = self._uploads.open()
+        except OSError as error:
+            raise SinkError(self._reason(error)) from error
+        if self._thread is None and self._max_age is not None:
+            self._thread = threading.Thread(target=self._keep, name=f"balog {self._name}", daemon=True)
+            self._thread.start()
+
+    def probe(self) -> None:
+        """See whether the folder on disk can be written to; at a URL, write an empty hidden file and remove it.
+
+        Raises:
+            SinkError: that can't be done.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(self._folder, os.R_OK | os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self._folder))
+        except OSError as error:
+            raise SinkError(self._reason(error)) from None
+        if self._config.url is None:
+            return
+        storage = _storage(self._config.url, self._config)
+        name = f"{MANIFESTS}/.probe-{new_id()}"
+        try:
+            storage.write(b"", name)
+            storage.remove(name)
+        except StorageError as error:
+            raise SinkError(str(error), retryable=error.retryable) from None
+        finally:
+            storage.close()
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Append a batch, each event to the file of its day."""
+        if self._uploads and self._staged >= self._max_staged_bytes:
+            self._staged = self._uploads.staged_bytes()
+            if self._staged >= self._max_staged_bytes:
+                raise SinkError(f"{self._staged} bytes wait in {self._folder} to be uploaded{self._uploads.trouble}")
+        days: dict[str, list[int]] = {}
+        for index, delivery in enumerate(batch):
+            days.setdefault(delivery.event.header.timestamp.strftime("%Y-%m-%d"), []).append(index)
+        with self._lock:
+            while days:
+                day, indexes = next(iter(days.items()))
+                try:
+                    self._append(day, [batch[index] for index in indexes])
+                except OSError as error:
+                    left = sorted(index for of_day in days.values() for index in of_day)
+                    raise SinkError(self._reason(error), remaining=left) from error
+                del days[day]
+
+    def _append(self, day: str, deliveries: list[Delivery]) -> None:
+        part = self._parts.pop(day, None) or self._begin(day)
+        self._parts[day] = part  # the last used comes last
+        times = [delivery.event.header.timestamp for delivery in deliveries]
+        before = part.size
+        data = b"\n".join(delivery.body for delivery in deliveries) + b"\n"
+        part.append(data, len(deliveries), min(times), max(times))
+        self._staged += part.size - before
+        if part.size >= self._max_file_bytes:
+            with suppress(OSError):  # the batch is safe; the next one tries to finish the file again
+                self._finish(day)
+
+    def _begin(self, day: str) -> Part:
+        if len(self._parts) >= _MAX_OPEN_FILES:
+            self._finish(next(iter(self._parts)))
+        return Part(self._folder, day, new_id(), self._compression)
+
+    def _finish(self, day: str) -> None:
+        self._parts[day].finish()
+        del self._parts[day]
+        self._woken.set()
+
+    def _keep(self) -> None:
+        """End old files and upload finished ones, until the sink closes."""
+        while not self._closing.is_set():
+            pause = self._finish_old()
+            if self._uploads:
+                pause = min(pause, self._uploads.run() or pause)
+                with self._lock:
+                    self._staged = self._uploads.staged_bytes()
+            self._woken.wait(pause)
+            self._woken.clear()
+
+    def _finish_old(self) -> float:
+        """End the files that are old enough; give the seconds until the next may be."""
+        age = self._max_age or _DEFAULT_AGE
+        with self._lock:
+            now = time.monotonic()
+            for day, part in list(self._parts.items()):
+                if now - part.began >= age:
+                    with suppress(OSError):  # it is tried again
+                        self._finish(day)
+            left = [age - (now - part.began) for part in self._parts.values()]
+        return max(_SHORTEST_PAUSE, min(left, default=age))
+
+    def close(self) -> None:
+        """Finish and upload every file; what can't be now is safe on disk, and done by the next to open."""
+        with self._lock:
+            parts, self._parts = list(self._parts.values()), {}
+        errors = []
+        for part in parts:
+            try:
+                part.finish()
+            except OSError as error:
+                part.leave()
+                errors.append(self._reason(error))
+        self._closing.set()
+        self._woken.set()
+        if self._thread is not None:
+            self._thread.join()
+        left = self._uploads.close() if self._uploads else ""
+        if errors:
+            raise SinkError(f"{errors[0]}; {len(errors)} files stay hidden until a sink opens this archive again")
+        if left:
+            raise SinkError(left)
+
+    def _reason(self, error: OSError) -> str:
+        return f"{error.filename or self._folder}: {error.strerror or error}"
+
+
+class _Uploads:
+    """Tries to upload, later again when it fails, and says once that it does.
+
+    Attributes:
+        trouble: the last failure as the end of a sentence, "" while it works.
+    """
+
+    def __init__(self, name: str, uploader: Uploader, retry: Retrying) -> None:
+        self._name = name
+        self._uploader = uploader
+        self._first, self._longest = retry.first, retry.longest
+        self._pause = self._next = 0.0
+        self.trouble = ""
+
+    def open(self) -> int:
+        """Give the bytes that wait already."""
+        self._uploader.tidy()
+        return self._uploader.staged_bytes()
+
+    def staged_bytes(self) -> int:
+        """Give the bytes that wait."""
+        return self._uploader.staged_bytes()
+
+    def run(self) -> float | None:
+        """Upload what waits, unless it failed just now; give the seconds after which to try again if it fails."""
+        wait = self._next - time.monotonic()
+        if wait > 0:
+            return wait
+        try:
+            self._uploader.upload()
+        except (StorageError, OSError) as error:
+            if not self.trouble:
+                complain(f"{self._name}: {error}; what can't be uploaded waits in the staging folder, trying again")
+            self.trouble = f": {error}"
+            self._pause = min(max(self._first, self._pause * 2), self._longest)
+            self._next = time.monotonic() + self._pause
+            return self._pause
+        if self.trouble:
+            complain(f"{self._name}: uploads again")
+        self.trouble, self._pause = "", 0.0
+        return None
+
+    def close(self) -> str:
+        """Try once more; give what is to be said of files that stay."""
+        try:
+            self._uploader.upload()
+        except (StorageError, OSError) as error:
+            count = len(self._uploader.waiting())
+            return f"{error}; {count} files stay in the staging folder and are uploaded by the next to open it"
+        finally:
+            with suppress(OSError):
+                self._uploader.tidy()
+            self._uploader.close()
+        return ""

@@ -1,0 +1,172 @@
+"""Events to any HTTP endpoint, one a request or a batch a request, signed as Standard Webhooks says.
+
+Rules from the specification of Standard Webhooks (standardwebhooks.com): ``webhook-id`` stays the same when a message
+is sent again, ``webhook-timestamp`` is the try's own, ``webhook-signature`` has a ``v1`` signature for each secret, and
+an answer of 410 asks to be left alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import sys
+import time
+from collections.abc import Sequence
+from typing import Annotated, Literal, NoReturn
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from balog.errors import ConfigError
+from balog.secrets import Secret
+from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.headers import Headers, reveal_headers
+from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
+
+__all__ = ["WebhookSink", "WebhookSinkConfig"]
+
+_MIN_KEY_BYTES = 24
+
+
+class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unknown_fields=True, kw_only=True):
+    """Post events to a URL, at least once; who takes them knows an event or a batch again by its ``webhook-id``."""
+
+    url: Annotated[Url | Secret, Meta(description="Where to post; by environment or file if there is a key in it.")]
+    per: Annotated[Literal["event", "batch"], Meta(description="What a request carries: one event, or many.")] = "event"
+    format: Annotated[
+        Literal["array", "ndjson"], Meta(description="How a batch is written: a JSON array, or a line an event.")
+    ] = "array"
+    secrets: Annotated[
+        tuple[Secret, ...],
+        Meta(
+            max_length=5, description="Keys that sign, whsec_ and base64; several while receivers change to a new one."
+        ),
+    ] = ()
+    headers: Headers = msgspec.field(default_factory=dict)
+    timeout: Timeout = 10.0
+    ca_file: CaFile | None = None
+
+    @property
+    def name(self) -> str:
+        """``webhook HOST``: the rest of the URL may be a secret."""
+        if isinstance(self.url, Secret):
+            return f"webhook ${self.url.env}" if self.url.env else f"webhook {self.url.file}"
+        try:
+            return f"webhook {urlsplit(self.url).netloc.rpartition('@')[2]}"
+        except ValueError:
+            return "webhook URL"
+
+    def build(self) -> WebhookSink:
+        """Make the sink.
+
+        Raises:
+            ConfigError: a URL or header that is none, or a secret that is not there or no key.
+        """
+        headers = reveal_headers(self.headers, ours="webhook-")
+        keys = [_read_key(secret.reveal(f"secrets[{n}]"), f"secrets[{n}]") for n, secret in enumerate(self.secrets)]
+        url = self.url.reveal("url") if isinstance(self.url, Secret) else self.url
+        client = HttpClient(url, headers=headers, timeout=self.timeout, ca_file=self.ca_file)
+        return WebhookSink(client, keys, self.per, self.format)
+
+
+class WebhookSink:
+    """See ``WebhookSinkConfig``."""
+
+    def __init__(
+        self,
+        client: HttpClient,
+        keys: Sequence[bytes],
+        per: Literal["event", "batch"],
+        format: Literal["array", "ndjson"],
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._per = per
+        self._format = format
+        self._step = 1 if per == "event" else sys.maxsize
+        self._farewell: str | None = None
+
+    def open(self) -> None:
+        """Nothing to do: the first request connects."""
+
+    def probe(self) -> None:
+        """See whether the other side is there, see ``Sink``."""
+        self._client.probe()
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Post a batch; requests that are too large for the other side go in halves, and so do later ones."""
+        if self._farewell:
+            self._give_up(range(len(batch)), {})
+        rejected: dict[int, str] = {}
+        at = 0
+        while at < len(batch):
+            part = batch[at : at + self._step]
+            try:
+                self._post(part)
+            except SinkError as error:
+                status = error.answer.status if isinstance(error, HttpError) else 0
+                left = range(at, len(batch))
+                if status == 410:
+                    self._farewell = f"{error}; nothing more is sent there until the next start"
+                    self._give_up(left, rejected)
+                elif status == 413 and len(part) > 1:
+                    self._step = len(part) // 2
+                    continue
+                elif error.retryable or len(part) > 1:  # who calls looks for the events that are refused
+                    raise SinkError(
+                        str(error),
+                        retryable=error.retryable,
+                        retry_after=error.retry_after,
+                        rejected=rejected,
+                        remaining=left,
+                    ) from None
+                else:
+                    rejected[at] = str(error)
+            at += len(part)
+        if rejected:
+            reason = f"{len(rejected)} of {len(batch)} events were refused: {next(iter(rejected.values()))}"
+            raise SinkError(reason, retryable=False, rejected=rejected, remaining=())
+
+    def _give_up(self, left: Sequence[int], rejected: dict[int, str]) -> NoReturn:
+        reason = self._farewell or ""
+        raise SinkError(reason, retryable=False, rejected=rejected | dict.fromkeys(left, reason), remaining=())
+
+    def _post(self, part: Sequence[Delivery]) -> None:
+        if self._per == "event":
+            [(event, body)] = part
+            self._client.post("", body, headers=self._signed(event.header.id, body))
+            return
+        ids = "".join(event.header.id for event, _ in part)
+        name = "batch_" + hashlib.sha256(ids.encode()).hexdigest()[:40]
+        if self._format == "ndjson":
+            body = b"".join(body + b"\n" for _, body in part)
+            self._client.post("", body, "application/x-ndjson", self._signed(name, body))
+        else:
+            body = b"[" + b",".join(body for _, body in part) + b"]"
+            self._client.post("", body, headers=self._signed(name, body))
+
+    def _signed(self, name: str, body: bytes) -> dict[str, str]:
+        now = str(int(time.time()))
+        headers = {"webhook-id": name, "webhook-timestamp": now}
+        if self._keys:
+            signed = f"{name}.{now}.".encode() + body
+            marks = [base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in self._keys]
+            headers["webhook-signature"] = " ".join(f"v1,{mark}" for mark in marks)
+        return headers
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+def _read_key(text: str, path: str) -> bytes:
+    encoded = text.strip().removeprefix("whsec_")
+    try:
+        key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    except ValueError:
+        raise ConfigError("is not a key; want whsec_ and then base64", path=path) from None
+    if len(key) < _MIN_KEY_BYTES:
+        raise ConfigError(f"is a key of {len(key)} bytes; want at least {_MIN_KEY_BYTES}", path=path)
+    return key

@@ -1,0 +1,112 @@
+"""Files on local disk: written beside, synced, renamed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import IO, BinaryIO
+from uuid import uuid4
+
+from balog.storage.base import MAX_BYTES, StorageError
+
+__all__ = ["LocalStorage", "sync_folder"]
+
+
+class LocalStorage:
+    """See ``Storage``."""
+
+    def __init__(self, root: str) -> None:
+        self.url = root
+        self._root = Path(root)
+
+    def read(self, name: str = "", limit: int = MAX_BYTES) -> bytes | None:
+        """See ``Storage``."""
+        with self._told(name) as path:
+            try:
+                with open(path, "rb") as file:
+                    data = file.read(limit + 1)
+            except FileNotFoundError:
+                return None
+        if len(data) > limit:
+            raise StorageError(f"{path}: more than {limit} bytes; is this the right file?", retryable=False)
+        return data
+
+    def open(self, name: str = "") -> BinaryIO:
+        """See ``Storage``."""
+        with self._told(name) as path:
+            return open(path, "rb")
+
+    def write(self, data: bytes, name: str = "") -> None:
+        """See ``Storage``."""
+        with self._replacing(name) as file:
+            file.write(data)
+
+    def upload(self, file: Path, name: str = "") -> None:
+        """See ``Storage``."""
+        with open(file, "rb") as source, self._replacing(name) as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+
+    def size(self, name: str = "") -> int | None:
+        """See ``Storage``."""
+        with self._told(name) as path:
+            try:
+                return path.stat().st_size
+            except FileNotFoundError:
+                return None
+
+    def modified(self, name: str = "") -> datetime | None:
+        """See ``Storage``."""
+        with self._told(name) as path:
+            return datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+
+    def remove(self, name: str = "") -> None:
+        """See ``Storage``."""
+        with self._told(name) as path:
+            path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    @contextmanager
+    def _replacing(self, name: str) -> Iterator[IO[bytes]]:
+        with self._told(name) as path:
+            if path.is_dir():
+                raise StorageError(f"{path}: is a folder, want a file", retryable=False)
+            # A link is written through, as people who link a state file mean it.
+            target = path.resolve()
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = target.with_name(f".{target.name[:200]}.{uuid4().hex[:8]}.part")
+            try:
+                with open(beside, "xb") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.rename(beside, target)
+            except BaseException:
+                with suppress(OSError):
+                    beside.unlink()
+                raise
+            sync_folder(target.parent)
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[Path]:
+        path = self._root / name if name else self._root
+        try:
+            yield path
+        except OSError as error:
+            raise StorageError(f"{error.filename or path}: {error.strerror or error}") from error
+        except ValueError as error:  # a path with a null character
+            raise StorageError(f"{str(path)!r}: {error}", retryable=False) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

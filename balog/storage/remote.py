@@ -1,0 +1,234 @@
+"""Files wherever fsspec reaches. Object stores put whole objects; elsewhere a file is written beside and renamed."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+from uuid import uuid4
+
+from balog.storage.base import MAX_BYTES, StorageError
+
+__all__ = ["RemoteStorage"]
+
+# What is put there appears whole, with the last byte: nothing has to be renamed, and renaming would copy.
+_PUTS_WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oci", "ocilake", "oss", "memory"})
+_PART_BYTES = 8 << 20
+_IDLE_SECONDS = 30.0  # servers of sessions, such as FTP's, end one that is idle for a minute or five
+_MAX_REASON = 300
+
+
+class RemoteStorage:
+    """See ``Storage``. Timeouts are set where the file system takes one; after an error the next call connects anew.
+
+    Args:
+        url: without a slash at its end.
+        protocol: the URL's scheme.
+        options: for the file system, secrets revealed.
+        secrets: what no message may show.
+    """
+
+    def __init__(self, url: str, protocol: str, options: Mapping[str, Any], secrets: Sequence[str]) -> None:
+        self.url = url
+        self._protocol = protocol
+        self._options = options
+        self._secrets = secrets
+        self._token = uuid4().hex[:8]
+        self._system: Any = None
+        self._root = ""
+        self._used = 0.0
+
+    def read(self, name: str = "", limit: int = MAX_BYTES) -> bytes | None:
+        """See ``Storage``."""
+        with self._told(name) as (system, path):
+            try:
+                size = system.info(path)["size"]
+            except FileNotFoundError:
+                return None
+            if size > limit:
+                raise StorageError(
+                    f"{self._place(name)}: {size} bytes, at most {limit} are read; is this the right file?",
+                    retryable=False,
+                )
+            return cast(bytes, system.cat_file(path))
+
+    def open(self, name: str = "") -> BinaryIO:
+        """See ``Storage``."""
+        with self._told(name) as (system, path):
+            stream = _Stream(system.open(path, "rb", block_size=_PART_BYTES), self, name)
+            return io.BufferedReader(stream, 1 << 20)
+
+    def write(self, data: bytes, name: str = "") -> None:
+        """See ``Storage``."""
+        with self._told(name) as (system, path), self._replacing(system, path, self._token, len(data)) as target:
+            system.pipe_file(target, data)
+
+    def upload(self, file: Path, name: str = "") -> None:
+        """See ``Storage``."""
+        size = file.stat().st_size
+        # s3fs would hold ten parts of 50 MB in memory at once.
+        parts = {"chunksize": _PART_BYTES, "max_concurrency": 2} if self._protocol in ("s3", "s3a") else {}
+        with self._told(name) as (system, path), self._replacing(system, path, "", size) as target:
+            system.put_file(str(file), target, **parts)
+
+    def size(self, name: str = "") -> int | None:
+        """See ``Storage``."""
+        with self._told(name) as (system, path):
+            try:
+                return int(system.info(path)["size"])
+            except FileNotFoundError:
+                return None
+
+    def modified(self, name: str = "") -> datetime | None:
+        """See ``Storage``."""
+        with self._told(name) as (system, path):
+            try:
+                when = system.modified(path)
+            except NotImplementedError:
+                return _ftp_time(system.info(path).get("modify"))
+            when = when if isinstance(when, datetime) else datetime.fromtimestamp(when, timezone.utc)
+            return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+
+    def remove(self, name: str = "") -> None:
+        """See ``Storage``."""
+        with self._told(name) as (system, path), suppress(FileNotFoundError):
+            system.rm_file(path)
+
+    def close(self) -> None:
+        """See ``Storage``."""
+        self._system = None
+
+    @contextmanager
+    def _replacing(self, system: Any, path: str, token: str, size: int) -> Iterator[str]:
+        """Give the path to write to, check what came there, and put it in its place."""
+        if self._protocol in _PUTS_WHOLE:
+            yield path
+            _check_size(system, path, size)
+            return
+        folder, _, last = path.rpartition("/")
+        if folder.strip("/"):
+            system.makedirs(folder, exist_ok=True)
+        beside = f"{folder}/.{last}.{token}.part" if token else f"{folder}/.{last}.part"
+        try:
+            yield beside
+            _check_size(system, beside, size)
+            system.mv(beside, path)
+        except Exception:
+            with suppress(Exception):  # it may be gone, and so may the server; the next try writes over it
+                system.rm_file(beside)
+            raise
+
+    @contextmanager
+    def _told(self, name: str) -> Iterator[tuple[Any, str]]:
+        try:
+            has_session = self._protocol not in _PUTS_WHOLE
+            if self._system is None or (has_session and time.monotonic() - self._used > _IDLE_SECONDS):
+                self._system, self._root = _connect(self._protocol, self.url, self._options)
+            self._system.invalidate_cache()
+            yield self._system, f"{self._root}/{name}" if name else self._root
+        except StorageError:
+            raise
+        except Exception as error:  # each file system raises its own kinds
+            self.close()
+            raise self.failure(name, error) from None
+        finally:
+            self._used = time.monotonic()
+
+    def failure(self, name: str, error: Exception) -> StorageError:
+        """Say what happened in one line, without a secret."""
+        text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        text = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+        return StorageError(f"{self._place(name)}: {text[:_MAX_REASON]}")
+
+    def _place(self, name: str) -> str:
+        return f"{self.url}/{name}" if name else self.url
+
+
+class _Stream(io.RawIOBase):
+    """A file of fsspec as a stream whose errors are ``StorageError``."""
+
+    def __init__(self, file: Any, storage: RemoteStorage, name: str) -> None:
+        self._file, self._storage, self._name = file, storage, name
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            data = self._file.read(len(buffer))
+        except Exception as error:
+            raise self._storage.failure(self._name, error) from None
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            with suppress(Exception):  # reading is over
+                self._file.close()
+        super().close()
+
+
+def _connect(protocol: str, url: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    from fsspec.registry import get_filesystem_class
+
+    if protocol == "ftp":
+        from balog.storage.ftp import file_system_class
+
+        kind = file_system_class()
+    else:
+        kind = get_filesystem_class(protocol)
+    arguments = {**kind._get_kwargs_from_urls(url), **_merge(_defaults(protocol, options), options)}
+    if protocol != "memory":  # there is one memory
+        arguments |= {"skip_instance_cache": True, "use_listings_cache": False}
+    return kind(**arguments), str(kind._strip_protocol(url))
+
+
+def _merge(defaults: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**defaults, **options}
+    for name, value in defaults.items():
+        if isinstance(value, Mapping) and isinstance(options.get(name), Mapping):
+            merged[name] = {**value, **options[name]}
+    return merged
+
+
+def _defaults(protocol: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Give timeouts, in seconds; s3fs itself tries five times."""
+    if protocol in ("s3", "s3a"):
+        config = {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 0}}
+        if "endpoint_url" in options:
+            config |= _plain_checksums()
+        return {"config_kwargs": config}
+    if protocol in ("sftp", "ssh"):
+        return {"timeout": 30, "host_key_policy": "reject"}
+    return {"timeout": 30} if protocol == "ftp" else {}
+
+
+def _plain_checksums() -> dict[str, Any]:
+    """Leave out the checksums that botocore has sent since 1.36 and that many a store which is not AWS's refuses."""
+    try:
+        from botocore.config import Config
+    except ImportError:
+        return {}
+    names = ("request_checksum_calculation", "response_checksum_validation")
+    return {name: "when_required" for name in names if name in Config.OPTION_DEFAULTS}
+
+
+def _check_size(system: Any, path: str, size: int) -> None:
+    system.invalidate_cache()
+    there = system.info(path)["size"]
+    if there != size:
+        raise OSError(f"{there} bytes arrived of {size}")
+
+
+def _ftp_time(text: str | None) -> datetime | None:
+    """Read the ``modify`` fact of MLSD (RFC 3659, 7.5.3): ``20261120074612`` in UTC."""
+    try:
+        return datetime.strptime((text or "")[:14], "%Y%m%d%H%M%S").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None

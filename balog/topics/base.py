@@ -1,0 +1,201 @@
+"""What every topic is: a small interface that SQLite files, queues and logs can all keep."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+from msgspec import Struct
+
+from balog.errors import ConfigError
+
+__all__ = [
+    "DEFAULT_LEASE",
+    "DeadLetter",
+    "GroupState",
+    "Message",
+    "Received",
+    "Topic",
+    "TopicState",
+    "Topics",
+    "check_name",
+]
+
+DEFAULT_LEASE = 30.0
+"""Seconds that a received message belongs to its receiver, who extends the lease while it works."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
+
+Self = TypeVar("Self", bound="_Closing")
+
+
+class Message(Struct, frozen=True):
+    """What is published. ``id`` is its identity: a topic that holds the id already does not store it again."""
+
+    id: str
+    body: bytes
+
+
+class Received(Struct, frozen=True):
+    """A message in the hands of a group.
+
+    ``receipt`` stands for this one delivery. ``attempts`` is how often the message was handed to the group, this time
+    included. ``published`` is in seconds since the epoch.
+    """
+
+    id: str
+    body: bytes
+    receipt: str
+    attempts: int
+    published: float
+
+
+class DeadLetter(Struct, frozen=True):
+    """A message that a group gave up, with the reason. ``died`` is in seconds since the epoch."""
+
+    id: str
+    body: bytes
+    group: str
+    reason: str
+    attempts: int
+    died: float
+
+
+class GroupState(Struct, frozen=True):
+    """How far a group is.
+
+    ``position`` is the place of the last message that was handed out, in the topic's own counting. ``lag`` counts the
+    messages that the group never received, ``in_flight`` those under a lease, ``waiting`` those that were received,
+    not acked, and will be handed out again, ``dead`` the dead letters.
+    """
+
+    name: str
+    position: int
+    lag: int
+    in_flight: int
+    waiting: int
+    dead: int
+
+    @property
+    def pending(self) -> int:
+        """Messages that the group has neither acked nor given up."""
+        return self.lag + self.in_flight + self.waiting
+
+
+class TopicState(Struct, frozen=True):
+    """What a topic holds: messages, the bytes of their bodies, the oldest's time (seconds since the epoch), groups."""
+
+    name: str
+    messages: int
+    bytes: int
+    oldest: float | None
+    groups: list[GroupState]
+
+
+class _Closing(ABC):
+    @abstractmethod
+    def close(self) -> None:
+        """Give files and connections back. A later use opens them again."""
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Topic(_Closing):
+    """Messages in the order of their publishing, each handed to every group until the group acks it.
+
+    Delivery is at least once: a message whose lease ran out is handed out again. Every method may be called from any
+    thread. All raise :class:`balog.errors.TopicError`, whose ``retryable`` tells whether trying again can help.
+    """
+
+    name: str
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Tell whether the topic is there; one that is not is made when it is first published to."""
+
+    @abstractmethod
+    def publish(self, messages: Iterable[Message]) -> int:
+        """Store messages durably, all or none, and give the number that the topic did not hold already."""
+
+    @abstractmethod
+    def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
+        """Take messages for a group, oldest first; a new group begins at the oldest message that is kept.
+
+        Args:
+            limit: at most so many; large bodies may make it fewer.
+            wait: seconds to wait for the first one.
+            lease: seconds until a message that was not acked is handed out again.
+        """
+
+    @abstractmethod
+    def ack(self, group: str, received: Sequence[Received]) -> int:
+        """Mark messages as handled and give the number that this changed; a stale receipt changes nothing."""
+
+    @abstractmethod
+    def release(self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True) -> int:
+        """Give messages back, to be handed out again after ``delay`` seconds; the number that this changed.
+
+        Args:
+            attempted: False when nobody tried to handle them: the delivery is then not counted as an attempt.
+        """
+
+    @abstractmethod
+    def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
+        """Let leases run for ``lease`` seconds from now; the number that this changed."""
+
+    @abstractmethod
+    def dead_letter(self, group: str, received: Sequence[Received], reason: str) -> int:
+        """Set messages aside for the group with the reason; the number that this changed."""
+
+    @abstractmethod
+    def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
+        """Give a group's dead letters, oldest first."""
+
+    @abstractmethod
+    def group_state(self, group: str) -> GroupState:
+        """Tell how far a group is. Cheap enough to ask whenever nothing is received."""
+
+    @abstractmethod
+    def describe(self) -> TopicState:
+        """Tell what the topic holds. It may have to walk over all messages."""
+
+
+class Topics(_Closing):
+    """A home that holds topics by name."""
+
+    url: str
+
+    @abstractmethod
+    def topic(self, name: str) -> Topic:
+        """Give the topic of that name, whether it exists yet or not.
+
+        Raises:
+            ConfigError: not a name that a topic can have.
+        """
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """List the topics that exist, sorted.
+
+        Raises:
+            TopicError: the home does not exist or can't be read.
+        """
+
+
+def check_name(kind: str, name: str) -> str:
+    """Give the name back when a topic or group can have it.
+
+    Raises:
+        ConfigError: it has other characters, is too long, or begins with a dot.
+    """
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{kind} name {name!r:.220} can't be used: want 1 to 200 letters, digits, '.', '_' or '-', no dot in front"
+        )
+    return name

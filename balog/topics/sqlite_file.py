@@ -1,0 +1,268 @@
+"""One SQLite file: made whole or not at all, opened once a process, shared by its threads, closed over a fork."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from balog.errors import TopicError
+from balog.topics.fork_gate import ForkGate
+
+__all__ = ["SqliteFile"]
+
+BUSY_TIMEOUT = 30.0
+"""Seconds to wait for another process's transaction."""
+
+WAL_BYTES = 64 * 1024 * 1024
+"""The write-ahead log is cut back to this size after a checkpoint."""
+
+
+class SqliteFile:
+    """A database at a path, with one schema.
+
+    Args:
+        path: where the file is or will be.
+        label: what errors call it, ``topic orders (/var/topics/orders.sqlite)``.
+        schema: the statements that make it.
+        application_id: the number that tells such files from other databases.
+        version: the number of the schema; another one is refused.
+    """
+
+    def __init__(self, path: Path, label: str, schema: str, application_id: int, version: int) -> None:
+        self.path = path
+        self.label = label
+        self._schema = schema
+        self._identity = (application_id, version)
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+        self._turnstile = -1
+        _files.add(self)
+
+    def exists(self) -> bool:
+        """Tell whether the file is there."""
+        return self.path.exists()
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection on which all statements see one state of the file.
+
+        Raises:
+            TopicError: the file is missing, damaged or out of reach.
+        """
+        with self._transaction(nullcontext(), "BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def write(self, create: bool = False) -> Iterator[sqlite3.Connection]:
+        """Give a connection inside a transaction that is durable once the block has ended, or undone if it raised.
+
+        Raises:
+            TopicError: the file is missing (and not to be made), damaged, full or out of reach.
+        """
+        if create and not self.exists():
+            self._create()
+        with self._transaction(self._turn(), "BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close the connection; the next use opens it again."""
+        with _gate, self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        self._forget_if_replaced()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+        self._close_turnstile()
+
+    def _close_turnstile(self) -> None:
+        descriptor, self._turnstile = self._turnstile, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    @contextmanager
+    def _transaction(self, turn: AbstractContextManager[None], begin: str) -> Iterator[sqlite3.Connection]:
+        with _gate, self._lock:
+            try:
+                self._forget_if_replaced()
+                connection = self._connection or self._connect()
+                with turn:
+                    connection.execute(begin)
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:  # SQLite undoes some failures by itself
+                        connection.execute("ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise self._explain(error) from error
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Be the only one that waits to write.
+
+        SQLite has no queue: who writes all the time would starve the others, who look only now and then. Holding this
+        lock while waiting keeps the writer from coming back before the one that waits.
+        """
+        deadline = time.monotonic() + BUSY_TIMEOUT
+        try:
+            if self._turnstile < 0:
+                lock = self.path.with_name(f".{self.path.name}.turn")
+                self._turnstile = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            while True:
+                try:
+                    fcntl.flock(self._turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= deadline:
+                        raise self._held_too_long() from None
+                    time.sleep(random.uniform(0.0002, 0.002))
+        except OSError as error:
+            raise TopicError(f"{self.label}: can't be written: {error.strerror or error}") from error
+        try:
+            yield
+        finally:
+            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self.exists():
+            raise TopicError(f"{self.label}: no such topic; it is made when something is first published to it")
+        connection = _open(self.path)
+        try:
+            found = tuple(connection.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in _IDENTITY)
+            if found != self._identity:
+                raise self._permanent(
+                    f"not a topic that this release reads (found {found[0]:#x} version {found[1]}, "
+                    f"want {self._identity[0]:#x} version {self._identity[1]}); move the file away"
+                )
+            connection.execute("PRAGMA synchronous = FULL")  # a commit is an fsync
+            connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        except BaseException:
+            connection.close()
+            raise
+        self._connection = connection
+        self._inode = _inode(self.path)
+        return connection
+
+    def _forget_if_replaced(self) -> None:
+        """Let go of a file that was deleted or moved under us: what is written there would be lost.
+
+        Closing the connection would delete the write-ahead log at the old path, which may be another file's by now,
+        so it is kept from being closed, at the interpreter's end too.
+        """
+        if self._connection is not None and _inode(self.path) != self._inode:
+            import ctypes
+
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+            self._connection = None
+            self._close_turnstile()
+
+    def _create(self) -> None:
+        """Make the file beside its place and move it there, so that nobody ever sees it half made."""
+        try:
+            _make_folder(self.path.parent)
+            with _gate, self._lock:
+                self._forget_if_replaced()
+                with self._turn():
+                    if not self.exists():
+                        self._build(self.path.with_name(f".{self.path.name}.new"))
+        except OSError as error:
+            raise TopicError(f"{self.label}: can't be made: {error.strerror or error}") from error
+        except sqlite3.Error as error:
+            raise self._explain(error) from error
+
+    def _build(self, draft: Path) -> None:
+        draft.unlink(missing_ok=True)
+        for path in (draft, self.path):  # a log whose database is gone would be replayed into the new one
+            for end in ("-wal", "-shm", "-journal"):
+                path.with_name(path.name + end).unlink(missing_ok=True)
+        draft.touch()
+        with closing(_open(draft)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.executescript(self._schema)
+            for pragma, value in zip(_IDENTITY, self._identity):
+                connection.execute(f"PRAGMA {pragma} = {value}")
+        _sync(draft)
+        draft.replace(self.path)
+        _sync(self.path.parent)
+
+    def _explain(self, error: sqlite3.Error) -> TopicError:
+        text = str(error)
+        if type(error) is sqlite3.DatabaseError or "no such table" in text:  # "malformed" and "not a database"
+            return self._permanent(f"damaged ({text}); move the file away, or put a copy in its place")
+        if not isinstance(error, sqlite3.OperationalError):
+            return self._permanent(text)
+        if "locked" in text:
+            return self._held_too_long()
+        if "full" in text or "disk I/O" in text:
+            return TopicError(f"{self.label}: the disk takes no more ({text}); make room and try again")
+        if "readonly" in text or "unable to open" in text:
+            return TopicError(f"{self.label}: no right to write there ({text}); check the owner and mode")
+        return TopicError(f"{self.label}: {text}")
+
+    def _held_too_long(self) -> TopicError:
+        return TopicError(f"{self.label}: another process held it for {BUSY_TIMEOUT:g} seconds; try again")
+
+    def _permanent(self, reason: str) -> TopicError:
+        error = TopicError(f"{self.label}: {reason}")
+        error.retryable = False
+        return error
+
+
+def _close_all() -> None:
+    for file in list(_files):
+        with suppress(sqlite3.Error):
+            file._close()
+
+
+_IDENTITY = ("application_id", "user_version")
+
+_files: weakref.WeakSet[SqliteFile] = weakref.WeakSet()
+_gate = ForkGate(before_fork=_close_all)
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except OSError:
+        return None
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode=rw",
+        uri=True,
+        timeout=BUSY_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they are still there after a power cut."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync(folder.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

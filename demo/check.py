@@ -1,0 +1,93 @@
+"""What must be true after the demo, each told as one line; anything else raises ``Wrong``."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+from html.parser import HTMLParser
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from balog.topics import open_topics
+from demo.data import Row
+
+__all__ = ["Wrong", "csv_is_complete", "every_event_was_handled", "page_is_whole", "read_archive"]
+
+
+class Wrong(Exception):
+    """The demo made something that it should not have."""
+
+
+def csv_is_complete(path: Path, source: list[Row], what: str) -> str:
+    """Every record and every value of the source is in the CSV that the target wrote, in order."""
+    with path.open(newline="", encoding="utf-8") as file:
+        loaded = list(csv.DictReader(file))
+    for number, (row, written) in enumerate(zip_longest(source, loaded), start=1):
+        if row is None or written is None:
+            raise Wrong(f"{path}: {len(loaded):,} records where the source has {len(source):,}")
+        for key, value in row.items():
+            text = written.get(key)
+            if text is None or (float(text) if isinstance(value, float) else text) != value:
+                raise Wrong(f"{path}: record {number}: {key} is {text!r}, the source has {value!r}")
+    return f"{path} has all {len(source):,} {what}, every value as in the source"
+
+
+def read_archive(archive: Path) -> list[dict[str, Any]]:
+    """The archive's events, read the plain way."""
+    events: list[dict[str, Any]] = []
+    for path in sorted(archive.glob("*/date=*/*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            events.extend(json.loads(line) for line in lines)
+    return events
+
+
+def every_event_was_handled(archive: Path, topics: str, group: str) -> str:
+    """The archive and the topic hold the same number of events, no id twice, and the group has handled all of them."""
+    identities = [event["header"]["id"] for event in read_archive(archive)]
+    if not identities or len(identities) != len(set(identities)):
+        raise Wrong(f"{archive}: {len(identities)} events with {len(set(identities))} ids")
+    with open_topics(topics) as home, home.topic("singer-events") as topic:
+        state = topic.describe()
+    if state.messages != len(identities):
+        raise Wrong(f"{topics}: {state.messages} events where {archive} has {len(identities)}")
+    progress = next((each for each in state.groups if each.name == group), None)
+    if progress is None or progress.pending or progress.dead:
+        raise Wrong(f"{topics}: the handlers have not handled every event: {progress}")
+    return f"{archive} and {topics} hold the same {state.messages} events; none is left to handle, none failed"
+
+
+class _Asked(HTMLParser):
+    """What a page would ask a server for while it opens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.urls: list[str] = []
+        self._in_style = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._in_style = tag == "style"
+        if tag != "a":
+            self.urls += [value for name, value in attrs if name in {"src", "srcset", "href"} and value]
+
+    def handle_data(self, data: str) -> None:
+        if self._in_style:
+            self.urls += re.findall(r"""(?:url\(|@import)\s*["']?([^"')\s]+)""", data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_style = False
+
+
+def page_is_whole(page: Path) -> str:
+    """The page is there and asks nobody for anything."""
+    text = page.read_text(encoding="utf-8")
+    if not text.rstrip().endswith("</html>"):
+        raise Wrong(f"{page}: breaks off")
+    asked = _Asked()
+    asked.feed(text)
+    outside = [url for url in asked.urls if not url.startswith(("data:", "#"))]
+    if outside:
+        raise Wrong(f"{page}: needs more than itself: {outside[0]}")
+    return f"{page} is one page of {len(text.encode()) / 1e6:.2f} MB that opens offline"

@@ -1,0 +1,1 @@
+"""The contracts as JSON Schema, installed as the data package ``balog.schemas``."""

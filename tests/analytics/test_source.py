@@ -1,0 +1,101 @@
+"""The data source inside Spark."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def archive(make: Any, write: Any, tmp_path: Path) -> Path:
+    """Two days of one topic: two events in gzip; a plain event and a bad line; and a file that is being written."""
+    write(
+        "root/t/date=2026-11-20/a.jsonl.gz",
+        make({"cls_type": "metric", "type": "timer", "metric": "wait", "value": 1.5, "tags": {"stream": "s"}}),
+        make({"cls_type": "log", "message": "done"}, level="ERROR"),
+    )
+    write("root/t/date=2026-11-21/b.jsonl", make({"x": [1, {"y": None}]}), b"not an event")
+    write("root/t/date=2026-11-21/.c.jsonl.gz.part", make())
+    return tmp_path / "root"
+
+
+def test_load_gives_exactly_the_documented_columns(spark: Any, archive: Path) -> None:
+    frame = spark.read.format("balog").load(str(archive))
+    assert frame.schema.simpleString() == (
+        "struct<id:string,channel:string,timestamp:timestamp,level:string,schema:string,composition:boolean,"
+        "context:map<string,string>,cls_type:string,payload:variant,"
+        "quarantine:struct<file:string,offset:bigint,reason:string,raw:string>>"
+    )
+    assert frame.count() == 4
+
+
+def test_the_payload_is_a_variant_that_sql_can_ask(spark: Any, archive: Path) -> None:
+    frame = spark.read.format("balog").load(str(archive)).where("quarantine is null")
+    rows = frame.selectExpr(
+        "variant_get(payload, '$.metric', 'string') AS metric",
+        "try_variant_get(payload, '$.value', 'double') AS value",
+        "try_variant_get(payload, '$.metric', 'int') AS wrong",
+        "to_json(payload) AS text",
+        "context['run_id'] AS run_id",
+    ).collect()
+    assert sorted((row.metric, row.value) for row in rows if row.metric) == [("wait", 1.5)]
+    assert {row.wrong for row in rows} == {None}
+    assert {row.run_id for row in rows} == {"r1"}
+    assert {"x": [1, {"y": None}]} in [json.loads(row.text) for row in rows]
+
+
+def test_a_variant_means_what_sparks_own_parse_json_means(spark: Any, make: Any, write: Any) -> None:
+    payloads = [
+        {f"k{n}": n for n in range(300)},
+        {"a": -1, "b": 2**40, "c": [True, None, "é" * 100], "d": {"e": 1.25, "": {}}, "big": 10**25},
+    ]
+    path = write("a.jsonl", *map(make, payloads))
+    both = spark.read.format("balog").schema("payload variant, payload_json string").load(str(path))
+    for row in both.selectExpr("to_json(payload) AS ours", "to_json(parse_json(payload_json)) AS sparks").collect():
+        assert json.loads(row.ours) == json.loads(row.sparks)
+    assert both.selectExpr("variant_get(payload, '$.k250', 'int') AS n").first().n == 250
+
+
+def test_the_schema_asked_for_is_the_projection_in_its_order(spark: Any, archive: Path) -> None:
+    quarantine = "struct<file string, offset bigint, reason string, raw string>"
+    schema = f"quarantine {quarantine}, payload struct<value double>, id string"
+    rows = spark.read.format("balog").schema(schema).load(str(archive)).collect()
+    assert rows[0].__fields__ == ["quarantine", "payload", "id"]
+    assert sorted(row.payload.value for row in rows if row.payload and row.payload.value) == [1.5]
+    (bad,) = [row for row in rows if row.quarantine]
+    assert (bad.id, bad.payload, bad.quarantine.raw) == (None, None, "not an event")
+    assert bad.quarantine.file.endswith("b.jsonl")
+
+
+def test_paths_may_be_a_list_a_glob_a_file_or_separated_by_commas(spark: Any, archive: Path) -> None:
+    days = [f"{archive}/t/date=2026-11-20", f"{archive}/t/date=2026-11-21"]
+    for path, count in ((days, 4), (",".join(days), 4), (f"{archive}/*/*/*.gz", 2), (f"{days[1]}/b.jsonl", 2)):
+        assert spark.read.format("balog").load(path).count() == count
+
+
+def test_an_empty_folder_is_an_empty_frame(spark: Any, tmp_path: Path) -> None:
+    assert spark.read.format("balog").load(str(tmp_path)).collect() == []
+
+
+def test_a_missing_path_and_an_unknown_column_are_told_in_one_clear_sentence(
+    spark: Any, tmp_path: Path, archive: Path
+) -> None:
+    with pytest.raises(Exception, match="no such file or folder"):
+        spark.read.format("balog").load(str(tmp_path / "missing")).count()
+    with pytest.raises(Exception, match="no column nothing of type string"):
+        spark.read.format("balog").schema("nothing string").load(str(archive)).count()
+
+
+def test_a_session_says_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "from balog.analytics import session; s = session(); print(s.conf.get('spark.sql.session.timeZone')); s.stop()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
+    assert (done.stdout, done.stderr) == ("UTC\n", "")
+    assert list(tmp_path.iterdir()) == []

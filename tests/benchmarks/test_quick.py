@@ -1,0 +1,53 @@
+"""The benchmarks run and say their ratio. How fast anything is, is not for a test to say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("orjson", reason="needs the extra bench")
+pytest.importorskip("elasticsearch", reason="needs the extra bench")
+pytest.importorskip("pythonjsonlogger", reason="needs the extra bench")
+
+
+def quick(name: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", "--quick"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "peers"),
+    [
+        ("log", ["balog", "structlog", "python-json-logger", "bare"]),
+        ("pipe", ["cat", "balog broker", "balog broker, topic + store", "loop with orjson"]),
+        ("sinks", ["elastic", "store", "topic", "webhook", "webhook, batches"]),
+    ],
+)
+def test_a_quick_run_ends_well_and_prints_the_table_and_the_ratio(name: str, peers: list[str]) -> None:
+    said = quick(name)
+    assert re.search(r"^ratio: \d+\.\d\d × ", said, re.MULTILINE)
+    for peer in peers:
+        assert re.search(rf"^{re.escape(peer)} +\d", said, re.MULTILINE), peer
+
+
+@pytest.mark.parametrize(("name", "peers"), [("redaction", []), ("filters", ["celpy"])])
+def test_a_quick_run_with_a_table_of_its_own_ends_well(name: str, peers: list[str]) -> None:
+    for peer in peers:
+        pytest.importorskip(peer, reason="needs the extra bench")
+    said = quick(name)
+    assert re.search(r"^\S.* \d+\.\d\d( x balog)?$|^  balog .* 1\.00 x balog$", said, re.MULTILINE)
+
+
+def test_a_quick_run_of_the_records_compares_what_can_be_had_here() -> None:
+    said = quick("records")
+    assert re.search(r"^md5: balog broker +\d+\.\d\d +[\d,]+ +1\.000$", said, re.MULTILINE)
+    assert re.search(r"^one mask: [\d,]+ records/s on one core", said, re.MULTILINE)

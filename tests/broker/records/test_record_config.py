@@ -1,0 +1,63 @@
+"""What a config may say about records, and what it may not."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.broker.records.config import RecordRule, SchemaRule
+from balog.broker.records.paths import parse_path
+
+KEY = {"env": "MASK_KEY"}
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"mask": {"a": "md5", "b": "redact", "c": "null", "d": {"how": "sha256", "key": {"file": "key"}}}},
+        {"mask": {"a.b": {"how": "partial", "first": 1}, "c\\.d": {"how": "md5", "key": KEY}}},
+        {"sample": {"rate": 0.1, "by": ["a.b"]}, "throttle": 10, "flatten": {"separator": "."}},
+        {"set": {"a": None, "b": {"expr": "a"}}, "rename": {"a.b": "x.y"}, "drop": ["a"], "allow_key_change": True},
+    ],
+)
+def test_a_rule(rule):
+    assert msgspec.convert({"stream": "users", **rule}, RecordRule).stream == "users"
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        ({"mask": {"a": "sha256"}}, "Invalid enum value 'sha256'"),
+        ({"mask": {"a": {"how": "sha256"}}}, "missing required field `key`"),
+        ({"mask": {"a": {"how": "sha256", "key": "letmein"}}}, "Expected `object`, got `str`"),
+        ({"mask": {"a": {"how": "rot13"}}}, "Invalid value 'rot13'"),
+        ({"mask": {"a": {"how": "partial"}}}, 'keeps the "first" or the "last"'),
+        ({"mask": {"a..b": "null"}}, "no path to a property"),
+        ({"drop": ["a\\b"]}, "a backslash stands before"),
+        ({"drop": ["a."]}, "no path to a property"),
+        ({"sample": {"rate": 1.1}}, "<= 1"),
+        ({"sample": {"rate": 0.5, "by": ["a"], "seed": 1}}, "give one of them"),
+        ({"sample": {}}, "missing required field `rate`"),
+        ({"throttle": 0}, "> 0"),
+        ({"flatten": {"max_depth": 0}}, ">= 1"),
+        ({"maks": {}}, "unknown field `maks`"),
+    ],
+)
+def test_what_is_no_rule(rule, reason):
+    with pytest.raises(msgspec.ValidationError) as caught:
+        msgspec.convert({"stream": "users", **rule}, RecordRule)
+    assert reason in str(caught.value)
+    assert "letmein" not in str(caught.value)
+
+
+def test_a_schema_rule_has_a_stream_and_nothing_unknown():
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"from_records": True}, SchemaRule)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"stream": "a", "patch": {}}, SchemaRule)
+
+
+@given(steps=st.lists(st.text(min_size=1), min_size=1, max_size=4))
+def test_any_name_can_be_written_in_a_path(steps):
+    path = ".".join(step.replace("\\", "\\\\").replace(".", "\\.") for step in steps)
+    assert parse_path(path) == tuple(steps)

@@ -1,0 +1,249 @@
+"""A SCHEMA follows the rules of its stream's records."""
+
+import json
+
+import pytest
+
+from balog.broker.editing import StreamError
+from tests.broker.records.editing import build, followed, schema
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch):
+    monkeypatch.setenv("MASK_KEY", "k" * 32)
+
+
+SHA256 = {"how": "sha256", "key": {"env": "MASK_KEY"}}
+PARTIAL = {"how": "partial", "last": 4}
+
+
+def property_after(how, given):
+    return followed({"mask": {"x": how}}, {"x": given})["schema"]["properties"]["x"]
+
+
+@pytest.mark.parametrize(
+    ("how", "given", "after"),
+    [
+        (SHA256, {"type": ["null", "integer"], "minimum": 1}, {"type": ["string", "null"], "maxLength": 64}),
+        (
+            SHA256,
+            {"type": "string", "format": "email", "maxLength": 9, "pattern": "@", "default": "a@b", "examples": ["c"]},
+            {"type": "string", "maxLength": 64},
+        ),
+        (
+            SHA256,
+            {"type": "string", "description": "d", "title": "t", "x-sql-datatype": "char(3)"},
+            {"title": "t", "description": "d", "type": "string", "maxLength": 64},
+        ),
+        ("md5", {"type": "string", "enum": ["a", "b"]}, {"type": "string", "maxLength": 32}),
+        (
+            SHA256,
+            {"type": ["array", "null"], "items": {"type": "integer"}},
+            {"type": ["array", "null"], "items": {"type": "string", "maxLength": 64}},
+        ),
+        (SHA256, {"anyOf": [{"type": "number"}, {"type": "null"}]}, {"type": ["string", "null"], "maxLength": 64}),
+        (SHA256, {}, {}),
+        ("redact", {"type": "integer", "minimum": 1}, {"type": ["integer", "null"]}),
+        ("redact", {"type": ["string", "number"]}, {"type": ["string", "number", "null"]}),
+        ("redact", {"type": "string", "maxLength": 2}, {"type": "string"}),
+        ("null", {"type": "string", "enum": ["a"]}, {"type": ["string", "null"]}),
+        ("null", {"type": "object", "properties": {"a": {}}}, {"type": ["object", "null"]}),
+        (
+            "null",
+            {"type": "array", "items": {"type": "string"}},
+            {"type": ["array", "null"], "items": {"type": "string"}},
+        ),
+        (PARTIAL, {"type": ["integer", "null"]}, {"type": ["string", "null"]}),
+        (PARTIAL, {"type": "boolean"}, {"type": ["boolean", "null"]}),
+    ],
+)
+def test_a_masked_property_has_the_types_that_the_mask_makes(how, given, after):
+    assert property_after(how, given) == after
+
+
+def test_what_a_reference_says_is_followed():
+    after = followed(
+        {"mask": {"a.b": SHA256}},
+        {"a": {"$ref": "#/definitions/A"}, "c": {"$ref": "#/definitions/A"}},
+        definitions={"A": {"type": "object", "properties": {"b": {"type": "integer"}}}},
+    )["schema"]["properties"]
+    assert after["a"] == {"type": "object", "properties": {"b": {"type": "string", "maxLength": 64}}}
+    assert after["c"] == {"$ref": "#/definitions/A"}
+
+
+def test_branches_and_items_are_followed():
+    people = {"type": "object", "properties": {"x": {"type": "string"}, "y": {"type": "string"}}}
+    given = {"a": {"anyOf": [{"type": "array", "items": people}, {"type": "null"}]}}
+    after = followed({"drop": ["a.x"]}, given)["schema"]["properties"]["a"]
+    assert after["anyOf"][0]["items"] == {"type": "object", "properties": {"y": {"type": "string"}}}
+
+
+def test_branches_that_one_property_told_apart_may_all_fit_then():
+    given = {"a": {"oneOf": [{"properties": {"x": {"type": kind}}} for kind in ("string", "integer")]}}
+    after = followed({"mask": {"a.x": SHA256}}, given)["schema"]["properties"]["a"]
+    assert after == {"anyOf": [{"properties": {"x": {"type": "string", "maxLength": 64}}}] * 2}
+
+
+def test_a_property_known_by_a_pattern_gets_an_entry_of_its_own():
+    after = followed({"mask": {"n1": SHA256}}, {"a": {}}, patternProperties={"^n": {"type": "integer"}})["schema"]
+    assert after["properties"]["n1"] == {"type": "string", "maxLength": 64}
+    assert after["patternProperties"] == {"^n": {}}
+
+
+def test_a_property_known_as_any_other_gets_an_entry_of_its_own():
+    after = followed({"rename": {"a": "b"}}, {}, additionalProperties={"type": "integer"})["schema"]
+    assert after["properties"] == {"b": {"type": "integer"}}
+    assert after["additionalProperties"] == {"type": "integer"}
+
+
+def test_what_cannot_be_followed_is_taken_out_of_what_changes():
+    after = followed({"drop": ["a"]}, {"a": {}, "b": {}}, minProperties=2, dependencies={"b": ["a"]}, **{"if": {}})
+    assert after["schema"] == {"type": "object", "properties": {"b": {}}}
+
+
+def test_drop_and_rename_are_followed_everywhere():
+    after = followed(
+        {"drop": ["a", "o.x"], "rename": {"b": "c", "id": "key"}},
+        {"id": {"type": "integer"}, "a": {}, "b": {"type": "string"}, "o": {"properties": {"x": {}, "y": {}}}},
+        ["id"],
+        required=["id", "a", "b"],
+        bookmarks=["a", "b"],
+    )
+    assert after["schema"]["properties"] == {
+        "key": {"type": "integer"},
+        "c": {"type": "string"},
+        "o": {"properties": {"y": {}}},
+    }
+    assert after["schema"]["required"] == ["key", "c"]
+    assert after["key_properties"] == ["key"]
+    assert after["bookmark_properties"] == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("eu", {"type": "string"}),
+        (1, {"type": "integer"}),
+        (1.5, {"type": "number"}),
+        (True, {"type": "boolean"}),
+        (None, {"type": ["string", "null"]}),
+        ([1], {"type": "array"}),
+        ({"a": 1}, {"type": "object"}),
+        ({"expr": "a > 1"}, {"type": ["boolean", "null"]}),
+        ({"expr": "a + 1"}, {"type": ["number", "null"]}),
+        ({"expr": "UPPER(a)"}, {"type": ["string", "null"]}),
+        ({"expr": "TIMESTAMP '2026-11-20'"}, {"type": ["string", "null"], "format": "date-time"}),
+        ({"expr": "a"}, {"type": ["integer", "null"], "minimum": 3}),
+        ({"expr": "COALESCE(a, b)"}, {}),
+    ],
+)
+def test_what_is_set_is_described(value, said):
+    after = followed({"set": {"x": value}}, {"a": {"type": "integer", "minimum": 3}, "x": {"type": "null"}})
+    assert after["schema"]["properties"]["x"] == said
+
+
+def test_flatten_is_followed():
+    city = {"type": ["string", "null"]}
+    after = followed(
+        {"flatten": {}},
+        {
+            "id": {"type": "integer"},
+            "a": {
+                "type": ["object", "null"],
+                "properties": {
+                    "city": city,
+                    "n": {"type": "integer"},
+                    "geo": {"properties": {"x": {}}, "type": "object"},
+                },
+                "required": ["n"],
+            },
+            "free": {"type": "object"},
+            "either": {"type": ["object", "string"], "properties": {"x": {}}},
+        },
+        ["id"],
+        required=["id", "a"],
+    )
+    assert after["schema"]["properties"] == {
+        "id": {"type": "integer"},
+        "a__city": city,
+        "a__n": {"type": ["integer", "null"]},
+        "a__geo__x": {},
+        "free": {"type": "object"},
+        "either": {"type": ["object", "string"], "properties": {"x": {}}},
+    }
+    assert after["schema"]["required"] == ["id", "a__n"]
+
+
+def test_records_are_laid_flat_as_their_schema_says():
+    editor = build({"stream": "users", "flatten": {}})
+    editor.edit(
+        "SCHEMA",
+        schema({"a": {"type": ["object", "null"], "properties": {"x": {}, "y": {}}}, "free": {"type": "object"}}),
+    )
+
+    def after(text):
+        line = b'{"type":"RECORD","stream":"users","record":%b}\n' % text.encode()
+        return json.loads(editor.edit("RECORD", line)[0][1])["record"]
+
+    assert after('{"a":{"x":1,"new":2},"free":{"b":3}}') == {"a__x": 1, "a__new": 2, "free": {"b": 3}}
+    assert after('{"a":null}') == {"a__x": None, "a__y": None}
+    assert after("{}") == {}
+
+
+# keys
+
+
+@pytest.mark.parametrize(
+    ("rule", "place"),
+    [
+        ({"drop": ["id"]}, "drop.id"),
+        ({"mask": {"id": "null"}}, "mask.id"),
+        ({"mask": {"id": "redact"}}, "mask.id"),
+        ({"mask": {"id": PARTIAL}}, "mask.id"),
+        ({"set": {"id": 1}}, "set.id"),
+    ],
+)
+def test_a_rule_that_loses_a_key_ends_the_stream_unless_it_is_allowed(rule, place):
+    with pytest.raises(StreamError, match=rf"^\$\.records\[0\]\.{place}: id is a key property of users, and") as caught:
+        followed(rule, {"id": {"type": "integer"}}, ["id", "day"])
+    assert "\n" not in str(caught.value)
+    assert followed({**rule, "allow_key_change": True}, {"id": {"type": "integer"}}, ["id", "day"])[
+        "key_properties"
+    ] == ["day"]
+
+
+def test_an_object_that_is_a_key_is_not_laid_flat():
+    with pytest.raises(StreamError, match=r"flatten: id is a key property"):
+        followed({"flatten": {}}, {"id": {"type": "object", "properties": {"a": {}}}}, ["id"])
+
+
+@pytest.mark.parametrize("how", [SHA256, "md5"])
+def test_a_key_may_be_hashed(how):
+    assert followed({"mask": {"id": how}}, {"id": {"type": "integer"}}, ["id"])["key_properties"] == ["id"]
+
+
+def test_a_key_may_be_set_by_an_expression():
+    after = followed({"set": {"id": {"expr": "LOWER(id)"}}}, {"id": {"type": "string"}}, ["id"])
+    assert after["key_properties"] == ["id"]
+
+
+@pytest.mark.parametrize("rule", [{"rename": {"a": "b"}}, {"flatten": {"separator": "."}}])
+def test_two_properties_of_one_name_end_the_stream(rule):
+    given = {"a": {"type": "object", "properties": {"b": {}}}, "b": {}, "a.b": {}}
+    with pytest.raises(StreamError, match=r"two properties of users would be called (b|a\.b); rename or drop one"):
+        followed(rule, given)
+
+
+# what stays
+
+
+@pytest.mark.parametrize("rule", [{"filter": "a = 1"}, {"sample": {"rate": 0.5}}, {"throttle": 1000}])
+def test_a_rule_that_only_chooses_records_leaves_the_schema_byte_for_byte(rule):
+    line = schema({"a": {"oneOf": [{}]}}, ["a"])
+    assert build({"stream": "users", **rule}).edit("SCHEMA", line) is None
+
+
+def test_the_envelope_of_a_schema_keeps_what_it_has():
+    line = b'{"type":"schema","mine":[1.10],"stream":"users","schema":{"properties":{"a":{},"b":{}}}}\n'
+    ((_, after),) = build({"stream": "users", "drop": ["a"]}).edit("SCHEMA", line)
+    assert after == b'{"type":"schema","mine":[1.10],"stream":"users","schema":{"properties":{"b":{}}}}\n'

@@ -1,0 +1,483 @@
+"""The sidecar with a config: stdout untouched, events to sinks, junk, what the run's report says."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from balog.broker.run_config import RunConfig
+from balog.event import decode
+from balog.singer import parse_log, to_event
+
+BALOG = [sys.executable, "-m", "balog"]
+RECORD = b'{"type": "RECORD", "stream": "a", "record": 1}\n'
+STATE = b'{"type": "STATE", "value": {"at": 7, "token": "hunter2"}}\n'
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_config(folder, **config):
+    sinks = [{"type": "store", "path": str(folder / "archive"), "topic": "t"}]
+    (folder / "run.json").write_text(json.dumps({"sinks": sinks, **config}))
+    return ["--config", str(folder / "run.json")]
+
+
+def sidecar(*command, options=(), **more):
+    return subprocess.run([*BALOG, "run", *options, "--", *command], capture_output=True, **more)
+
+
+def python(code):
+    return [sys.executable, "-c", code]
+
+
+def printing(data):
+    return python(f"import sys; sys.stdout.buffer.write({data!r})")
+
+
+def archived(folder):
+    """Give the archive's events in the order in which they were made."""
+    files = [gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("archive/t/date=*/*.jsonl.gz"))]
+    events = [decode(line) for data in files for line in data.splitlines()]
+    return sorted(events, key=lambda event: event.header.timestamp)
+
+
+def logs_in(stream):
+    return [to_event(log)[0] for line in stream.splitlines(keepends=True) if (log := parse_log(line))]
+
+
+def report_of(folder):
+    (report,) = [event for event in archived(folder) if event.cls_type == "run"]
+    return report
+
+
+class TestUntouched:
+    def test_the_child_writes_to_the_target_itself(self, folder):
+        """Given a config with nothing to look for, then the child's stdout is the pipe that the sidecar was given."""
+        read_end, write_end = os.pipe()
+        options = write_config(folder)
+        code = "import os; print(os.fstat(1).st_ino)"
+        with open(read_end, "rb") as reader:
+            with subprocess.Popen([*BALOG, "run", *options, "--", *python(code)], stdout=write_end):
+                os.close(write_end)
+                assert int(reader.read()) == os.fstat(read_end).st_ino
+
+    def test_the_events_go_to_the_sinks_and_stderr_still_shows(self, folder):
+        code = "import sys; print('data'); print('INFO GET https://me:hunter2@x.example', file=sys.stderr)"
+        done = sidecar(*python(code), options=[*write_config(folder), "--name", "tap-x"])
+        log, report = archived(folder)
+        assert (done.stdout, done.stderr) == (b"data\n", b"INFO GET https://me:hunter2@x.example\n")
+        assert log.payload["message"] == "GET https://[redacted]@x.example"
+        assert [event.header.channel for event in (log, report)] == ["tap-x", "tap-x.run"]
+        assert log.header.context["run_id"] == report.header.context["run_id"]
+
+    def test_what_nobody_counted_is_not_reported_as_none(self, folder):
+        sidecar(*printing(RECORD), options=write_config(folder))
+        assert {"records", "streams", "bytes", "junk", "state"}.isdisjoint(report_of(folder).payload)
+
+    def test_the_target_sees_the_end_when_the_child_ends_its_output(self, folder):
+        """Given a child that goes on after it closed stdout, then nothing else keeps the target waiting."""
+        gate = folder / "gate"
+        os.mkfifo(gate)
+        code = f"import os; os.write(1, b'all\\n'); os.close(1); open({str(gate)!r}).read()"
+        with subprocess.Popen(
+            [*BALOG, "run", *write_config(folder), "--", *python(code)], stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout.read() == b"all\n"
+            assert process.poll() is None
+            gate.write_text("")
+        assert process.returncode == 0
+
+    def test_a_target_that_ends_early_ends_the_tap_as_without_a_sidecar(self, folder):
+        code = "import sys\nwhile True: sys.stdout.write('x' * 10_000 + '\\n')"
+        with subprocess.Popen(
+            [*BALOG, "run", *write_config(folder), "--", *python(code)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            process.stdout.read(100)
+            process.stdout.close()
+            assert b"BrokenPipeError" in process.stderr.read()
+        assert process.returncode == 1
+        report = report_of(folder)
+        assert (report.payload["outcome"], report.payload["exit_code"]) == ("failed", 1)
+
+    def test_a_closed_stdout_stays_the_child_s_trouble(self, folder):
+        done = subprocess.run(
+            ["sh", "-c", '"$@" >&-', "sh", *BALOG, "run", *write_config(folder), "--", "sh", "-c", "echo data"],
+            capture_output=True,
+        )
+        assert done.returncode != 0
+        assert b"Traceback" not in done.stderr
+        assert report_of(folder).payload["outcome"] == "failed"
+
+    def test_in_band_and_sinks_at_once(self, folder):
+        done = sidecar("sh", "-c", "echo data; echo INFO hello >&2", options=[*write_config(folder), "--in-band"])
+        ids = [event.header.id for event in logs_in(done.stdout)]
+        assert sorted(ids) == sorted(event.header.id for event in archived(folder))
+        assert len(ids) == 2
+
+    def test_a_sink_that_fails_costs_the_data_nothing(self, folder):
+        """Given a sink that can't be written and a spool, then data and exit code are there, and so are the events."""
+        (folder / "file").write_text("in the way")
+        config = write_config(
+            folder,
+            sinks=[{"type": "store", "path": str(folder / "file" / "x"), "topic": "t"}],
+            spool={"path": str(folder / "spool")},
+        )
+        code = f"from balog.broker import sidecar; sidecar.DRAIN_SECONDS = 0.2; {MAIN}"
+        done = subprocess.run(
+            [sys.executable, "-c", code, "run", *config, "--", "sh", "-c", "echo data; echo INFO hello >&2; exit 3"],
+            capture_output=True,
+        )
+        assert (done.returncode, done.stdout) == (3, b"data\n")
+        assert b"2 events wait in spool" in done.stderr
+        assert b"hello" in b"".join(path.read_bytes() for path in (folder / "spool").rglob("*") if path.is_file())
+
+
+MAIN = "from balog.cli import main; main()"
+
+
+class TestReport:
+    def test_cpu_memory_and_times(self, folder):
+        code = """
+import time
+held = b'x' * 150_000_000
+while time.process_time() < 0.3: pass
+"""
+        sidecar(*python(code), options=write_config(folder))
+        payload = report_of(folder).payload
+        assert payload["cpu_user"] + payload["cpu_system"] >= 0.3
+        assert payload["cpu_user"] + payload["cpu_system"] < 60
+        assert 150_000_000 < payload["peak_memory"] < 1_000_000_000
+        assert payload["started"] < payload["ended"]
+
+    def test_only_the_child_is_measured(self, folder):
+        """Given a child that does nothing, then what the sidecar took is not among its CPU seconds."""
+        sidecar("true", options=write_config(folder))
+        payload = report_of(folder).payload
+        assert payload["cpu_user"] + payload["cpu_system"] < 0.1
+
+    def test_records_and_bytes_by_stream(self, folder):
+        other = b'{"stream": "b", "type": "record", "record": {}}\n'
+        data = RECORD * 3 + other + STATE
+        done = sidecar(*printing(data), options=write_config(folder, count=True))
+        payload = report_of(folder).payload
+        assert (done.stdout, payload["bytes"], payload["records"]) == (data, len(data), 4)
+        assert payload["streams"] == [
+            {"stream": "a", "records": 3, "bytes": 3 * len(RECORD)},
+            {"stream": "b", "records": 1, "bytes": len(other)},
+        ]
+
+    def test_a_record_too_long_to_be_held_is_counted_whole(self, folder):
+        code = """
+import sys
+sys.stdout.write('{"type": "RECORD", "stream": "a", "record": "' + 'x' * 20_000_000 + '"}\\n')
+sys.stdout.write('{"type": "RECORD", "stream": "a", "record": 1}\\n')
+"""
+        sidecar(*python(code), options=write_config(folder, count=True))
+        assert report_of(folder).payload["streams"] == [{"stream": "a", "records": 2, "bytes": 20_000_048 + 47}]
+
+    def test_the_last_state_where_asked_for_without_its_secrets(self, folder):
+        early = b'{"type": "STATE", "value": {"at": 1}}\n'
+        data = early + RECORD * 5 + b'{"value": {"at": 2, "token": "hunter2"}, "type": "state"}\n' + RECORD
+        sidecar(*printing(data), options=write_config(folder, state=True))
+        assert report_of(folder).payload["state"] == {"at": 2, "token": "[redacted]"}
+
+    def test_a_state_that_is_not_text_ends_no_run(self, folder):
+        line = b'{"type": "STATE", "value": "\xff"}\n'
+        script = f"import sys; sys.stdout.buffer.write({line!r})"
+        done = sidecar(*python(script), options=write_config(folder, state=True))
+        assert (done.returncode, done.stdout, done.stderr) == (0, line, b"")
+        assert "state" not in report_of(folder).payload
+
+    def test_no_state_unless_asked_for(self, folder):
+        sidecar(*printing(STATE), options=write_config(folder, count=True))
+        assert "state" not in report_of(folder).payload
+
+    def test_a_large_state_is_left_out(self, folder):
+        data = STATE + b'{"type": "STATE", "value": "%b"}\n' % (b"x" * 70_000)
+        sidecar(*printing(data), options=write_config(folder, state=True))
+        assert "state" not in report_of(folder).payload
+
+    def test_the_signal_that_ended_it(self, folder):
+        done = sidecar("sh", "-c", "kill -SEGV $$", options=write_config(folder))
+        payload = report_of(folder).payload
+        assert (done.returncode, payload["exit_code"], payload["signal"]) == (139, 139, "SIGSEGV")
+
+    def test_a_command_that_cannot_be_run_is_reported_too(self, folder):
+        done = sidecar("/nowhere/tap-x", options=write_config(folder))
+        report = report_of(folder)
+        assert (done.returncode, report.payload["exit_code"], report.level) == (127, 127, "ERROR")
+        assert report.payload["problem"] == "it cannot be run: No such file or directory"
+
+
+JUNK = [
+    b"Downloading ...\n",
+    b"\x00\x01\xff\xfe\n",
+    b"\n",
+    b'{"no": "type"}\n',
+    b"NUL \x00 in the middle\n",
+    b"[" * 9_000_000 + b"\n",
+]
+
+
+class TestJunk:
+    @pytest.mark.parametrize("options", [[], ["--junk", "pass"]])
+    def test_it_passes_by_default(self, options):
+        data = b"".join(JUNK) + RECORD
+        done = sidecar("cat", options=options, input=data)
+        passed = b"".join(line for line in done.stdout.splitlines(keepends=True) if parse_log(line) is None)
+        assert (done.returncode, passed) == (0, data)
+
+    def test_it_goes_to_quarantine_and_the_messages_go_on(self, folder):
+        data = b"".join(RECORD + line for line in JUNK) + STATE
+        config = write_config(folder, junk="quarantine", quarantine={"path": str(folder / "junk.jsonl")})
+        done = sidecar("cat", options=config, input=data)
+        assert (done.returncode, done.stdout) == (0, RECORD * len(JUNK) + STATE)
+        kept = [json.loads(line) for line in (folder / "junk.jsonl").read_bytes().splitlines()]
+        assert len(kept) == len(JUNK)
+        assert kept[0]["raw"] == "Downloading ..."
+        assert len(kept[-1]["raw"]) == 65536
+        warning, report = archived(folder)
+        assert (warning.level, warning.header.channel) == ("WARNING", "cat.junk")
+        assert (report.payload["junk"], report.payload["outcome"]) == (len(JUNK), "succeeded")
+
+    @pytest.mark.parametrize("options", [["--junk", "quarantine"], []])
+    def test_it_goes_to_quarantine_by_options_alone(self, folder, options):
+        done = sidecar("cat", options=[*options, "--quarantine", "junk.jsonl"], input=b"x\n" + RECORD)
+        assert RECORD in done.stdout
+        assert b"\nx\n" not in b"\n" + done.stdout
+        assert [event.cls_type for event in logs_in(done.stdout)] == ["log", "run"]
+        assert json.loads((folder / "junk.jsonl").read_bytes())["raw"] == "x"
+
+    def test_a_truncated_last_line_is_junk(self, folder):
+        config = write_config(folder, junk="quarantine", quarantine={"path": str(folder / "junk.jsonl")})
+        done = sidecar("cat", options=config, input=RECORD + RECORD[:20])
+        assert done.stdout == RECORD
+        assert json.loads((folder / "junk.jsonl").read_bytes())["raw"] == RECORD[:20].decode()
+
+    def test_a_quarantine_that_is_full_ends_the_run(self, folder):
+        config = write_config(
+            folder, junk="quarantine", quarantine={"path": str(folder / "junk.jsonl"), "max_bytes": 4096}
+        )
+        done = sidecar("cat", options=config, input=RECORD + b"x" * 5000 + b"\n" + RECORD)
+        assert (done.returncode, done.stdout) == (1, RECORD)
+        assert b"is full" in done.stderr
+        assert "is full" in report_of(folder).payload["problem"]
+
+    def test_it_ends_the_run_where_it_is_to_fail(self, folder):
+        """Given a tap that would go on for ever, then it is asked to end and nothing after the junk passes."""
+        code = """
+import signal, sys, time
+def stop(number, frame):
+    print('{"type": "STATE", "value": "after"}', flush=True)
+    print('INFO stopping', file=sys.stderr, flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+print('{"type": "RECORD", "stream": "a", "record": 1}')
+print('password=hunter2', flush=True)
+while True: time.sleep(1)
+"""
+        done = sidecar(*python(code), options=write_config(folder, junk="fail"))
+        assert (done.returncode, done.stdout) == (1, RECORD)
+        assert b"(no JSON object), and junk is to end the run" in done.stderr
+        assert b"hunter2" not in done.stderr
+        log, report = archived(folder)
+        assert log.payload["message"] == "stopping"
+        assert (report.payload["exit_code"], report.payload["outcome"], report.payload["junk"]) == (1, "failed", 1)
+        assert "no JSON object" in report.payload["problem"]
+
+    def test_a_tap_that_does_not_heed_the_request_is_killed(self, folder):
+        code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('x', flush=True); time.sleep(600)"
+        wrapped = f"from balog.broker import sidecar; sidecar._GRACE_SECONDS = 0.3; {MAIN}"
+        done = subprocess.run(
+            [sys.executable, "-c", wrapped, "run", *write_config(folder, junk="fail"), "--", *python(code)],
+            capture_output=True,
+            timeout=120,
+        )
+        assert done.returncode == 1
+        assert report_of(folder).payload["signal"] == "SIGKILL"
+
+    def test_junk_at_the_very_end_fails_too(self, folder):
+        done = sidecar("cat", options=["--junk", "fail"], input=RECORD + b"oh")
+        assert done.returncode == 1
+        assert done.stdout.startswith(RECORD)
+        assert logs_in(done.stdout)[-1].payload["exit_code"] == 1
+
+
+class TestSignals:
+    @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR1, signal.SIGQUIT, signal.SIGTERM])
+    def test_they_reach_the_child(self, folder, number):
+        code = f"""
+import signal, time
+signal.signal({int(number)}, lambda number, frame: exit(7))
+print(1, flush=True)
+time.sleep(99)
+"""
+        with subprocess.Popen(
+            [*BALOG, "run", *write_config(folder), "--", *python(code)], stdout=subprocess.PIPE
+        ) as process:
+            process.stdout.readline()
+            process.send_signal(number)
+        assert process.returncode == 7
+        assert report_of(folder).payload["exit_code"] == 7
+
+    def test_a_child_may_need_two(self, folder):
+        """Given a tap that finishes its page at the first SIGINT and ends at the second, then it is let."""
+        code = """
+import signal, sys
+def first(number, frame):
+    signal.signal(number, lambda n, f: sys.exit(9))
+    print('first', flush=True)
+signal.signal(signal.SIGINT, first)
+print('ready', flush=True)
+while True: signal.pause()
+"""
+        with subprocess.Popen(
+            [*BALOG, "run", *write_config(folder), "--", *python(code)], stdout=subprocess.PIPE
+        ) as process:
+            for line in (b"ready\n", b"first\n"):
+                assert process.stdout.readline() == line
+                process.send_signal(signal.SIGINT)
+        assert process.returncode == 9
+        assert report_of(folder).payload["exit_code"] == 9
+
+    def test_ctrl_z_stops_both_and_both_go_on(self, folder):
+        code = "import time\nwhile True: print(1, flush=True); time.sleep(0.05)"
+        # In a group of its own: the kernel stops nobody in an orphaned one, as that of a runner without a shell is.
+        with subprocess.Popen(
+            [*BALOG, "run", *write_config(folder), "--", *python(code)], stdout=subprocess.PIPE, preexec_fn=os.setpgrp
+        ) as process:
+            process.stdout.readline()
+            (child,) = (
+                int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            )
+            process.send_signal(signal.SIGTSTP)
+            wait_for(lambda: [state_of(process.pid), state_of(child)] == ["T", "T"])
+            process.send_signal(signal.SIGCONT)
+            wait_for(lambda: "T" not in [state_of(process.pid), state_of(child)])
+            process.terminate()
+            process.stdout.read()
+        assert process.returncode == 143
+
+    def test_the_second_signal_cuts_the_delivery_short(self, folder):
+        """Given a sink that fails and two signals after the command has ended, then its exit code comes at once."""
+        (folder / "file").write_text("in the way")
+        config = write_config(folder, sinks=[{"type": "store", "path": str(folder / "file" / "x"), "topic": "t"}])
+        code = f"from balog.broker import sidecar; sidecar.DRAIN_SECONDS = 600; {MAIN}"
+        with subprocess.Popen(
+            [sys.executable, "-c", code, "run", *config, "--", "sh", "-c", "exit 5"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        ) as process:
+            assert b"trying again" in process.stderr.readline()
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+            wait_for(lambda: not children.read_text().strip())
+            while process.poll() is None:  # two that come at once are one
+                process.terminate()
+                time.sleep(0.1)
+            assert b"stopped before the sinks had taken everything" in process.stderr.read()
+        assert process.returncode == 5
+
+
+def state_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.02)
+
+
+class TestFaults:
+    def test_a_flood_on_stderr_shows_whole_and_the_data_is_whole(self, folder):
+        code = """
+import sys
+for n in range(20_000):
+    sys.stderr.write(f'INFO line {n} ' + 'x' * 500 + '\\n')
+    sys.stdout.write('{"type": "RECORD", "stream": "a", "record": 1}\\n')
+"""
+        done = sidecar(*python(code), options=write_config(folder, count=True))
+        assert (done.returncode, done.stdout) == (0, RECORD * 20_000)
+        assert done.stderr.count(b"\n") == 20_000
+        assert len(archived(folder)) == 20_001
+
+    @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
+    def test_a_grandchild_that_logs_for_ever_does_not_hold_up_the_end(self, folder):
+        """Given a background process that writes to stderr without an end, then the run is reported all the same."""
+        code = "while :; do echo INFO alive >&2; sleep 0.05; done & echo $!"
+        wrapped = f"from balog.broker import sidecar; sidecar._LINGER_SECONDS = 0.3; {MAIN}"
+        process = subprocess.run(
+            [sys.executable, "-c", wrapped, "run", *write_config(folder), "--", "sh", "-c", code],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=120,
+        )
+        os.kill(int(process.stdout), signal.SIGKILL)
+        assert process.returncode == 0
+        assert archived(folder)[-1].cls_type == "run"
+
+    def test_a_child_that_closes_its_outputs_and_goes_on(self, folder):
+        code = "import os, time; os.close(1); os.close(2); time.sleep(0.5); os._exit(6)"
+        assert sidecar(*python(code), options=write_config(folder)).returncode == 6
+        assert report_of(folder).payload["duration"] >= 0.5
+
+    def test_without_a_terminal(self, folder):
+        done = sidecar(
+            "sh", "-c", "echo data; echo INFO hello >&2", options=write_config(folder), start_new_session=True
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"data\n", b"INFO hello\n")
+
+    def test_a_parent_that_ignores_its_children(self, folder):
+        """Given SIGCHLD ignored, which a parent may hand down, then the exit code is known all the same."""
+        code = f"import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); {MAIN}"
+        done = subprocess.run(
+            [sys.executable, "-c", code, "run", *write_config(folder), "--", "sh", "-c", "exit 4"], capture_output=True
+        )
+        assert done.returncode == 4
+
+
+class TestConfig:
+    @pytest.mark.parametrize(
+        ("config", "said"),
+        [
+            ({"sinks": [{"type": "nowhere"}]}, "$.sinks[0].type"),
+            ({"junk": "drop"}, "$.junk"),
+            ({"junk": "quarantine"}, '$.quarantine: junk is "quarantine"; say where'),
+            ({"junk": "quarantine", "quarantine": {"path": "/proc/nowhere/x"}}, "$.quarantine.path"),
+            ({"quarantine": {"path": "x"}}, '$.quarantine: nothing goes there while junk is "pass"'),
+            ({"strip": True}, "strip"),
+            ({"sinks": [{"type": "store", "path": "x", "topic": "a/b"}]}, "$.sinks[0].topic"),
+        ],
+    )
+    def test_a_mistake_is_one_line_and_nothing_is_run(self, folder, config, said):
+        done = sidecar("touch", "touched", options=write_config(folder, **config))
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert said in done.stderr.decode()
+        assert len(done.stderr.splitlines()) == 1
+        assert not (folder / "touched").exists()
+
+    @pytest.mark.parametrize(
+        ("config", "looks"),
+        [
+            (RunConfig(), False),
+            (RunConfig(in_band=True), True),
+            (RunConfig(count=True), True),
+            (RunConfig(state=True), True),
+            (RunConfig(junk="fail"), True),
+        ],
+    )
+    def test_the_stream_is_looked_at_only_when_something_asks_for_it(self, config, looks):
+        assert config.looks is looks

@@ -1,0 +1,135 @@
+"""``balog test CASES``."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+CONFIG = {
+    "sinks": [
+        {"type": "pagerduty", "routing_key": {"env": "BALOG_TEST_NO_SUCH_KEY"}, "where": "level = 'ERROR'"},
+        {"type": "statsd"},
+    ],
+    "strip": True,
+    "records": [{"stream": "users", "filter": "id > 0", "mask": {"email": "null"}}],
+}
+BROKEN = '{"type": "RECORD", "stream": "users", "record": {'
+CASE = {
+    "name": "users are masked, errors alert",
+    "input": [
+        {"type": "RECORD", "stream": "users", "record": {"id": 0, "email": "a@example.com"}},
+        {"type": "RECORD", "stream": "users", "record": {"id": 1, "email": "b@example.com"}},
+        {"type": "LOG", "level": "ERROR", "value": {"message": "oops", "code": 7}},
+        {"type": "LOG", "level": "INFO", "value": {"message": "fine"}},
+        '{"type": "STATE",  "value": 1}',
+    ],
+    "output": [
+        {"type": "RECORD", "stream": "users", "record": {"id": 1, "email": None}},
+        '{"type": "STATE",  "value": 1}',
+    ],
+    "events": [
+        [{"header": {"level": "ERROR"}, "payload": {"message": "oops"}}],
+        [{"payload": {"message": "oops", "fields": {"code": 7}}}, {"payload": {"message": "fine"}}],
+    ],
+}
+
+
+@pytest.fixture
+def test_it(tmp_path):
+    def run(*cases, config=CONFIG):
+        path = tmp_path / "cases.json"
+        path.write_text(json.dumps({"config": config, "cases": cases}))
+        return subprocess.run([sys.executable, "-m", "balog", "test", str(path)], capture_output=True, text=True)
+
+    return run
+
+
+def test_a_case_that_holds_passes_though_no_secret_is_there(test_it, tmp_path):
+    done = test_it(CASE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"ok      {tmp_path}/cases.json: {CASE['name']}\n1 passed, 0 failed\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"output": [*CASE["output"], "more"]}, "output, line 3 is not there, want more"),
+        ({"output": CASE["output"][:1]}, 'output, line 2: {"type": "STATE",  "value": 1}, want no more'),
+        ({"output": [{"type": "RECORD"}, CASE["output"][1]]}, "output, line 1: "),
+        ({"events": [[], CASE["events"][1]]}, "events of sink 0, line 1: "),
+        ({"events": [[{"payload": {"message": "ooops"}}], CASE["events"][1]]}, 'want {"payload":{"message":"ooops"}}'),
+        ({"events": [[]]}, "events has 1 lists, and the config 2 sinks"),
+        ({"said": ["nothing"]}, "nobody said 'nothing'"),
+        ({"exit_code": 1}, "exit code 0, want 1"),
+    ],
+)
+def test_a_case_that_does_not_hold_says_what_came(test_it, change, says):
+    done = test_it(CASE, {**CASE, **change, "name": "changed"})
+    assert done.returncode == 1
+    assert says in done.stdout
+    assert done.stdout.endswith("1 passed, 1 failed\n")
+
+
+def test_what_goes_to_quarantine_is_looked_at(test_it, tmp_path):
+    config = {**CONFIG, "quarantine": {"path": str(tmp_path / "real-quarantine")}}
+    case = {
+        "name": "broken",
+        "input": [BROKEN],
+        "output": [],
+        "quarantine": ["RECORD"],
+    }
+    assert test_it(case, config=config).returncode == 0
+    assert not (tmp_path / "real-quarantine").exists()
+    assert test_it({**case, "quarantine": []}, config=config).returncode == 1
+
+
+def test_a_stream_that_must_not_go_on_is_a_case_too(test_it):
+    case = {
+        "name": "broken",
+        "input": [BROKEN],
+        "output": [],
+        "exit_code": 1,
+    }
+    assert test_it(case).returncode == 0
+
+
+def test_a_carriage_return_ends_no_line(test_it):
+    texts = ["not\rjson", '{"type": "STATE", "value": 1}\r', ""]
+    done = test_it({"name": "passes", "input": texts, "output": texts}, config={"sinks": []})
+    assert done.returncode == 0, done.stdout
+
+
+def test_new_files_of_a_batch_do_not_go_to_its_location(test_it, tmp_path):
+    rows = [{"type": "RECORD", "stream": "users", "record": {"id": 1}}]
+    location = tmp_path / "batches"
+    for place in ({"location": str(location)}, {"location": "s3://no-such-bucket/x", "options": {"anon": True}}):
+        done = test_it({"name": "a file", "input": rows}, config={"sinks": [], "batch": {"to": "batch", **place}})
+        assert done.returncode == 0, done.stdout
+    assert not location.exists()
+
+
+def test_files_are_relative_to_the_cases(test_it, tmp_path):
+    (tmp_path / "broker.json").write_text(json.dumps(CONFIG))
+    (tmp_path / "input.singer").write_text('{"type": "STATE", "value": 1}\n')
+    case = {"name": "state passes", "input_file": "input.singer", "output": [{"type": "STATE", "value": 1}]}
+    assert test_it(case, config="broker.json").returncode == 0
+    done = test_it({**case, "input_file": "gone.singer"}, config="broker.json")
+    assert done.returncode == 2
+    assert "gone.singer: cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "case", "says"),
+    [
+        ({"sinks": 1}, CASE, "$.config.sinks: "),
+        (CONFIG, {"name": "x"}, "input or input_file"),
+        (CONFIG, {"name": "x", "input": [], "outputs": []}, "outputs"),
+        ({"sinks": [], "records": [{"stream": "a", "filter": "("}]}, CASE, "$.records[0].filter"),
+    ],
+)
+def test_a_file_that_is_no_cases_is_one_line(test_it, config, case, says):
+    done = test_it(case, config=config)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,181 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.stand_ins.http_server import Answer, HttpStandIn
+
+
+def check(path, *options, **env):
+    return subprocess.run(
+        [sys.executable, "-m", "balog", "check", str(path), *options],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **env},
+    )
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(config):
+        path = tmp_path / "broker.json"
+        path.write_text(config if isinstance(config, str) else json.dumps(config))
+        return path
+
+    return write
+
+
+def test_a_good_config_is_ok(write, tmp_path):
+    path = write(
+        {
+            "sinks": [{"type": "store", "path": str(tmp_path / "a"), "topic": "e", "where": "level = 'ERROR'"}],
+            "spool": {"path": str(tmp_path / "spool")},
+            "quarantine": {"path": str(tmp_path / "quarantine.jsonl")},
+            "records": [{"stream": "users", "mask": {"email": {"how": "sha256", "key": {"env": "MASK_KEY"}}}}],
+        }
+    )
+    done = check(path, MASK_KEY="0123456789abcdef")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{path}: ok, 1 sink\n", "")
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["broker.json"], "checking leaves nothing behind"
+
+
+def test_every_problem_is_told_at_once(write):
+    path = write({"sinks": [{"type": "stor"}, {"type": "statsd", "prot": 1}], "drain": "long"})
+    done = check(path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith(f"{path}: $.sinks[0]: type 'stor' is none that there is; did you mean 'store'?")
+    assert "$.sinks[1]: there is no field 'prot'; did you mean 'port'?" in lines[1]
+    assert "$.drain: " in lines[2]
+    assert lines[3] == f"{path}: 3 problems"
+
+
+def test_what_only_building_shows_is_told_at_once_too(write, tmp_path):
+    (tmp_path / "file").touch()
+    path = write(
+        {
+            "sinks": [
+                {"type": "store", "path": "x", "topic": "../a"},
+                {"type": "topic", "url": "nope:x", "topic": "a"},
+                {"type": "store", "path": "x", "topic": "a", "where": "level ="},
+                {"type": "pagerduty", "routing_key": {"env": "BALOG_TEST_NO_SUCH_KEY"}},
+            ],
+            "records": [{"stream": "users", "filter": "id >"}],
+            "spool": {"path": str(tmp_path / "file" / "spool")},
+        }
+    )
+    done = check(path)
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    for line, place in zip(
+        lines,
+        [
+            "$.sinks[0].topic: ",
+            "$.sinks[1]",
+            "$.sinks[2].where: ",
+            "$.sinks[3].routing_key",
+            "$.records[0].filter: ",
+            "$.spool.path: ",
+        ],
+        strict=False,
+    ):
+        assert line.startswith(f"{path}: {place}"), line
+    assert "BALOG_TEST_NO_SUCH_KEY" in lines[3]
+    assert lines[-1] == f"{path}: 6 problems"
+
+
+@pytest.mark.parametrize(("text", "says"), [("{", "not JSON"), ("", "not JSON"), ("[1]", "$: ")])
+def test_a_file_that_is_no_config_is_one_line(write, text, says):
+    done = check(write(text))
+    assert done.returncode == 2
+    assert says in done.stderr
+
+
+def test_a_missing_spool_is_worth_a_note(write, tmp_path):
+    done = check(write({"sinks": [{"type": "store", "path": str(tmp_path), "topic": "e"}]}))
+    assert done.returncode == 0
+    assert "note: without a spool" in done.stderr
+
+
+def test_other_configs_are_checked_by_their_own_form(write):
+    assert check(write({"host": "localhost", "strip": True}), "--for", "broker-statsd").returncode == 0
+    done = check(write({"hots": "localhost"}), "--for", "broker-statsd")
+    assert done.returncode == 2
+    assert "did you mean 'host'?" in done.stderr
+    done = check(write({"junk": "burn"}), "--for", "run")
+    assert done.returncode == 2
+    assert "$.junk: " in done.stderr
+
+
+def test_what_is_wrong_with_one_part_hides_nothing_of_another(write, tmp_path):
+    (tmp_path / "file").touch()
+    path = write(
+        {
+            "sinks": [],
+            "records": [{"stream": "users", "filter": "id >"}],
+            "batch": {"to": "records", "allowed": ["s3:///x"]},
+            "state": {"store": "nope://x/state.json"},
+            "quarantine": {"path": str(tmp_path / "file" / "quarantine")},
+        }
+    )
+    done = check(path)
+    assert done.returncode == 2
+    places = [line.removeprefix(f"{path}: ").partition(": ")[0] for line in done.stderr.splitlines()]
+    assert places == ["$.records[0].filter", "$.batch.allowed", "$.state.store", "$.quarantine.path", "4 problems"]
+
+
+@pytest.mark.parametrize("config", [{"junk": "quarantine"}, {"quarantine": {"path": "junk.jsonl"}}])
+def test_a_sidecars_config_that_would_be_refused_is_not_ok(write, tmp_path, config):
+    done = check(write(config), "--for", "run")
+    assert done.returncode == 2
+    assert "$.quarantine: " in done.stderr
+
+
+def test_connect_tries_each_sink(write, tmp_path):
+    (tmp_path / "file").touch()
+    path = write(
+        {
+            "sinks": [
+                {"type": "store", "path": str(tmp_path / "archive"), "topic": "e"},
+                {"type": "store", "path": str(tmp_path / "file" / "archive"), "topic": "e"},
+                {"type": "elastic", "url": "http://127.0.0.1:9"},
+            ]
+        }
+    )
+    done = check(path, "--connect")
+    assert done.returncode == 1
+    first, second, third = done.stdout.splitlines()[1:]
+    assert first == f"store {tmp_path}/archive: is there"
+    assert "Not a directory" in second
+    assert "http://127.0.0.1:9" in third
+    assert "cannot connect" in third
+
+
+@pytest.mark.parametrize(
+    ("sink", "status", "is_there"),
+    [
+        ({"type": "webhook"}, 405, True),
+        ({"type": "webhook"}, 503, False),
+        ({"type": "elastic", "api_key": {"env": "BALOG_TEST_KEY"}}, 200, True),
+        ({"type": "elastic", "api_key": {"env": "BALOG_TEST_KEY"}}, 401, False),
+        ({"type": "pagerduty", "routing_key": {"env": "BALOG_TEST_KEY"}}, 404, True),
+        ({"type": "datadog", "api_key": {"env": "BALOG_TEST_KEY"}}, 200, True),
+        ({"type": "datadog", "api_key": {"env": "BALOG_TEST_KEY"}}, 403, False),
+        ({"type": "prometheus"}, 200, True),
+        ({"type": "prometheus"}, 500, False),
+    ],
+)
+def test_connect_asks_a_server_and_gives_it_nothing(write, sink, status, is_there):
+    with HttpStandIn(lambda request: Answer(status)) as server:
+        if sink["type"] == "prometheus":
+            sink = {**sink, "pushgateway": {"url": server.url, "job": "balog"}}
+        else:
+            sink = {**sink, "url": server.url}
+        done = check(write({"sinks": [sink]}), "--connect", BALOG_TEST_KEY="0123456789abcdef0123456789abcdef")
+    assert done.returncode == (0 if is_there else 1), done.stderr
+    assert ("is there" in done.stdout) == is_there
+    assert len(server.requests) == 1
+    assert all(not request.body for request in server.requests)

@@ -1,0 +1,64 @@
+"""What the tests of several rooms share.
+
+Tests marked ``service`` need more than pip brings. ``BALOG_SERVICES=required`` (as CI sets it) makes a skip of one a
+failure; ``BALOG_SERVICES=off`` leaves them out; otherwise they run where what they need is there.
+"""
+
+import os
+import shutil
+import signal
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SERVICES = os.environ.get("BALOG_SERVICES", "")
+
+# Run in the background, or by nohup: what the tests start must not inherit that.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [item for item in items if SERVICES == "off" and "service" in item.keywords]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(autouse=True)
+def run_of_its_own() -> Generator[None, None, None]:
+    """The logger puts its run's id into the environment for child processes; no test may inherit another's."""
+    yield
+    os.environ.pop("BALOG_RUN_ID", None)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if SERVICES == "required" and report.skipped and "service" in item.keywords and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid}: required by BALOG_SERVICES, but {call.excinfo.value}"
+    return report
+
+
+@pytest.fixture(scope="session")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout, without what was built or cached in it: a place to run in and write to."""
+    skipped = shutil.ignore_patterns(".git", ".venv", ".demo", "build", "dist", "*.egg-info", "__pycache__", ".*_cache")
+    return Path(shutil.copytree(ROOT, tmp_path_factory.mktemp("checkout") / "balog", ignore=skipped))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Generator[Any, None, None]:
+    """The one Spark session of a test run, with the data source ``balog``."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from balog.analytics import session
+
+    started = session("balog-tests", spark_sql_shuffle_partitions="2", spark_driver_memory="1g")
+    yield started
+    started.stop()

@@ -1,0 +1,222 @@
+"""``balog consume`` as a process: what it prints where, and its exit codes."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.event import Event, encode
+from balog.payload import LogPayload, MetricPayload, RunPayload
+from balog.topics import Message, Topic
+from balog.topics.local import LocalTopics
+
+ROOT = Path(__file__).parents[2]
+Consume = Callable[..., "subprocess.CompletedProcess[str]"]
+
+HANDLERS = """
+from balog.consumers import consumer_config
+
+@consumer_config(topic="orders{env}")
+def show(settings, event):
+    if event.payload.get("fail"):
+        raise ValueError("asked to fail")
+    print(event.payload["n"], settings)
+"""
+
+
+SLOW = """
+import time
+from balog.consumers import Engine, consumer_config
+
+stop = Engine.stop
+Engine.stop = lambda engine: (stop(engine), print("told to stop"))
+
+@consumer_config(topic="orders")
+def sleep(settings, event):
+    print("begun")
+    time.sleep(100)
+"""
+
+
+@pytest.fixture
+def consume(tmp_path: Path) -> Consume:
+    team = tmp_path / "team"
+    team.mkdir()
+    (team / "__init__.py").write_text(HANDLERS)
+
+    def consume(*arguments: str, cwd: Path = tmp_path) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(command(*arguments), cwd=cwd, capture_output=True, text=True, timeout=120)
+
+    return consume
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "balog", "consume", *arguments]
+
+
+class TestConsume:
+    def test_handlers_print_to_stdout_and_the_summary_goes_to_stderr(self, consume: Consume, publish) -> None:
+        publish({"n": 1}, {"n": 2})
+        done = consume("team", "--topics", "local:topics", "--until-empty", "--set", "env=", "--set", "a=b=c")
+        assert done.stdout == "1 {'env': '', 'a': 'b=c'}\n2 {'env': '', 'a': 'b=c'}\n"
+        assert done.stderr == (
+            "balog consume: 2 received, 2 succeeded, 0 unwanted, 0 failed attempts, 0 dead-lettered\n"
+        )
+        assert done.returncode == 0
+
+    def test_a_second_run_has_nothing_to_do_and_another_group_has_all(self, consume: Consume, publish) -> None:
+        publish({"n": 1})
+        arguments = ("team", "--topics", "local:topics", "--until-empty", "--set", "env=")
+        consume(*arguments)
+        assert consume(*arguments).stdout == ""
+        assert consume(*arguments, "--group", "other").stdout == "1 {'env': ''}\n"
+
+    def test_dead_letters_make_it_fail_with_a_line_an_attempt(self, consume: Consume, orders: Topic, publish) -> None:
+        failing, _ = publish({"fail": True}, {"n": 1})
+        arguments = ("team", "--topics", "local:topics", "--until-empty", "--set", "env=", "--attempts", "2")
+        done = consume(*arguments)
+        assert done.returncode == 1
+        assert done.stdout == "1 {'env': ''}\n"
+        assert done.stderr.splitlines() == [
+            f"balog consume: team.show failed on {failing} in orders, attempt 1 of 2, again in 0.1 s: "
+            "ValueError: asked to fail",
+            f"balog consume: team.show failed on {failing} in orders, attempt 2 of 2, dead-lettered: "
+            "ValueError: asked to fail",
+            "balog consume: 3 received, 1 succeeded, 0 unwanted, 2 failed attempts, 1 dead-lettered",
+        ]
+        assert [dead.id for dead in orders.dead_letters("balog")] == [failing]
+
+    def test_it_waits_for_the_topic_and_stops_gently_when_asked(
+        self, tmp_path: Path, consume: Consume, publish
+    ) -> None:
+        with subprocess.Popen(
+            command("team", "--topics", "local:topics", "--set", "env="),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stderr.readline() == "balog consume: waiting for topic orders\n"
+            publish({"n": 1})
+            assert process.stdout.readline() == "1 {'env': ''}\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+            assert process.stderr.read().startswith("balog consume: 1 received, 1 succeeded")
+
+    def test_the_second_signal_ends_it_at_once_and_the_event_comes_again(
+        self, tmp_path: Path, consume: Consume, orders: Topic, publish
+    ) -> None:
+        (tmp_path / "team" / "__init__.py").write_text(SLOW)
+        (id,) = publish({})
+        with subprocess.Popen(
+            command("team", "--topics", "local:topics", "--lease", "1"), cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "begun\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.stdout.readline() == "told to stop\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 128 + signal.SIGTERM
+        assert [(message.id, message.attempts) for message in orders.receive("balog", wait=30)] == [(id, 2)]
+
+    def test_a_closed_stdout_is_no_fault_of_the_events(
+        self, tmp_path: Path, consume: Consume, orders: Topic, publish
+    ) -> None:
+        publish({"n": 1}, {"n": 2})
+        read, write = os.pipe()
+        os.close(read)
+        done = subprocess.run(
+            command("team", "--topics", "local:topics", "--until-empty", "--set", "env="),
+            cwd=tmp_path,
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+        os.close(write)
+        assert done.returncode == 1
+        assert done.stderr.splitlines()[-1] == (
+            "balog consume: standard output was closed; what was not handled stays in its topic"
+        )
+        assert "Traceback" not in done.stderr
+        assert [message.attempts for message in orders.receive("balog")] == [1, 1]
+
+
+class TestWrongUse:
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (("nope", "--topics", "local:topics"), "no package nope"),
+            (("json", "--topics", "local:topics"), "json has no consumers"),
+            (("team", "--topics", "sqs:orders"), "'sqs:orders': no topics of kind 'sqs'"),
+            (("team", "--topics", "topics"), "'topics' is not a URL of topics"),
+            (("team", "--topics", "local:topics"), "needs the setting 'env'"),
+            (("team", "--topics", "local:topics", "--set", "env"), "--set 'env': want KEY=VALUE"),
+            (("team", "--topics", "local:topics", "--set", "env=/../x"), "topic name 'orders/../x' can't be used"),
+            (("team", "--topics", "local:topics", "--set", "env=", "--group", "a/b"), "group name 'a/b'"),
+            (("team",), "Missing option '--topics'"),
+            ((), "Missing argument 'PACKAGE'"),
+            (("team", "--topics", "local:topics", "--attempts", "0"), "--attempts"),
+            (("team", "--topics", "local:topics", "--lease", "0"), "--lease"),
+        ],
+    )
+    def test_it_is_said_in_one_line_with_exit_code_2(
+        self, tmp_path: Path, consume: Consume, arguments: tuple[str, ...], said: str
+    ) -> None:
+        done = consume(*arguments)
+        assert done.returncode == 2
+        assert said in done.stderr.splitlines()[-1]
+        assert "Traceback" not in done.stderr
+        assert done.stdout == ""
+        assert not (tmp_path / "topics").exists()
+
+    def test_a_broken_package_is_a_failure_that_names_module_and_cause(self, tmp_path: Path, consume: Consume) -> None:
+        (tmp_path / "team" / "broken.py").write_text("1 / 0")
+        done = consume("team", "--topics", "local:topics")
+        assert done.returncode == 1
+        assert done.stderr == "balog consume: can't import team.broken: ZeroDivisionError: division by zero\n"
+
+    def test_until_empty_without_any_topic_is_a_failure(self, tmp_path: Path, consume: Consume) -> None:
+        done = consume("team", "--topics", "local:topics", "--set", "env=", "--until-empty")
+        assert done.returncode == 1
+        assert done.stderr.startswith("balog consume: no topic orders in local:topics;")
+        assert not (tmp_path / "topics").exists()
+
+
+class TestTheConsumersOfTheProject:
+    def test_they_print_record_counts_and_failures(self, tmp_path: Path, consume: Consume) -> None:
+        context = {"application": "tap-jsonl"}
+        counter: Any = {"type": "counter", "metric": "record_count"}
+        events = [
+            Event.new("m", MetricPayload(**counter, value=3000, tags={"stream": "airports"}), context=context),
+            Event.new("m", MetricPayload(**counter, value=376, tags={"stream": "airports"}), context=context),
+            Event.new("m", MetricPayload(**counter, value=1461, tags={"endpoint": "weather"})),
+            Event.new("m", MetricPayload(type="timer", metric="sync_duration", value=0.1)),
+            Event.new("l", LogPayload(message="fine")),
+            Event.new("l", LogPayload(message="odd\nmore", exc_text="Traceback …\nKeyError: 'x'\n"), level="CRITICAL"),
+            Event.new("x", {"cls_type": "theirs"}, level="ERROR", context=context),
+            Event.new("r", RunPayload(outcome="succeeded", duration=1, exit_code=0, command="tap-a")),
+            Event.new("r", RunPayload(outcome="failed", duration=2.5, exit_code=1, command="tap-b", records=7)),
+        ]
+        with LocalTopics(tmp_path / "topics") as home:
+            home.topic("singer-events").publish([Message(event.header.id, encode(event)) for event in events])
+        done = consume("consumers", "--topics", f"local:{tmp_path}/topics", "--until-empty", cwd=ROOT)
+        assert done.returncode == 0, done.stderr
+        lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+        at = f"{events[5].header.timestamp:%H:%M:%S}"
+        assert [line.replace(f"{events[6].header.timestamp:%H:%M:%S}", at) for line in lines] == [
+            "airports 3,000 records (tap-jsonl)",
+            "airports 3,376 records (tap-jsonl)",
+            "weather 1,461 records (?)",
+            f"CRITICAL {at} ?: odd: KeyError: 'x'",
+            f"ERROR {at} tap-jsonl: x",
+            "FAILED tap-b ended with exit code 1 after 2.5 s and 7 records",
+        ]
+        assert "9 received, 9 succeeded" in done.stderr

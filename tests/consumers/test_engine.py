@@ -1,0 +1,325 @@
+"""The engine: every event to all who want it, once; failures again and then aside; nothing lost."""
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Counts, Engine
+from balog.errors import ConfigError, TopicError
+from balog.event import Event
+from balog.topics import Message, Received, Topic
+from balog.topics.local import LocalTopic, LocalTopics
+
+Handler = Callable[[dict[str, Any], Event], object]
+Publish = Callable[..., list[str]]
+
+
+def hub_of(*handlers: Handler | Consumer) -> ConsumerHub:
+    hub = ConsumerHub()
+    for number, handler in enumerate(handlers):
+        hub.add(handler if isinstance(handler, Consumer) else Consumer(handler, "orders", name=f"handler{number}"))
+    return hub
+
+
+def run(home: LocalTopics, *handlers: Handler | Consumer, **options: Any) -> Counts:
+    return Engine(hub_of(*handlers), home, first_delay=0.01, **options).run(until_empty=True)
+
+
+class Recorder:
+    def __init__(self, failures: int = 0, error: type[BaseException] = ValueError) -> None:
+        self.seen: list[str] = []
+        self.failures = failures
+        self.error = error
+
+    def __call__(self, settings: dict[str, Any], event: Event) -> None:
+        self.seen.append(event.header.id)
+        if self.failures > 0:
+            self.failures -= 1
+            raise self.error("no luck\nat all")
+
+
+class TestSuccess:
+    def test_every_event_is_handled_once_in_order(self, home: LocalTopics, publish: Publish) -> None:
+        ids = publish(*({"n": number} for number in range(250)))
+        recorder = Recorder()
+        assert run(home, recorder) == Counts(received=250, succeeded=250)
+        assert recorder.seen == ids
+        assert run(home, recorder) == Counts()
+        assert recorder.seen == ids
+
+    def test_all_who_want_an_event_get_it(self, home: LocalTopics, publish: Publish) -> None:
+        log, metric, _ = publish({"cls_type": "log"}, {"cls_type": "metric"}, {"cls_type": "other"})
+        logs, both = Recorder(), Recorder()
+        counts = run(
+            home, Consumer(logs, "orders", "log", name="logs"), Consumer(both, "orders", ("log", "metric"), name="both")
+        )
+        assert (logs.seen, both.seen) == ([log], [log, metric])
+        assert counts == Counts(received=3, succeeded=2, unwanted=1)
+
+    def test_unwanted_events_are_acked(self, home: LocalTopics, orders: Topic, publish: Publish) -> None:
+        publish({"cls_type": "other"})
+        assert run(home, Consumer(Recorder(), "orders", "log")) == Counts(received=1, unwanted=1)
+        assert orders.group_state("balog").pending == 0
+
+    def test_groups_are_independent(self, home: LocalTopics, publish: Publish) -> None:
+        ids = publish({}, {})
+        one, two = Recorder(), Recorder()
+        run(home, one, group="one")
+        run(home, two, group="two")
+        assert one.seen == two.seen == ids
+
+    def test_several_topics_are_read_by_one_engine(self, home: LocalTopics) -> None:
+        handled = []
+        for name in ("a", "b"):
+            home.topic(name).publish([Message(name, b"not an event")])
+        consumers = [
+            Consumer(lambda settings, event: handled.append(event), f"{{x}}{name}", name=name) for name in "ab"
+        ]
+        engine = Engine(hub_of(*consumers), home, ConsumerOperator({"x": ""}))
+        assert engine.run(until_empty=True) == Counts(received=2, dead=2)
+
+    def test_a_handler_cannot_change_what_the_next_one_gets(self, home: LocalTopics, publish: Publish) -> None:
+        publish({"n": 1})
+        seen = []
+        spoil = Consumer(lambda settings, event: event.payload.clear(), "orders", name="a")
+        look = Consumer(lambda settings, event: seen.append(dict(event.payload)), "orders", name="b")
+        run(home, spoil, look)
+        assert seen == [{"n": 1}]
+
+    def test_an_operator_needs_no_more_than_two_methods(self, home: LocalTopics, publish: Publish) -> None:
+        ids = publish({}, {})
+        seen = []
+
+        class Operator:
+            def get_topic(self, consumer: Consumer) -> str:
+                return consumer.topic.replace("?", "orders")
+
+            def process_event(self, consumer: Consumer, event: Event) -> None:
+                seen.append((consumer.name, event.header.id))
+
+        consumer = Consumer(lambda: None, "?", name="x")
+        assert run(home, consumer, consumer_operator=Operator()).succeeded == 2
+        assert seen == [("x", id) for id in ids]
+
+
+class TestFailure:
+    def test_a_failing_handler_is_tried_again_until_it_succeeds(self, home: LocalTopics, publish: Publish) -> None:
+        (id,) = publish({})
+        recorder = Recorder(failures=2)
+        assert run(home, recorder) == Counts(received=3, succeeded=1, failed=2)
+        assert recorder.seen == [id] * 3
+
+    def test_one_failure_does_not_hold_up_the_others(self, home: LocalTopics, publish: Publish) -> None:
+        ids = publish({}, {}, {})
+        recorder = Recorder(failures=1)
+        run(home, recorder)
+        assert recorder.seen == [*ids, ids[0]]
+
+    def test_the_delay_grows(self, home: LocalTopics, publish: Publish) -> None:
+        publish({})
+        times: list[float] = []
+
+        def fail(settings: dict[str, Any], event: Event) -> None:
+            times.append(time.time())
+            raise ValueError
+
+        Engine(hub_of(fail), home, first_delay=0.1, max_attempts=4).run(until_empty=True)
+        waits = [after - before for before, after in pairwise(times)]
+        assert [wait >= least for wait, least in zip(waits, (0.1, 0.2, 0.4))] == [True, True, True]
+
+    def test_after_the_last_attempt_it_is_dead_lettered_with_the_reason(
+        self, home: LocalTopics, orders: Topic, publish: Publish
+    ) -> None:
+        (id,) = publish({})
+        recorder = Recorder(failures=99)
+        assert run(home, recorder) == Counts(received=5, failed=5, dead=1)
+        assert len(recorder.seen) == 5
+        (dead,) = orders.dead_letters("balog")
+        assert (dead.id, dead.attempts) == (id, 5)
+        assert dead.reason.startswith("handler0: ValueError: no luck at all\nTraceback")
+        assert 'raise self.error("no luck' in dead.reason
+        assert orders.group_state("balog").pending == 0
+
+    def test_a_retry_leaves_out_who_succeeded(self, home: LocalTopics, publish: Publish) -> None:
+        (id,) = publish({})
+        first, failing, last = Recorder(), Recorder(failures=3), Recorder()
+        assert run(home, first, failing, last) == Counts(received=4, succeeded=1, failed=3)
+        assert (first.seen, failing.seen, last.seen) == ([id], [id] * 4, [id])
+
+    def test_a_handler_that_exits_has_failed(self, home: LocalTopics, publish: Publish) -> None:
+        publish({})
+        assert run(home, Recorder(failures=1, error=SystemExit)) == Counts(received=2, succeeded=1, failed=1)
+
+    def test_each_failure_is_one_log_line(
+        self, home: LocalTopics, publish: Publish, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        (id,) = publish({})
+        with caplog.at_level(logging.WARNING, "balog.consumers"):
+            run(home, Recorder(failures=99), max_attempts=2)
+        assert [record.getMessage() for record in caplog.records] == [
+            f"handler0 failed on {id} in orders, attempt 1 of 2, again in 0.01 s: ValueError: no luck at all",
+            f"handler0 failed on {id} in orders, attempt 2 of 2, dead-lettered: ValueError: no luck at all",
+        ]
+
+    @pytest.mark.parametrize("body", [b"", b"\0\xff", b"{}", b"not json", b'{"schema": "9.0.0"}', b"[]"])
+    def test_what_is_no_event_is_dead_lettered_at_once_with_its_bytes(
+        self, home: LocalTopics, orders: Topic, body: bytes
+    ) -> None:
+        orders.publish([Message("odd", body)])
+        recorder = Recorder()
+        assert run(home, recorder) == Counts(received=1, dead=1)
+        assert recorder.seen == []
+        (dead,) = orders.dead_letters("balog")
+        assert (dead.id, dead.body, dead.attempts) == ("odd", body, 1)
+        assert dead.reason.startswith("not an event: $")
+
+
+class TestWaiting:
+    def test_until_empty_waits_for_what_another_consumer_holds(
+        self, home: LocalTopics, orders: Topic, publish: Publish
+    ) -> None:
+        (id,) = publish({})
+        orders.receive("balog", lease=0.5)
+        recorder = Recorder()
+        assert run(home, recorder).succeeded == 1
+        assert recorder.seen == [id]
+
+    def test_a_slow_handler_keeps_what_it_has_in_hand(self, home: LocalTopics, orders: Topic, publish: Publish) -> None:
+        publish({}, {}, {})
+        stolen = []
+
+        def slow(settings: dict[str, Any], event: Event) -> None:
+            time.sleep(0.5)
+            stolen.extend(orders.receive("balog"))
+
+        assert run(home, slow, lease=0.3) == Counts(received=3, succeeded=3)
+        assert stolen == []
+
+    def test_a_topic_that_comes_later_is_waited_for(self, home: LocalTopics, publish: Publish) -> None:
+        recorder = Recorder()
+        engine = Engine(hub_of(recorder), home)
+        thread = threading.Thread(target=engine.run)
+        thread.start()
+        time.sleep(0.2)
+        ids = publish({})
+        wait_for(lambda: recorder.seen == ids)
+        engine.stop()
+        thread.join(timeout=30)
+        assert engine.counts == Counts(received=1, succeeded=1)
+
+    def test_until_empty_needs_a_topic(self, home: LocalTopics) -> None:
+        with pytest.raises(TopicError, match="no topic orders in local:"):
+            run(home, Recorder())
+
+    def test_no_consumers_is_wrong_use(self, home: LocalTopics) -> None:
+        with pytest.raises(ConfigError, match="no consumers"):
+            run(home)
+
+    @pytest.mark.parametrize("group", ["", "../x"])
+    def test_a_bad_group_is_refused(self, home: LocalTopics, group: str) -> None:
+        with pytest.raises(ConfigError, match="group name"):
+            Engine(hub_of(Recorder()), home, group=group)
+
+
+class TestStopping:
+    def test_stop_finishes_the_event_in_hand_and_releases_the_rest(
+        self, home: LocalTopics, orders: Topic, publish: Publish
+    ) -> None:
+        ids = publish({}, {}, {})
+        engine: Engine
+
+        def stop_at_once(settings: dict[str, Any], event: Event) -> None:
+            engine.stop()
+
+        engine = Engine(hub_of(stop_at_once), home, lease=60)
+        assert engine.run() == Counts(received=1, succeeded=1)
+        rest = orders.receive("balog")
+        assert [(message.id, message.attempts) for message in rest] == [(ids[1], 1), (ids[2], 1)]
+
+    def test_a_stop_before_the_run_ends_it(self, home: LocalTopics, publish: Publish) -> None:
+        publish({})
+        engine = Engine(hub_of(Recorder()), home)
+        engine.stop()
+        assert engine.run() == Counts()
+        assert engine.run(until_empty=True).succeeded == 1
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_the_first_signal_stops_gently(self, home: LocalTopics, publish: Publish, number: signal.Signals) -> None:
+        publish({}, {})
+        before = signal.getsignal(number)
+        engine = Engine(hub_of(lambda settings, event: os.kill(os.getpid(), number)), home)
+        assert engine.run() == Counts(received=1, succeeded=1)
+        assert signal.getsignal(number) is before
+
+
+class FailingTopic(LocalTopic):
+    """A topic whose calls named in ``failing`` raise so often."""
+
+    failing: Counter[str]
+
+    def _fail(self, call: str) -> None:
+        if self.failing[call] > 0:
+            self.failing[call] -= 1
+            raise TopicError(f"{call} is out of order")
+
+    def receive(self, *args: Any, **options: Any) -> list[Received]:
+        self._fail("receive")
+        return super().receive(*args, **options)
+
+    def ack(self, *args: Any, **options: Any) -> int:
+        self._fail("ack")
+        return super().ack(*args, **options)
+
+
+class FailingTopics(LocalTopics):
+    def topic(self, name: str) -> LocalTopic:
+        topic = super().topic(name)
+        topic.__class__ = FailingTopic
+        return topic
+
+
+class TestTopicTrouble:
+    @pytest.fixture
+    def failing(self, tmp_path: Any, publish: Publish) -> FailingTopics:
+        topics = FailingTopics(tmp_path / "topics")
+        topics.topic("orders").failing = Counter()  # type: ignore[attr-defined]
+        yield topics
+        topics.close()
+
+    @pytest.mark.parametrize("call", ["receive", "ack"])
+    def test_what_may_pass_is_waited_out_and_nothing_is_handled_twice(
+        self, failing: FailingTopics, publish: Publish, call: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        ids = publish({}, {})
+        failing.topic("orders").failing[call] = 1
+        recorder = Recorder()
+        engine = Engine(hub_of(recorder), failing, lease=0.3)
+        thread = threading.Thread(target=engine.run)
+        thread.start()
+        wait_for(lambda: len(recorder.seen) == 2 and failing.topic("orders").group_state("balog").pending == 0)
+        engine.stop()
+        thread.join(timeout=30)
+        assert recorder.seen == ids
+        assert f"{call} is out of order; trying again in 1 s" in caplog.text
+
+    @pytest.mark.parametrize("call", ["receive", "ack"])
+    def test_until_empty_gives_the_error_up(self, failing: FailingTopics, publish: Publish, call: str) -> None:
+        publish({})
+        failing.topic("orders").failing[call] = 1
+        with pytest.raises(TopicError, match=f"{call} is out of order"):
+            run(failing, Recorder())
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

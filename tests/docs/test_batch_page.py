@@ -1,0 +1,85 @@
+"""The configs on the page about BATCH do what the page says."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from balog.broker.batches.config import BatchConfig
+from balog.broker.config import BrokerConfig
+
+PAGE = (Path(__file__).parents[2] / "docs" / "batch.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+ROWS = [
+    {"id": number, "email": f"{number}@example.org", "country": "DE" if number < 2 else "FR"} for number in range(4)
+]
+
+
+def broker(config: dict[str, Any], stream: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
+    (folder / "broker.json").write_text(json.dumps(config))
+    done = subprocess.run(
+        [sys.executable, "-m", "balog", "broker", "--config", "broker.json"],
+        cwd=folder,
+        input="".join(json.dumps(message) + "\n" for message in stream),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> dict[str, Any]:
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    return {"type": "BATCH", "stream": "users", "manifest": [str(tmp_path / "rows.jsonl")], "size": 4}
+
+
+STATE = {"type": "STATE", "value": 1}
+RECORDS = [{"type": "RECORD", "stream": "orders", "record": row} for row in ROWS]
+
+
+def test_there_are_four_configs_and_all_are_taken():
+    assert len([msgspec.json.decode(block, type=BrokerConfig) for block in BLOCKS]) == 4
+
+
+def test_to_records(batch, tmp_path):
+    out = broker(json.loads(BLOCKS[0]), [batch, STATE], tmp_path)
+    assert [message.get("record", message) for message in out] == [*ROWS, STATE]
+
+
+def test_to_batch(tmp_path):
+    block = BLOCKS[1].replace("/var/tmp/batches", str(tmp_path / "new"))
+    made, state = broker(json.loads(block), [*RECORDS[:2], STATE, *RECORDS[2:], STATE], tmp_path)
+    assert (made["encoding"], state) == ({"format": "jsonl", "compression": "gzip"}, STATE)
+    assert broker({"sinks": [], "batch": {"to": "records"}}, [made], tmp_path) == RECORDS
+
+
+def test_masks_and_filters_inside(batch, tmp_path):
+    config = json.loads(BLOCKS[2])
+    config["batch"] = {"location": str(tmp_path / "new")}
+    (made,) = broker(config, [batch], tmp_path)
+    assert made["size"] == 2
+    records = broker({"sinks": [], "batch": {"to": "records"}}, [made], tmp_path)
+    assert [message["record"] for message in records] == [{**row, "email": "[redacted]"} for row in ROWS[:2]]
+
+
+def test_another_dialect_and_format(batch, tmp_path):
+    block = BLOCKS[3].replace("/var/tmp/batches", str(tmp_path / "new"))
+    (made,) = broker(json.loads(block), [batch], tmp_path)
+    assert (made["format"], made["batch_size"]) == ("parquet", 4)
+    assert Path(made["filepath"]).read_bytes()[:4] == b"PAR1"
+
+
+def test_without_a_word_a_batch_passes(batch, tmp_path):
+    assert broker({"sinks": []}, [batch], tmp_path) == [batch]
+
+
+def test_the_numbers_are_those_of_the_code():
+    config = BatchConfig()
+    assert (config.max_age, config.max_decompressed_bytes, config.max_ratio) == (300, 8 << 30, 250)

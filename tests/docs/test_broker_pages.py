@@ -1,0 +1,65 @@
+"""The configs on the pages about sinks and brokers are taken as they stand, and the cases there hold."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from balog.broker.config import BrokerConfig
+from balog.broker.run_config import RunConfig
+from balog.cli import COMMANDS
+from balog.sinks import AnySinkConfig
+
+DOCS = Path(__file__).parents[2] / "docs"
+BLOCK = re.compile(r"^```json *(\S*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SINKS = [text for _, text in BLOCK.findall((DOCS / "sinks.md").read_text(encoding="utf-8"))]
+BROKER = dict(BLOCK.findall((DOCS / "broker.md").read_text(encoding="utf-8")))
+BROKERS = [text for name, text in BLOCK.findall((DOCS / "broker.md").read_text(encoding="utf-8")) if not name]
+TYPES = {kind.__struct_config__.tag for kind in AnySinkConfig.__args__}
+
+
+@pytest.mark.parametrize("text", SINKS)
+def test_a_sink_on_the_page_is_taken(text):
+    msgspec.json.decode(text, type=AnySinkConfig)
+
+
+def test_every_sink_is_on_the_page_with_a_config_and_a_row():
+    page = (DOCS / "sinks.md").read_text(encoding="utf-8")
+    assert {json.loads(text)["type"] for text in SINKS} == TYPES
+    assert set(re.findall(r"^\| `(\w+)`", page, re.MULTILINE)) >= TYPES
+
+
+@pytest.mark.parametrize("text", BROKERS)
+def test_a_broker_on_the_page_is_taken(text):
+    msgspec.json.decode(text, type=BrokerConfig)
+
+
+def test_every_part_of_a_broker_s_config_is_on_the_page():
+    page = (DOCS / "broker.md").read_text(encoding="utf-8")
+    parts = {field.name for field in msgspec.structs.fields(BrokerConfig)}
+    rows = re.findall(r"^\| (`[^|]*`) \|", page, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == parts
+
+
+def test_the_sidecar_s_config_is_taken():
+    msgspec.json.decode(BROKER["run.json"], type=RunConfig)
+
+
+def test_the_cases_hold(tmp_path):
+    (tmp_path / "cases.json").write_text(BROKER["cases.json"])
+    done = subprocess.run(
+        [sys.executable, "-m", "balog", "test", str(tmp_path / "cases.json")], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1 passed, 0 failed" in done.stdout
+
+
+def test_commands_that_the_pages_name_are_there():
+    named = set()
+    for page in DOCS.glob("*.md"):
+        named |= set(re.findall(r"`balog (\w+)", page.read_text(encoding="utf-8")))
+    assert named <= set(COMMANDS)

@@ -1,0 +1,34 @@
+"""The configs on the page about the store sink and STATE are what the broker takes."""
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from balog.broker.config import BrokerConfig
+from balog.broker.state import StateConfig
+from balog.sinks import StoreSinkConfig
+
+PAGE = (Path(__file__).parents[2] / "docs" / "store.md").read_text()
+BLOCKS = re.findall(r"^```json\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def test_there_are_configs_on_the_page():
+    assert len(BLOCKS) == 2
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=["sink", "state"])
+def test_a_config_is_taken(block, monkeypatch, tmp_path):
+    monkeypatch.setenv("S3_KEY", "x")
+    secret = tmp_path / "s3"
+    secret.write_text("y")
+    config = msgspec.json.decode(block.replace("/run/secrets/s3", str(secret)), type=BrokerConfig)
+    for sink in config.sinks:
+        sink.build().close()
+
+
+def test_the_defaults_are_those_of_the_code():
+    store = StoreSinkConfig(url="s3://b/c", topic="t")
+    assert (store.max_file_bytes, store.max_staged_bytes, store.build()._max_age) == (128 << 20, 1 << 30, 300)
+    assert StateConfig(hold=True).every == 1

@@ -1,0 +1,68 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.errors import ConfigError
+from balog.outputs import open_output
+from balog.outputs.file import FileOutput
+from balog.outputs.queued import QueuedOutput
+
+FORMS = (
+    "there are console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, store:PATH?topic=NAME, "
+    "or a sink's config as an object"
+)
+
+
+def test_a_file_takes_its_options_from_the_url(tmp_path: Path) -> None:
+    output = open_output(f"file:{tmp_path}/app.jsonl?max_bytes=1000&backups=3")
+
+    assert isinstance(output, FileOutput)
+    assert (output.path, output._max_bytes, output._backups) == (f"{tmp_path}/app.jsonl", 1000, 3)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "local:{}",
+        "local:{}?topic=orders",
+        "store:{}?topic=orders",
+        {"type": "topic", "url": "local:{}", "topic": "orders"},
+    ],
+)
+def test_a_topic_or_a_sink_has_a_queue_before_it(where: Any, tmp_path: Path) -> None:
+    if isinstance(where, str):
+        where = where.format(tmp_path)
+
+    assert isinstance(open_output(where), QueuedOutput)
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("paper", f"no output 'paper'; {FORMS}"),
+        ("", f"no output ''; {FORMS}"),
+        ("file:", f"no output 'file:'; {FORMS}"),
+        ("carrier-pigeon:home", f"no output 'carrier-pigeon:'; {FORMS}"),
+        ("file:a?max_byte=1", "output 'file:a': no option 'max_byte'; there are max_bytes, backups"),
+        ("file:a?max_bytes=ten", "output 'file:a': max_bytes is a number, not 'ten'"),
+        ("file:a?max_bytes=-1", "output 'file:a': max_bytes is a number, not '-1'"),
+        ("file:a?x", "output 'file:a': after ? come options like name=value, joined by &"),
+        ("local:a?group=x", "output 'local:a': no option 'group'; there is topic"),
+        ({"type": "paper"}, "$.type: invalid value 'paper'"),
+        ({"type": "topic", "url": "local:a"}, "$: object missing required field `topic`"),
+        ({"type": "topic", "url": "x:a", "topic": "t"}, "'x:a': no topics of kind 'x'; want local:PATH"),
+        ({}, "$: object missing required field `type`"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(where: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        open_output(where)
+    assert str(refused.value) == said
+
+
+@pytest.mark.parametrize("where", ["sqs:https://user:s3cret@host", "file:a?token=s3cret", "local:a?password=s3cret"])
+def test_a_refusal_says_no_secret(where: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        open_output(where)
+    assert "s3cret" not in str(refused.value)

@@ -1,0 +1,101 @@
+"""What the README shows runs as it is written: its fenced blocks, in order, in one copy of the checkout.
+
+A block's info string says what happens with it. ``sh``: run by bash, stopping at the first command that fails.
+``python``: run as a script. ``python NAME`` and ``json NAME``: written to the file NAME, for the blocks after it.
+``text``: left alone. A ``sh`` block that begins with ``make`` is left to CI and to the demo's own test.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<text>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
+LANGUAGES = {"sh", "python", "json", "text"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One fenced block: its language, the file it is to be written to, its first line in the README, its text."""
+
+    language: str
+    name: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"line-{self.line}-{self.name or self.language}"
+
+
+def blocks(markdown: str) -> list[Block]:
+    found = []
+    for match in FENCE.finditer(markdown):
+        language, _, name = match["info"].strip().partition(" ")
+        found.append(Block(language, name.strip(), markdown.count("\n", 0, match.start()) + 2, match["text"]))
+    return found
+
+
+def runs(block: Block) -> bool:
+    return block.language != "text" and not (block.language == "sh" and block.text.startswith("make"))
+
+
+IN_README = blocks(README.read_text(encoding="utf-8")) if README.exists() else []
+
+
+def run(block: Block, folder: Path) -> subprocess.CompletedProcess[str] | None:
+    """Do what the block's info string asks for; None when it only had to be written."""
+    if block.name:
+        path = folder / block.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text, encoding="utf-8")
+        return None
+    commands = {"sh": ["bash", "-eo", "pipefail", "-c"], "python": [sys.executable, "-c"]}
+    environment = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    return subprocess.run(
+        [*commands[block.language], block.text],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+
+
+def test_the_readme_shows_something_that_runs() -> None:
+    assert any(runs(block) for block in IN_README)
+
+
+@pytest.mark.parametrize("block", IN_README, ids=str)
+def test_a_block_of_the_readme_says_what_it_is(block: Block) -> None:
+    assert block.language in LANGUAGES
+    assert block.name or block.language != "json", "a json block names the file that it is: ```json broker.json"
+
+
+@pytest.mark.parametrize("block", [block for block in IN_README if runs(block)], ids=str)
+def test_a_block_of_the_readme_runs(block: Block, checkout: Path) -> None:
+    done = run(block, checkout)
+    assert done is None or done.returncode == 0, f"{block.text}\n{done.stdout}\n{done.stderr}"
+
+
+def test_blocks_are_found_with_their_language_file_and_line() -> None:
+    markdown = "# a\n\n```sh\ntrue\n```\n\n```json  x/b.json\n{}\n```\n"
+    assert blocks(markdown) == [Block("sh", "", 4, "true\n"), Block("json", "x/b.json", 8, "{}\n")]
+
+
+def test_a_block_fails_when_any_command_of_a_pipe_does(tmp_path: Path) -> None:
+    done = run(Block("sh", "", 1, "false | cat\ntrue\n"), tmp_path)
+    assert done is not None
+    assert done.returncode == 1
+
+
+def test_a_written_module_can_be_imported_by_the_next_block(tmp_path: Path) -> None:
+    assert run(Block("python", "handlers.py", 1, "ANSWER = 42\n"), tmp_path) is None
+    done = run(Block("python", "", 1, "import handlers; print(handlers.ANSWER)\n"), tmp_path)
+    assert done is not None
+    assert done.stdout == "42\n"

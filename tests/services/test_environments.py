@@ -1,0 +1,107 @@
+"""The base install lives beside what taps and targets pin: an environment for each, from the wheel that users get."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.service
+
+ROOT = Path(__file__).parents[2]
+NEIGHBOURS = ["singer-python==6.8.0", "singer-sdk", "target-jsonl==0.1.4"]
+LOG_ONE_EVENT = """
+import balog
+balog.configure(output="singer")
+balog.get_logger("beside").info("done", payload={"cls_type": "null"})
+"""
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    done = subprocess.run(command, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def install(environment: Path, *packages: str | Path) -> subprocess.CompletedProcess[str]:
+    """As the Makefile does it; the uv beside this Python is used when there is one."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        ["sh", ".ci/install", environment, "pip", *packages],
+        cwd=ROOT,
+        env={**os.environ, "PATH": path, "PYTHON": sys.executable},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Skips where the package index can't be reached."""
+    probe = install(tmp_path_factory.mktemp("probe") / "environment", "setuptools")
+    if probe.returncode:
+        pytest.skip(f"the package index can't be reached: {probe.stderr.strip().splitlines()[-1:]}")
+
+
+@pytest.fixture(scope="module")
+def wheel(index: None, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, checkout, cwd=folder)
+    return next(folder.glob("balog-*.whl"))
+
+
+@pytest.fixture(scope="module", params=NEIGHBOURS)
+def beside(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment that holds balog's base install and one neighbour."""
+    environment = tmp_path_factory.mktemp("beside") / "environment"
+    done = install(environment, wheel, request.param)
+    assert done.returncode == 0, done.stderr
+    return environment / "bin"
+
+
+def test_the_wheel_has_every_schema_and_no_handlers_of_the_checkout(wheel: Path, checkout: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    schemas = {f"balog/schemas/{path.relative_to(checkout / 'schemas')}" for path in checkout.glob("schemas/**/*.json")}
+    assert schemas
+    assert schemas <= names
+    assert {name.split("/")[0] for name in names if not name.startswith("balog-")} == {"balog", "balog_pytest.py"}
+    assert "balog/py.typed" in names
+
+
+def test_every_package_of_the_checkout_is_in_the_wheel(wheel: Path, checkout: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {str(path.relative_to(checkout)) for path in checkout.glob("balog/**/*.py")} <= names
+
+
+def test_nothing_that_is_installed_conflicts(beside: Path, tmp_path: Path) -> None:
+    assert "No broken requirements" in run(beside / "python", "-m", "pip", "check", cwd=tmp_path)
+
+
+def test_the_logger_writes_an_event_there(beside: Path, tmp_path: Path) -> None:
+    message = json.loads(run(beside / "python", "-c", LOG_ONE_EVENT, cwd=tmp_path))
+    assert message["type"] == "LOG"
+    assert message["value"]["header"]["channel"] == "beside.done"
+
+
+def test_the_command_runs_there(beside: Path, tmp_path: Path) -> None:
+    assert run(beside / "balog", "--version", cwd=tmp_path).startswith("balog ")
+    assert "broker" in run(beside / "balog", "--help", cwd=tmp_path)
+
+
+def test_the_broker_passes_a_stream_there_without_any_extra(beside: Path, tmp_path: Path) -> None:
+    (tmp_path / "broker.json").write_text('{"sinks": []}')
+    stream = '{"type": "STATE", "value":  {"a":1}}\n'
+    done = subprocess.run(
+        [beside / "balog", "broker", "--config", "broker.json"],
+        cwd=tmp_path,
+        input=stream,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, stream), done.stderr

@@ -1,0 +1,183 @@
+"""The elastic sink at a real OpenSearch: documents, duplicates, refusals, and a server that goes away."""
+
+import json
+import subprocess
+import sys
+from datetime import datetime, timezone
+
+import pytest
+
+from balog.event import Event, encode
+from balog.singer import write_log
+from balog.sinks import Delivery, ElasticSinkConfig, SinkError
+from balog.sinks.attempt import attempt
+from tests.services.servers.opensearch import running_opensearch
+
+pytestmark = pytest.mark.service
+
+AT = datetime(2026, 11, 20, 7, 46, 12, 123456, tzinfo=timezone.utc)
+TEMPLATE = {
+    "index_patterns": ["logs-*-*"],
+    "data_stream": {},
+    "priority": 200,
+    "template": {
+        "settings": {"number_of_replicas": 0},
+        "mappings": {"properties": {"payload": {"properties": {"n": {"type": "long"}}}}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with running_opensearch(tmp_path_factory.mktemp("opensearch")) as server:
+        server.ask("PUT", "_index_template/logs", TEMPLATE)
+        yield server
+
+
+@pytest.fixture
+def stream(request):
+    name = request.node.name.removeprefix("test_")[:80].lower()
+    return f"logs-{''.join(char if char.isalnum() else '_' for char in name)}-test"
+
+
+@pytest.fixture
+def sinks(server):
+    made = []
+
+    def make(**options):
+        made.append(ElasticSinkConfig(**{"url": server.url, **options}).build())
+        made[-1].open()
+        return made[-1]
+
+    yield make
+    for sink in made:
+        sink.close()
+
+
+def deliveries(*payloads, **changes):
+    events = [Event.new("shop.orders", payload, **{"timestamp": AT, **changes}) for payload in payloads]
+    return [Delivery(event, encode(event)) for event in events]
+
+
+def ids(batch):
+    return [event.header.id for event, _ in batch]
+
+
+def test_events_are_found_again_whole_by_their_ids(server, sinks, stream):
+    batch = [
+        *deliveries({"n": 1, "text": "größe \0 😀"}, {"n": 2}),
+        *deliveries({"n": 3}, timestamp=datetime(1999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)),
+        *deliveries({"n": 4, "text": "ü" * 500_000}, context={"run_id": "r1", "deep": {"a": [{"b": 1}]}}),
+    ]
+    sinks(data_stream=stream).write(batch)
+    found = server.documents(stream)
+    assert sorted(found) == sorted(ids(batch))
+    for event, body in batch:
+        document = found[event.header.id]
+        assert document.pop("@timestamp") == event.header.timestamp.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        assert document == json.loads(body)
+    assert server.ask("GET", f"_data_stream/{stream}")["data_streams"][0]["name"] == stream
+
+
+def test_what_comes_twice_is_there_once(server, sinks, stream):
+    sink = sinks(data_stream=stream)
+    batch = deliveries(*({"n": n} for n in range(2000)))
+    sink.write(batch)
+    sink.write(batch[500:1500])
+    assert sorted(server.documents(stream)) == sorted(ids(batch))
+
+
+def test_events_that_do_not_fit_the_mapping_are_refused_alone(server, sinks, stream):
+    batch = deliveries({"n": 1}, {"n": "many"}, {"n": 3}, {"n": 10**30}, {"": 1})
+    with pytest.raises(SinkError) as caught:
+        sinks(data_stream=stream).write(batch)
+    assert sorted(caught.value.rejected) == [1, 3, 4]
+    assert "failed to parse field [payload.n] of type [long]" in caught.value.rejected[1]
+    assert list(caught.value.remaining) == []
+    assert sorted(server.documents(stream)) == sorted([ids(batch)[0], ids(batch)[2]])
+
+
+def test_an_index_takes_events_and_overwrites_what_comes_twice(server, sinks):
+    sink = sinks(index="orders-2026", request_bytes=10_000)
+    batch = deliveries(*({"n": n} for n in range(100)))
+    sink.write(batch)
+    sink.write(batch)
+    assert sorted(server.documents("orders-2026")) == sorted(ids(batch))
+
+
+def test_a_blocked_index_holds_events_back_until_it_is_open(server, sinks):
+    """Given a node whose disk is full, which blocks its indices, then nothing is lost and nothing refused for good."""
+    sink = sinks(index="blocked")
+    first, second = deliveries({"n": 1}), deliveries({"n": 2}, {"n": 3})
+    sink.write(first)
+    server.ask("PUT", "blocked/_settings", {"index.blocks.read_only_allow_delete": True})
+    with pytest.raises(SinkError) as caught:
+        sink.write(second)
+    assert caught.value.retryable
+    assert list(caught.value.remaining) == [0, 1]
+    assert "429 cluster_block_exception" in str(caught.value)
+    server.ask("PUT", "blocked/_settings", {"index.blocks.read_only_allow_delete": None})
+    sink.write(second)
+    assert sorted(server.documents("blocked")) == sorted(ids(first) + ids(second))
+
+
+def test_ecs_documents_are_searched_by_the_names_of_the_schema(server, sinks, stream):
+    exception = {"type": "app.Refused", "message": "no", "frames": [{"file": "a.py", "line": 7, "function": "f"}]}
+    run = {"cls_type": "run", "outcome": "failed", "duration": 1.5, "exit_code": 3, "command": "tap", "state": {"a": 1}}
+    context = {"application": "tap-shop", "fqdn": "h1", "process": 4711, "trace_id": "ab" * 16, "run.id": "r1"}
+    batch = deliveries(
+        {"cls_type": "log", "message": "refused", "exception": exception, "fields": {"rows": 5}},
+        {"cls_type": "metric", "type": "counter", "metric": "rows", "value": 5, "tags": {"stream": "users"}},
+        run,
+        {**run, "state": [1, {"b": "c"}]},
+        {"cls_type": "a.type", "value": {"x": 1}},
+        {"cls_type": "another.type", "value": "a text"},
+        {"cls_type": "null"},
+        level="ERROR",
+        context=context,
+    )
+    sinks(data_stream=stream, ecs=True).write(batch)
+    assert sorted(server.documents(stream)) == sorted(ids(batch))
+
+    def count(field, value):
+        return server.ask("POST", f"{stream}/_count", {"query": {"match_phrase": {field: value}}})["count"]
+
+    assert count("log.level", "error") == count("service.name", "tap-shop") == count("process.pid", 4711) == 7
+    assert count("labels.run_id", "r1") == 7
+    assert count("error.type", "app.Refused") == count("labels.rows", "5") == count("event.kind", "metric") == 1
+    assert count("event.outcome", "failure") == count("process.exit_code", 3) == 2
+    assert count("event.id", ids(batch)[0]) == 1
+
+
+def test_a_server_that_goes_away_in_between_gets_all_of_it(server, sinks, stream):
+    sink = sinks(data_stream=stream)
+    first, second = deliveries({"n": 1}), deliveries({"n": 2})
+    sink.write(first)
+    server.stop()
+    with pytest.raises(SinkError, match="cannot connect") as caught:
+        sink.write(second)
+    assert caught.value.retryable
+    server.up()
+    outcome = attempt(sink.write, second)
+    assert (outcome.taken, outcome.error) == (1, None)
+    assert sorted(server.documents(stream)) == sorted(ids(first) + ids(second))
+
+
+def test_a_broker_carries_a_stream_past_it(server, stream, tmp_path):
+    config = tmp_path / "broker.json"
+    sink = {"type": "elastic", "url": server.url, "data_stream": stream, "where": "level = 'ERROR'"}
+    config.write_text(json.dumps({"sinks": [sink]}))
+    events = [Event.new("tap.log", {"n": n}, level="ERROR" if n % 2 else "INFO") for n in range(500)]
+    record = b'{"type": "RECORD", "stream": "users", "record": {"id": 1}}\n'
+    lines = b"".join(record + write_log(event) for event in events)
+    done = subprocess.run(
+        [sys.executable, "-m", "balog", "broker", "--config", str(config)],
+        input=lines,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.decode()) == (0, "")
+    assert done.stdout == lines
+    found = server.documents(stream)
+    assert sorted(found) == sorted(event.header.id for event in events if event.level == "ERROR")

@@ -1,0 +1,183 @@
+"""The Prometheus sink with Debian's Prometheus and pushgateway, and before the eyes of ``promtool``."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from balog.event import Event, encode
+from balog.sinks.base import Delivery, SinkError
+from balog.sinks.families import Families
+from balog.sinks.measures import measures
+from balog.sinks.prometheus import PrometheusSinkConfig, Pushgateway
+from balog.sinks.scraping import Listen
+from tests.services.servers.process import free_port
+from tests.services.servers.prometheus import lint, running_prometheus
+from tests.services.servers.pushgateway import running_pushgateway
+
+pytestmark = pytest.mark.service
+
+
+def metric(kind="counter", name="record_count", value=1, **tags):
+    payload = {"cls_type": "metric", "type": kind, "metric": name, "value": value, "tags": tags}
+    event = Event.new("a.metric", payload)
+    return Delivery(event, encode(event))
+
+
+def run_event():
+    streams = [{"stream": "users", "records": 10}, {"stream": "orders", "records": 20}]
+    run = {"cls_type": "run", "outcome": "succeeded", "duration": 12.5, "exit_code": 0, "command": "tap", "records": 30}
+    event = Event.new("a.run", {**run, "streams": streams})
+    return Delivery(event, encode(event))
+
+
+def values(text, name):
+    return {
+        tuple(sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if sample.name == name
+    }
+
+
+PORTS = ["listening", "in a pipe", "gateway"]
+
+
+@pytest.fixture(scope="module")
+def ports():
+    return {name: free_port() for name in PORTS}
+
+
+@pytest.fixture(scope="module")
+def prometheus(ports, tmp_path_factory):
+    with running_prometheus(tmp_path_factory.mktemp("prometheus"), list(ports.values())) as found:
+        yield found
+
+
+class TestScraping:
+    def test_a_prometheus_sees_counters_gauges_and_histograms(self, prometheus, ports):
+        sink = PrometheusSinkConfig(listen=Listen(port=ports["listening"]), prefix="taps").build()
+        sink.open()
+        sink.write(
+            [metric(value=3, stream="users"), metric("gauge", "depth", -2.5), metric("timer", "job_duration", 42)]
+        )
+        assert prometheus.wait_for("taps_record_count_total", "stream", until=bool) == {("users",): 3}
+        sink.write([metric(value=4, stream="users"), metric(value=1, stream='o"d\\d\nü'), run_event()])
+        found = prometheus.wait_for("taps_record_count_total", "stream", until=lambda found: len(found) == 2)
+        assert found == {("users",): 7, ('o"d\\d ü',): 1}
+        assert prometheus.query("taps_depth") == {(): -2.5}
+        assert prometheus.query("taps_job_duration_seconds_bucket", "le")[("60.0",)] == 1
+        assert prometheus.query("taps_job_duration_seconds_bucket", "le")[("30.0",)] == 0
+        assert prometheus.query("taps_job_duration_seconds_sum") == {(): 42}
+        longest = prometheus.query("histogram_quantile(1, taps_run_duration_seconds_bucket)", "outcome")
+        assert longest == {("succeeded",): 30}, "the upper bound of its bucket"
+        assert prometheus.query("taps_run_records_total", "stream") == {("users",): 10, ("orders",): 20}
+        sink.close()
+
+    def test_a_short_run_in_a_pipe_is_seen_before_the_broker_ends(self, prometheus, ports, tmp_path):
+        """Given ``linger``, then also a stream that is over in no time is scraped, and reaches the target whole."""
+        value = '{"metric": {"type": "counter", "metric": "piped", "value": 7}}'
+        log = f'{{"type": "LOG", "level": "INFO", "value": {value}}}\n'
+        stream = '{"type": "STATE", "value": {"a": 1}}\n' + log * 3
+        sink = {"type": "prometheus", "listen": {"port": ports["in a pipe"], "linger": 30}}
+        config = tmp_path / "broker.json"
+        config.write_text(json.dumps({"sinks": [sink]}))
+        command = [sys.executable, "-m", "balog", "broker", "--config", str(config)]
+        done = subprocess.run(command, input=stream, capture_output=True, text=True, timeout=90)
+        assert (done.returncode, done.stdout, done.stderr) == (0, stream, "")
+        assert prometheus.wait_for("max_over_time(piped_total[5m])", until=bool) == {(): 21}
+
+
+class TestPushgateway:
+    def test_the_group_holds_what_was_added_up(self, tmp_path):
+        with running_pushgateway(tmp_path) as gateway:
+            push = Pushgateway(url=gateway.url, job="taps", grouping={"instance": "a/b ü", "empty": ""})
+            sink = PrometheusSinkConfig(pushgateway=push).build()
+            sink.open()
+            for _ in range(3):
+                sink.write(
+                    [metric(value=2, stream="users"), metric("timer", "job_duration", 1.5), metric("gauge", "g", -1)]
+                )
+            sink.close()
+            group = (("instance", "a/b ü"), ("job", "taps"))
+            text = gateway.metrics()
+        found = {
+            tuple(label for label in labels if label[1]): n for labels, n in values(text, "record_count_total").items()
+        }
+        assert found == {(*group, ("stream", "users")): 6}
+        assert list(values(text, "job_duration_seconds_count").values()) == [3]
+        assert list(values(text, "g").values()) == [-1]
+
+    def test_a_second_run_replaces_the_first_ones_group_or_keeps_its_other_metrics(self, tmp_path):
+        with running_pushgateway(tmp_path) as gateway:
+
+            def run(name, **options):
+                sink = PrometheusSinkConfig(pushgateway=Pushgateway(url=gateway.url, job="taps", **options)).build()
+                sink.write([metric("gauge", name)])
+                sink.close()
+
+            run("first")
+            run("second", keep_others=True)
+            assert values(gateway.metrics(), "first")
+            run("third")
+            text = gateway.metrics()
+        assert values(text, "third")
+        assert not values(text, "first")
+        assert not values(text, "second")
+
+    def test_a_gateway_that_was_away_gets_all_of_it_once(self, tmp_path):
+        port = free_port()
+        sink = PrometheusSinkConfig(
+            pushgateway=Pushgateway(url=f"http://127.0.0.1:{port}", job="taps", timeout=5)
+        ).build()
+        for _ in range(2):
+            with pytest.raises(SinkError, match="Connection refused"):
+                sink.write([metric(value=5)])
+        with running_pushgateway(tmp_path, port) as gateway:
+            sink.write([metric(value=5)])
+            assert list(values(gateway.metrics(), "record_count_total").values()) == [5]
+        sink.close()
+
+    def test_what_clashes_with_another_group_is_refused_with_the_gateways_reason(self, tmp_path):
+        with running_pushgateway(tmp_path) as gateway:
+            one, other = (
+                PrometheusSinkConfig(pushgateway=Pushgateway(url=gateway.url, job=job)).build()
+                for job in ("one", "other")
+            )
+            one.write([metric("gauge", "x_total")])
+            with pytest.raises(SinkError, match="400") as refusal:
+                other.write([metric("counter", "x")])
+            assert not refusal.value.retryable
+            other.write([metric("counter", "y")])
+            assert list(values(gateway.metrics(), "y_total").values()) == [1]
+            one.close()
+            other.close()
+
+    def test_a_prometheus_scrapes_what_was_pushed(self, prometheus, ports, tmp_path):
+        with running_pushgateway(tmp_path, ports["gateway"]) as gateway:
+            sink = PrometheusSinkConfig(pushgateway=Pushgateway(url=gateway.url, job="nightly")).build()
+            sink.write([run_event()])
+            sink.close()
+            found = prometheus.wait_for('run_succeeded{job="nightly"}', "job", until=bool)
+        assert found == {("nightly",): 1}
+
+
+def test_promtool_finds_no_fault(tmp_path):
+    """Given the metrics that taps, the SDK and a run report have, then their text follows Prometheus' rules."""
+    batch = [
+        metric(value=3, stream="users"),
+        metric("timer", "http_request_duration", 0.2, endpoint="/x", http_status_code=200, context={"account": 5}),
+        metric("timer", "sync_duration", 12, stream="users", status="succeeded"),
+        metric("gauge", "queue-depth", 17),
+        metric("counter", "http.requests_total", 2),
+        run_event(),
+    ]
+    families = Families()
+    change = families.add([(index, one) for index, (event, _) in enumerate(batch) for one in measures(event)])
+    assert change.refused == {}
+    text = families.render().decode()
+    assert "http_request_duration_seconds_bucket" in text
+    assert lint(text) == ""
+    assert "counter metrics should have" in lint("# HELP x About x.\n# TYPE x counter\nx 1\n")

@@ -1,0 +1,212 @@
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.event import Event, decode, encode
+from balog.singer import LineAssembler
+
+DATA = Path(__file__).parent.parent / "data"
+
+
+def events_of(data: bytes, application: str = "tap-x") -> list[Event]:
+    assembler = LineAssembler(application, {"process": 7})
+    return assembler.feed(data) + assembler.close()
+
+
+def gist(event: Event) -> tuple:
+    payload = event.payload
+    if payload["cls_type"] == "metric":
+        return event.level, payload["type"], payload["metric"], payload["value"]
+    return event.level, payload["message"]
+
+
+class TestRealTaps:
+    def test_singer_python(self):
+        """Given what a tap on singer-python printed, then metrics are metrics and the traceback is one event's."""
+        events = events_of((DATA / "singer-python.stderr.log").read_bytes())
+        assert [gist(event) for event in events] == [
+            ("INFO", "Starting sync of stream weather"),
+            ("INFO", "timer", "http_request_duration", 0.010109663009643555),
+            ("INFO", "timer", "http_request_duration", 0.010094404220581055),
+            ("INFO", "timer", "http_request_duration", 0.010099649429321289),
+            ("INFO", "counter", "record_count", 1461),
+            ("INFO", "timer", "job_duration", 0.044080495834350586),
+            ("INFO", "timer", "http_request_duration", 4.76837158203125e-06),
+            ("ERROR", "sync failed"),
+            ("CRITICAL", "HTTP 500 from source"),
+        ]
+        failure = events[7].payload
+        assert failure["exception"] == {"type": "RuntimeError", "message": "HTTP 500 from source"}
+        assert failure["exc_text"].startswith("Traceback (most recent call last):\n  File")
+        assert failure["exc_text"].endswith("\nRuntimeError: HTTP 500 from source")
+
+    def test_what_meltano_has_a_tap_print(self):
+        """Given bare messages, as Meltano sets up a tap that it runs, then metrics are metrics all the same."""
+        point = b'{"type":"counter","metric":"record_count","value":3,"tags":{"stream":"users","pid":7,"context":{}}}'
+        events = events_of(b"Beginning sync of 'users'\nMETRIC: " + point + b"\nMETRIC: none\n  done\n")
+        assert [gist(event) for event in events] == [
+            ("INFO", "Beginning sync of 'users'"),
+            ("INFO", "counter", "record_count", 3),
+            ("INFO", "METRIC: none\n  done"),
+        ]
+
+    @pytest.mark.parametrize("form", ["singer-sdk", "singer-sdk.json"])
+    def test_singer_sdk_as_text_and_as_json(self, form):
+        events = events_of((DATA / f"{form}.stderr.log").read_bytes(), "tap-jsonl")
+        assert len(events) == 11
+        assert gist(events[10]) == ("INFO", "counter", "record_count", 3376)
+        assert gist(events[9])[:3] == ("INFO", "timer", "sync_duration")
+        assert gist(events[7]) == (
+            "WARNING",
+            "Stream is assumed to be unsorted, progress is not resumable if interrupted",
+        )
+        assert [event.header.channel for event in events[1:3]] == ["tap-jsonl", "tap-jsonl.airports"]
+        assert events[10].header.channel == "tap-jsonl.singer_sdk.metrics"
+        assert events[0].header.context == {"application": "tap-jsonl", "process": 7}
+
+    def test_times_are_taken_from_the_line(self):
+        (event,) = events_of((DATA / "singer-sdk.json.stderr.log").read_bytes().splitlines()[0])
+        assert event.header.timestamp == datetime.fromtimestamp(1795162731.0623424, timezone.utc)
+        (event,) = events_of(b"2026-11-20 08:18:50,473 | INFO     | tap-x | hello\n")
+        assert event.header.timestamp == datetime(2026, 11, 20, 8, 18, 50, 473000).astimezone()
+
+    def test_fields_of_the_sdk_are_kept(self):
+        events = events_of((DATA / "singer-sdk.json.stderr.log").read_bytes())
+        assert events[7].payload["fields"] == {"thread_name": "MainThread", "replication_key": "_sdc_last_modified"}
+
+    def test_an_exception_of_the_sdk_becomes_data_and_text(self):
+        line = (
+            b'{"level":"error","logger_name":"tap-x","ts":1.0,"message":"boom","extra":{},"exception":'
+            b'{"type":"ApiError","module":"tap_x.client","message":"500","traceback":'
+            b'[{"filename":"c.py","function":"get","lineno":3,"line":"  raise ApiError(500)\\n"}]}}\n'
+        )
+        (event,) = events_of(line)
+        assert event.payload["exception"] == {"type": "tap_x.client.ApiError", "message": "500"}
+        assert event.payload["exc_text"] == (
+            "Traceback (most recent call last):\n"
+            '  File "c.py", line 3, in get\n    raise ApiError(500)\ntap_x.client.ApiError: 500'
+        )
+
+    def test_metrics_as_stitch_shows_them(self):
+        line = (
+            b"2018-11-07 20:49:52,558Z    tap - INFO METRIC Point(metric_type='timer', metric='http_request_duration',"
+            b" value=0.1576693058013916, tags={'status': 'succeeded', 'endpoint': 'events'})\n"
+        )
+        (event,) = events_of(line)
+        assert gist(event) == ("INFO", "timer", "http_request_duration", 0.1576693058013916)
+        assert event.payload["tags"] == {"status": "succeeded", "endpoint": "events"}
+        assert event.header.timestamp == datetime(2018, 11, 7, 20, 49, 52, 558000, tzinfo=timezone.utc)
+        assert event.header.channel == "tap-x.tap"
+        (event,) = events_of(b"INFO METRIC: Point(metric_type='counter', metric='users', value=3, tags=None)\n")
+        assert gist(event) == ("INFO", "counter", "users", 3)
+        (event,) = events_of(b"2018-11-07 20:49:52,558Z    tap - WARNING slow\n")
+        assert gist(event) == ("WARNING", "slow")
+
+    def test_a_line_of_a_source_of_mage(self):
+        value = {"caller": "Titanic", "level": "INFO", "message": "Synced stream completed.", "timestamp": 1666313420}
+        value.update(tags={"stream": "passengers", "records": 891}, uuid="3e46", type="LOG")
+        line = f"INFO [2022-10-21T00:50:20.607364] {json.dumps(value)}\n".encode()
+        (event,) = events_of(line)
+        assert gist(event) == ("INFO", "counter", "record_count", 891)
+        assert event.payload["tags"] == {"stream": "passengers"}
+        (event,) = events_of(line.replace(b"completed", b"started"))
+        assert gist(event) == ("INFO", "Synced stream started.")
+        assert event.payload["fields"]["caller"] == "Titanic"
+
+
+class TestJoining:
+    def test_a_chained_traceback_is_one_event(self):
+        trace = (
+            b"Traceback (most recent call last):\n  File a\nZeroDivisionError: x\n\n"
+            b"During handling of the above exception, another exception occurred:\n\n"
+            b"Traceback (most recent call last):\n  File b\n    y()\nfoo.BarError: zzz\n"
+        )
+        events = events_of(b"hello\n" + trace + b"next\n")
+        assert [gist(event) for event in events] == [
+            ("INFO", "hello"),
+            ("ERROR", "foo.BarError: zzz"),
+            ("INFO", "next"),
+        ]
+        assert events[1].payload["exc_text"].encode() + b"\n" == trace
+        assert events[1].payload["exception"] == {"type": "foo.BarError", "message": "zzz"}
+
+    def test_plain_lines_are_events_and_indented_ones_continue(self):
+        events = events_of(b"one\ntwo\n  more\n\nthree")
+        assert [gist(event)[1] for event in events] == ["one", "two\n  more", "three"]
+
+    def test_a_message_of_many_lines_stays_together(self):
+        (event, other) = events_of(b"INFO first\nsecond\nINFO other\n")
+        assert (gist(event)[1], gist(other)[1]) == ("first\nsecond", "other")
+
+    def test_flush_gives_the_record_in_hand(self):
+        assembler = LineAssembler("tap-x")
+        assert assembler.feed(b"INFO first\nINFO sec") == []
+        assert [gist(event)[1] for event in assembler.flush()] == ["first"]
+        assert [gist(event)[1] for event in assembler.feed(b"ond\n") + assembler.close()] == ["second"]
+
+    def test_an_event_is_not_wrapped_twice(self):
+        event = Event.new("mine.done", {"cls_type": "x"}, level="ERROR")
+        (found,) = events_of(encode(event) + b"\n")
+        assert found == event
+
+    def test_a_line_without_end_is_cut_and_memory_stays_bounded(self):
+        assembler = LineAssembler("tap-x")
+        events = []
+        for _ in range(100):
+            events += assembler.feed(b"x" * 65536)
+            assert len(assembler._partial) <= 512 * 1024
+        events += assembler.feed(b"\nINFO after\n") + assembler.close()
+        assert len(events) == 2
+        assert 256 * 1024 <= len(events[0].payload["message"]) <= 512 * 1024
+        assert gist(events[1]) == ("INFO", "after")
+
+    def test_endless_continuation_does_not_grow_one_event_for_ever(self):
+        events = events_of(b"INFO start\n" + b"  more\n" * 5000)
+        assert len(events) > 1
+        assert sum(event.payload["message"].count("more") for event in events) == 5000
+
+
+class TestAnything:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b"\xff\xfe\x00",
+            b'INFO METRIC: {"type": "counter"',
+            b'INFO METRIC: {"type": "counter", "metric": "x", "value": "many"}',
+            b'INFO METRIC: {"type": "counter", "metric": "x", "value": true}',
+            b'INFO METRIC: {"type": "counter", "metric": "x", "value": NaN}',
+            b"INFO METRIC: " + b"[" * 50_000,
+            b"INFO METRIC Point(metric_type='counter', metric='x', value=__import__('os').getpid(), tags={})",
+            b"INFO METRIC Point(metric_type='counter', metric='x', value=1e999, tags={})",
+            b"INFO METRIC Point(metric_type='counter', metric='x', value=1, tags={'a': {1, 2j}})",
+            b"INFO METRIC Point('counter', 'x', 1, {})",
+            b"INFO METRIC Point(metric_type='counter', metric='\\d', value=",
+            b"INFO METRIC Point(" + b"(" * 9_000,
+            b"INFO METRIC Point(value=" + b"-" * 9_000 + b"1)",
+            b"INFO METRIC Point(" + b"x" * 20_000 + b")",
+            b"INFO METRIC Point(metric_type='counter', metric='\x00', value=1)",
+            b'INFO [2022-10-21T00:50:20] {"message": 1}',
+            b'{"level":"info","message":"x","ts":1e300}',
+            b'{"level":"info","message":"x","ts":"late"}',
+            b'{"schema":"1.0.0","header":{}}',
+            b"9999-99-99 99:99:99,999 | INFO | a | hello",
+        ],
+    )
+    def test_odd_lines_are_log_events(self, line):
+        (event,) = events_of(line + b"\n")
+        assert event.cls_type == "log"
+
+    @given(st.lists(st.binary(max_size=200)), st.integers(1, 64))
+    def test_bytes_in_any_chunks_give_events_that_decode(self, lines, size):
+        """Given any bytes in chunks of any size, then the same events come out as when they come at once."""
+        data = b"\n".join(lines)
+        assembler = LineAssembler("tap-x")
+        events = [event for i in range(0, len(data), size) for event in assembler.feed(data[i : i + size])]
+        events += assembler.close()
+        assert [event.payload for event in events] == [event.payload for event in events_of(data)]
+        for event in events:
+            assert decode(encode(event)) == event

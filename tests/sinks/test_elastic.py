@@ -1,0 +1,431 @@
+"""The elastic sink: what goes into the bulk API, and what each of its answers leads to."""
+
+import base64
+import json
+from datetime import datetime, timezone
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.errors import ConfigError
+from balog.event import Event, decode, encode
+from balog.secrets import Secret
+from balog.sinks import AnySinkConfig, Delivery, ElasticSinkConfig, SinkError
+from balog.sinks.ecs import ecs_document
+from tests.stand_ins.elastic import ElasticStandIn
+from tests.stand_ins.http_server import Answer
+
+AT = datetime(2026, 11, 20, 7, 46, 12, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def server():
+    with ElasticStandIn() as server:
+        yield server
+
+
+@pytest.fixture
+def sinks(server):
+    made = []
+
+    def make(**options):
+        made.append(ElasticSinkConfig(**{"url": server.url, **options}).build())
+        made[-1].open()
+        return made[-1]
+
+    yield make
+    for sink in made:
+        sink.close()
+
+
+def deliveries(*payloads, **changes):
+    events = [Event.new("a.b", payload, **{"timestamp": AT, **changes}) for payload in payloads]
+    return [Delivery(event, encode(event)) for event in events]
+
+
+def numbered(count):
+    return deliveries(*({"n": n} for n in range(count)))
+
+
+def ids(batch):
+    return [event.header.id for event, _ in batch]
+
+
+def refused(sink, batch):
+    with pytest.raises(SinkError) as caught:
+        sink.write(batch)
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+class TestRequests:
+    def test_events_are_created_whole_in_the_data_stream_under_their_ids(self, server, sinks):
+        batch = deliveries({"cls_type": "x", "text": "größe"}, {"n": 2})
+        sinks().write(batch)
+        [request] = server.requests
+        assert request.path.startswith("/logs-balog-default/_bulk?")
+        assert request.headers["Content-Type"] == "application/x-ndjson"
+        assert request.headers["Content-Encoding"] == "gzip"
+        assert server.documents == {
+            event.header.id: {"@timestamp": "2026-11-20T07:46:12.000000Z", **json.loads(body)} for event, body in batch
+        }
+
+    def test_an_event_that_comes_twice_is_there_once(self, server, sinks):
+        sink = sinks(data_stream="logs-shop.orders-prod")
+        batch = numbered(3)
+        sink.write(batch)
+        sink.write(batch[1:])
+        assert sorted(server.documents) == sorted(ids(batch))
+        assert server.writes == 3
+
+    def test_an_index_takes_events_too(self, server, sinks):
+        sink = sinks(index="events-2026", compress=False)
+        batch = numbered(2)
+        sink.write(batch)
+        sink.write(batch)
+        assert server.requests[0].path.startswith("/events-2026/_bulk?")
+        assert server.requests[0].headers["Content-Encoding"] is None
+        assert sorted(server.documents) == sorted(ids(batch))
+
+    def test_requests_are_bounded_in_bytes(self, server, sinks):
+        batch = numbered(100)
+        sinks(request_bytes=5000).write(batch)
+        assert len(server.requests) > 5
+        assert all(len(request.body) <= 5000 for request in server.requests)
+        assert list(server.documents) == ids(batch)
+
+    def test_an_id_longer_than_the_server_takes_is_replaced_by_its_digest(self, server, sinks):
+        event = Event.new("a.b", {})
+        event.header.id = "LG" + "x" * 600
+        sink = sinks()
+        sink.write([Delivery(event, encode(event))])
+        sink.write([Delivery(event, encode(event))])
+        [name] = server.documents
+        assert len(name) == 66
+        assert server.documents[name]["header"]["id"] == event.header.id
+
+    @pytest.mark.parametrize(
+        ("options", "sent"),
+        [
+            ({}, None),
+            ({"api_key": "ZW5jb2RlZA=="}, "ApiKey ZW5jb2RlZA=="),
+            ({"api_key": "id:key"}, "ApiKey " + base64.b64encode(b"id:key").decode()),
+            ({"user": "elastic", "password": "pä:ss"}, "Basic " + base64.b64encode("elastic:pä:ss".encode()).decode()),
+        ],
+    )
+    def test_credentials(self, server, sinks, monkeypatch, options, sent):
+        for name in {"api_key", "password"} & set(options):
+            monkeypatch.setenv("ES_SECRET", options[name])
+            options = {**options, name: Secret(env="ES_SECRET")}
+        sinks(**options).write(numbered(1))
+        assert server.requests[0].headers["Authorization"] == sent
+
+
+MAPPING = {
+    "type": "document_parsing_exception",
+    "reason": "[1:9] failed to parse field [n]\nof type [long]",
+    "caused_by": {"type": "illegal_argument_exception", "reason": 'For input string: "x"'},
+}
+
+
+class TestRefusals:
+    def test_each_document_has_a_fate_of_its_own(self, server, sinks):
+        batch = numbered(5)
+        names = ids(batch)
+        server.faults = {names[1]: (400, MAPPING), names[3]: (429, {"type": "es_rejected_execution_exception"})}
+        sink = sinks()
+        error = refused(sink, batch)
+        assert dict(error.rejected) == {
+            1: '400 document_parsing_exception: [1:9] failed to parse field [n] of type [long]: For input string: "x"'
+        }
+        assert (error.retryable, list(error.remaining)) == (True, [3])
+        assert str(error) == (f"{server.url} did not take 1 of 5 events: 429 es_rejected_execution_exception")
+        server.faults = {}
+        sink.write([batch[index] for index in error.remaining])
+        assert sorted(server.documents) == sorted(name for name in names if name != names[1])
+
+    def test_only_rejected_ones_are_not_tried_again(self, server, sinks):
+        batch = numbered(2)
+        server.faults = {ids(batch)[0]: (400, MAPPING)}
+        error = refused(sinks(), batch)
+        assert (list(error.rejected), error.retryable, list(error.remaining)) == ([0], False, [])
+        assert "refused 1 of 2 events: 400 document_parsing_exception" in str(error)
+
+    @pytest.mark.parametrize("status", [401, 403, 404, 429, 500, 503])
+    def test_what_is_the_servers_trouble_may_pass(self, server, sinks, status):
+        batch = numbered(2)
+        server.faults = {ids(batch)[1]: (status, {"type": "t", "reason": "r"})}
+        error = refused(sinks(), batch)
+        assert (dict(error.rejected), error.retryable, list(error.remaining)) == ({}, True, [1])
+
+    def test_a_conflict_in_an_index_is_not_taken_for_delivered(self, server, sinks):
+        batch = numbered(1)
+        server.faults = {ids(batch)[0]: (409, {"type": "version_conflict_engine_exception"})}
+        assert list(refused(sinks(index="events"), batch).remaining) == [0]
+
+    def test_fates_are_told_across_requests(self, server, sinks):
+        batch = numbered(20)
+        names = ids(batch)
+        server.faults = {names[2]: (400, MAPPING), names[5]: (503, {})}
+        server.respond, bulk = (
+            (lambda request: Answer(503) if len(server.requests) > 3 else bulk(request)),
+            server.respond,
+        )
+        error = refused(sinks(request_bytes=1024), batch)
+        taken = len(server.documents)
+        assert list(error.rejected) == [2]
+        assert list(error.remaining) == [5, *range(taken + 2, 20)]
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            b"",
+            b"<html>hello</html>",
+            b"{}",
+            b'{"errors": false, "items": []}',
+            b'{"errors": false, "items": [{"create": {"status": 201}}]}',
+            b'{"errors": "no", "items": [{"create": {"status": 201}}, {"create": {"status": 201}}]}',
+            b'{"errors": false, "items": [{"create": {"status": "201"}}, {"create": {"status": 201}}]}',
+            b'{"errors": false, "items": [{}, {}]}',
+            b'{"errors": false, "items": ' + b"[" * 100_000,
+            b'{"errors": false, "items": [{"create": {"status": 201}}, {"create": {"status": 201',
+        ],
+    )
+    def test_an_answer_that_is_not_the_bulk_apis_delivers_nothing(self, server, sinks, answer):
+        server.will(Answer(200, answer))
+        sink = sinks()
+        batch = numbered(2)
+        error = refused(sink, batch)
+        assert (error.retryable, list(error.remaining)) == (True, [0, 1])
+        assert "is it an Elasticsearch?" in str(error)
+        sink.write(batch)
+        assert sorted(server.documents) == sorted(ids(batch))
+
+    def test_a_request_that_is_too_large_goes_in_halves_and_so_do_later_ones(self, server, sinks):
+        bulk = server.respond
+        server.respond = lambda request: Answer(413) if len(request.body) > 10_000 else bulk(request)
+        sink = sinks()
+        batch, other = numbered(100), numbered(100)
+        sink.write(batch)
+        halvings = sum(len(request.body) > 10_000 for request in server.requests)
+        sink.write(other)
+        assert sorted(server.documents) == sorted(ids(batch) + ids(other))
+        assert sum(len(request.body) > 10_000 for request in server.requests) == halvings == 2
+
+    def test_a_document_that_is_too_large_alone_is_rejected(self, server, sinks):
+        bulk = server.respond
+        server.respond = lambda request: Answer(413) if len(request.body) > 10_000 else bulk(request)
+        batch = deliveries({"n": 0}, {"n": "x" * 20_000}, {"n": 2})
+        error = refused(sinks(), batch)
+        assert (list(error.rejected), list(error.remaining)) == ([1], [])
+        assert sorted(server.documents) == sorted([ids(batch)[0], ids(batch)[2]])
+
+    def test_a_request_that_is_refused_whole_is_given_back_to_look_for_the_event_in_it(self, server, sinks):
+        server.will(Answer(400, b'{"error": "bad"}'))
+        error = refused(sinks(), numbered(3))
+        assert (error.retryable, dict(error.rejected), list(error.remaining)) == (False, {}, [0, 1, 2])
+
+    def test_a_busy_server_says_when_to_come_again(self, server, sinks):
+        server.will(Answer(429, headers={"Retry-After": "11"}))
+        error = refused(sinks(), numbered(1))
+        assert (error.retryable, error.retry_after) == (True, 11)
+
+
+class TestEcs:
+    def document(self, payload, level="ERROR", **context):
+        event = Event.new("tap_stripe.sync", payload, level=level, context=context, timestamp=AT)
+        return json.loads(msgspec.json.encode(ecs_document(decode(encode(event)), "2026-11-20T07:46:12Z")))
+
+    def test_a_log_with_an_error(self):
+        exception = {
+            "type": "app.Refused",
+            "message": "no",
+            "frames": [{"file": "/app.py", "line": 7, "function": "sync"}],
+        }
+        payload = {
+            "cls_type": "log",
+            "message": "sync failed\nbadly",
+            "logger": "app.sync",
+            "fields": {"rows.read": 12, "ok": False, "nested": {"a": [1, None]}, "nothing": None},
+            "exception": exception,
+        }
+        context = {
+            "fqdn": "host.example.com",
+            "application": "tap-stripe",
+            "application_version": "1.2.3",
+            "process": "4711",
+            "trace_id": "ab" * 16,
+            "span_id": "cd" * 8,
+            "run_id": "r1",
+        }
+        document = self.document(payload, **context)
+        name = document["event"].pop("id")
+        assert name.startswith("LG")
+        assert document == {
+            "@timestamp": "2026-11-20T07:46:12Z",
+            "ecs": {"version": "8.11.0"},
+            "message": "sync failed\nbadly",
+            "log": {"level": "error", "logger": "app.sync"},
+            "event": {"dataset": "tap_stripe.sync", "module": "balog", "kind": "event", "severity": 40},
+            "service": {"name": "tap-stripe", "version": "1.2.3"},
+            "host": {"name": "host.example.com"},
+            "process": {"pid": 4711},
+            "trace": {"id": "ab" * 16},
+            "span": {"id": "cd" * 8},
+            "error": {
+                "type": "app.Refused",
+                "message": "no",
+                "stack_trace": 'Traceback (most recent call last):\n  File "/app.py", line 7, in sync\napp.Refused: no',
+            },
+            "labels": {"run_id": "r1", "rows_read": "12", "ok": "false", "nested": '{"a":[1,null]}'},
+            "balog": {"schema": "1.0.0", "composition": False, "cls_type": "log"},
+        }
+
+    def test_a_metric(self):
+        document = self.document(
+            {"cls_type": "metric", "type": "counter", "metric": "rows", "value": 5, "tags": {"stream": "users"}}
+        )
+        assert document["balog"]["metric"] == {"type": "counter", "name": "rows", "value": 5.0}
+        assert document["labels"] == {"stream": "users"}
+        assert document["event"]["kind"] == "metric"
+        assert document["message"] == "rows 5"
+
+    def test_several_metrics(self):
+        document = self.document({"cls_type": "metrics", "values": [{"name": "rows", "value": "5"}]})
+        assert document["balog"]["metrics"] == [{"name": "rows", "value": 5.0}]
+
+    def test_a_run(self):
+        state = {"bookmarks": {"users": {"id": 1}}}
+        payload = {"cls_type": "run", "outcome": "failed", "duration": 1.5, "exit_code": 3, "command": "tap -c c.json"}
+        document = self.document({**payload, "state": state}, process=12)
+        assert (document["event"]["outcome"], document["event"]["duration"]) == ("failure", 1_500_000_000)
+        assert document["process"] == {"pid": 12, "command_line": "tap -c c.json", "exit_code": 3}
+        assert document["balog"]["run"] == {**payload, "state": '{"bookmarks":{"users":{"id":1}}}'}
+        assert self.document(payload)["balog"]["run"] == payload
+
+    def test_payloads_of_other_types_stay_apart(self):
+        payload = {"cls_type": "shop.order/2", "n": 1}
+        assert self.document(payload)["balog"]["payload"] == {"shop_order_2": payload}
+        assert self.document({"n": 1})["balog"]["payload"] == {"unnamed": {"n": 1}}
+        assert self.document({"cls_type": "metric", "value": "x"})["balog"]["payload"] == {
+            "metric": {"cls_type": "metric", "value": "x"}
+        }
+        assert "payload" not in self.document({"cls_type": "null"})["balog"]
+
+    def test_context_of_another_kind_than_the_field_becomes_a_label(self):
+        document = self.document({}, application={"a": 1}, process="x/y", fqdn="", big=10**30)
+        assert not {"service", "process", "host"} & set(document)
+        assert document["labels"]["application"] == '{"a":1}'
+        assert document["labels"]["process"] == "x/y"
+        assert float(document["labels"]["big"]) == 1e30
+
+    def test_labels_are_bounded(self):
+        document = self.document({}, **{f"k{n}": "x" * 5000 for n in range(500)})
+        assert len(document["labels"]) == 100
+        assert {len(value) for value in document["labels"].values()} == {1024}
+
+    def test_facility_0_0_1_has_no_level(self):
+        line = b'{"schema":"0.0.1","header":{"id":"LG1","channel":"a","timestamp":"2026-01-01T00:00:00Z"},"payload":{}}'
+        document = ecs_document(decode(line), "2026-01-01T00:00:00Z")
+        assert "level" not in document["log"]
+        assert "severity" not in document["event"]
+
+    json_values = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+        max_leaves=10,
+    )
+
+    @given(
+        payload=st.dictionaries(
+            st.sampled_from(["cls_type", "message", "values", "metric", "type", "value", "tags", "fields", "duration"])
+            | st.text(),
+            st.sampled_from(["log", "metric", "metrics", "run", "null", "counter"]) | json_values,
+        ),
+        context=st.dictionaries(st.sampled_from(["process", "application", "fqdn"]) | st.text(), json_values),
+    )
+    def test_any_event_is_one_line_of_json(self, payload, context):
+        header = {
+            "id": "LG1",
+            "channel": "a",
+            "timestamp": "2026-11-20T07:46:12.5Z",
+            "level": "INFO",
+            "context": context,
+        }
+        line = json.dumps({"schema": "1.0.0", "header": header, "payload": payload}).encode("utf-8", "replace")
+        event = decode(line)
+        for ecs in (False, True):
+            sink = ElasticSinkConfig(ecs=ecs).build()
+            action, document, rest = sink._document(Delivery(event, encode(event))).split(b"\n")
+            sink.close()
+            assert rest == b""
+            assert json.loads(action) == {"create": {"_id": "LG1"}}
+            assert json.loads(document)["@timestamp"] == "2026-11-20T07:46:12.500000Z"
+
+    def test_the_sink_writes_it(self, server, sinks):
+        batch = deliveries({"cls_type": "log", "message": "hello"})
+        sinks(ecs=True).write(batch)
+        [(name, document)] = server.documents.items()
+        assert document["event"]["id"] == name
+        assert document["message"] == "hello"
+
+
+class TestConfig:
+    def test_it_is_read_from_json(self):
+        config = msgspec.json.decode(
+            b'{"type": "elastic", "url": "https://es.example.com:9200/prefix", "data_stream": "logs-shop-prod", '
+            b'"ecs": true, "user": "u", "password": {"file": "/run/secrets/es"}, "compress": false}',
+            type=AnySinkConfig,
+        )
+        assert isinstance(config, ElasticSinkConfig)
+        assert config.name == "elastic logs-shop-prod"
+
+    @pytest.mark.parametrize("name", ["logs-a-b", "logs-shop.orders_2-prod", "metrics-x-1"])
+    def test_names_of_data_streams(self, name):
+        ElasticSinkConfig(data_stream=name).build().close()
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "logs",
+            "logs-a",
+            "logs-a-b-c",
+            "Logs-a-b",
+            "logs-A-b",
+            "logs--b",
+            "logs-a*-b",
+            "logs-a-b/_x",
+            "logs-" + "a" * 101 + "-b",
+        ],
+    )
+    def test_what_is_no_data_streams_name(self, name):
+        with pytest.raises(ConfigError, match="logs-balog-default") as caught:
+            ElasticSinkConfig(data_stream=name).build()
+        assert caught.value.path == "data_stream"
+
+    @pytest.mark.parametrize("name", ["Events", "_all", "-x", "a b", "a/_bulk", "a,b", "..", ".", "a" * 256, "a?x"])
+    def test_what_is_no_indexs_name(self, name):
+        with pytest.raises(ConfigError, match="not an index's name") as caught:
+            ElasticSinkConfig(index=name).build()
+        assert caught.value.path == "index"
+
+    @pytest.mark.parametrize(
+        ("options", "path"),
+        [
+            ({"index": "a", "data_stream": "logs-a-b"}, "index"),
+            ({"user": "u"}, "user"),
+            ({"password": Secret(env="ES_SECRET")}, "password"),
+            ({"api_key": Secret(env="ES_SECRET"), "user": "u"}, "api_key"),
+            ({"api_key": Secret(env="NO_SUCH_SECRET")}, "api_key"),
+            ({"url": "http://localhost:9200/?pretty"}, "url"),
+            ({"url": "localhost:9200"}, "url"),
+        ],
+    )
+    def test_what_does_not_fit_together_is_said(self, monkeypatch, options, path):
+        monkeypatch.setenv("ES_SECRET", "s3cret")
+        with pytest.raises(ConfigError) as caught:
+            ElasticSinkConfig(**options).build()
+        assert caught.value.path == path
+        assert "s3cret" not in str(caught.value)

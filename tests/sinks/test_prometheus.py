@@ -1,0 +1,378 @@
+import http.client
+import os
+import socket
+import stat
+import threading
+import time
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from balog.config import load
+from balog.errors import ConfigError
+from balog.event import Event, encode
+from balog.secrets import Secret
+from balog.sinks import scrape_server
+from balog.sinks.base import Delivery, SinkError
+from balog.sinks.dispatch import Dispatcher
+from balog.sinks.prometheus import PrometheusSinkConfig, Pushgateway, Textfile
+from balog.sinks.scraping import Listen
+from tests.stand_ins.http_server import Answer
+
+
+def metric(kind="counter", name="record_count", value=1, **tags):
+    payload = {"cls_type": "metric", "type": kind, "metric": name, "value": value, "tags": tags}
+    event = Event.new("a.metric", payload)
+    return Delivery(event, encode(event))
+
+
+def values(text):
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if not sample.name.endswith("_bucket")
+    }
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def scrape(port, path="/metrics", **headers):
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return answer.read().decode(), answer.headers
+
+
+def is_answered(port):
+    try:
+        return bool(scrape(port))
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def wait_until(happened):
+    end = time.monotonic() + 20
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+class TestListening:
+    def test_a_scrape_gets_what_has_come_so_far(self, port):
+        config = PrometheusSinkConfig(listen=Listen(port=port), prefix="taps", tags={"env": "prod"})
+        assert config.name == f"prometheus 127.0.0.1:{port}"
+        sink = config.build()
+        sink.open()
+        sink.open()
+        sink.write([metric(stream="a"), metric("gauge", "depth", 3)])
+        assert values(scrape(port)[0]) == {
+            ("taps_record_count_total", ("env", "prod"), ("stream", "a")): 1,
+            ("taps_depth", ("env", "prod")): 3,
+        }
+        sink.write([metric(value=2, stream="a")])
+        assert values(scrape(port)[0])[("taps_record_count_total", ("env", "prod"), ("stream", "a"))] == 3
+        sink.close()
+        with pytest.raises(OSError):
+            scrape(port)
+
+    def test_a_broker_without_events_yet_is_scraped_all_the_same(self, port):
+        said = []
+        dispatcher = Dispatcher([PrometheusSinkConfig(listen=Listen(port=port))], said.append)
+        wait_until(lambda: is_answered(port))
+        dispatcher.close(10)
+        assert said == []
+
+    def test_a_prometheus_gets_the_format_that_it_asks_for(self, port):
+        sink = PrometheusSinkConfig(listen=Listen(port=port)).build()
+        sink.open()
+        sink.write([metric()])
+        text, headers = scrape(port, Accept="application/openmetrics-text;version=1.0.0")
+        assert headers["Content-Type"].startswith("application/openmetrics-text")
+        assert text.endswith("# EOF\n")
+        assert scrape(port)[1]["Content-Type"].startswith("text/plain")
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            scrape(port, "/secrets")
+        sink.close()
+
+    def test_a_port_that_is_taken_is_said_and_taken_once_it_is_free(self, port):
+        sink = PrometheusSinkConfig(listen=Listen(port=port)).build()
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", port))
+            other.listen()
+            with pytest.raises(
+                SinkError, match=rf"cannot listen at 127\.0\.0\.1:{port}: Address already in use"
+            ) as refusal:
+                sink.open()
+            assert refusal.value.retryable
+        sink.open()
+        sink.close()
+
+    def test_at_the_end_a_last_scrape_is_waited_for(self, port):
+        """Given ``linger``, then closing waits for a scrape that sees all, and no longer."""
+        sink = PrometheusSinkConfig(listen=Listen(port=port, linger=60)).build()
+        sink.open()
+        sink.write([metric()])
+        scrape(port)
+        sink.write([metric(value=5)])
+        closing = threading.Thread(target=sink.close)
+        closing.start()
+        closing.join(0.3)
+        assert closing.is_alive(), "a scrape before the last batch is not enough"
+        assert values(scrape(port)[0]) == {("record_count_total",): 6}
+        closing.join(30)
+        assert not closing.is_alive()
+
+    def test_nobody_is_waited_for_longer_than_said(self, port, monkeypatch):
+        waits = []
+        sink = PrometheusSinkConfig(listen=Listen(port=port, linger=0.05)).build()
+        outlet = sink._outlet
+        wait = outlet._changed.wait
+        monkeypatch.setattr(outlet._changed, "wait", lambda seconds: (waits.append(seconds), wait(seconds)))
+        sink.open()
+        sink.write([metric()])
+        sink.close()
+        assert 0 < max(waits) <= 0.05
+
+    def test_when_all_was_seen_or_nothing_came_there_is_no_wait(self, port):
+        sink = PrometheusSinkConfig(listen=Listen(port=port, linger=60)).build()
+        for write in (lambda: None, lambda: (sink.write([metric()]), scrape(port))):
+            sink.open()
+            write()
+            closing = threading.Thread(target=sink.close)
+            closing.start()
+            closing.join(30)
+            assert not closing.is_alive()
+
+    def test_a_client_that_says_nothing_holds_up_nobody_and_leaves(self, port, monkeypatch, capfd):
+        monkeypatch.setattr(scrape_server._Handler, "timeout", 0.2)
+        sink = PrometheusSinkConfig(listen=Listen(port=port)).build()
+        sink.open()
+        sink.write([metric()])
+        silent = socket.create_connection(("127.0.0.1", port), timeout=10)
+        rude = socket.create_connection(("127.0.0.1", port), timeout=10)
+        rude.sendall(b"\x00\xff garbage\r\n\r\n")
+        assert values(scrape(port)[0]) == {("record_count_total",): 1}
+        assert silent.recv(100) == b"", "it was hung up on"
+        rude.close()
+        silent.close()
+        sink.close()
+        assert capfd.readouterr().err == ""
+
+    def test_more_clients_than_there_is_room_for_are_hung_up_on(self, port, monkeypatch):
+        monkeypatch.setattr(scrape_server, "_MAX_CLIENTS", 2)
+        sink = PrometheusSinkConfig(listen=Listen(port=port)).build()
+        sink.open()
+        sink.write([metric()])
+        silent = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(2)]
+        wait_until(lambda: not is_answered(port))
+        for one in silent:
+            one.close()
+        wait_until(lambda: is_answered(port))
+        sink.close()
+
+    def test_ipv6(self):
+        assert PrometheusSinkConfig(listen=Listen(host="::1", port=9)).name == "prometheus [::1]:9"
+
+
+class TestPushing:
+    def config(self, server, **options):
+        return PrometheusSinkConfig(pushgateway=Pushgateway(url=server.url, job="taps", **options))
+
+    def test_each_batch_pushes_all_that_there_is(self, http_server):
+        sink = self.config(http_server).build()
+        sink.open()
+        sink.write([metric(stream="a")])
+        sink.write([Delivery(Event.new("a", {}), b"{}")])
+        sink.write([metric(value=4, stream="a")])
+        sink.close()
+        first, second = http_server.requests
+        assert (first.method, first.path) == ("PUT", "/metrics/job/taps")
+        assert first.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        assert values(first.body.decode()) == {("record_count_total", ("stream", "a")): 1}
+        assert values(second.body.decode()) == {("record_count_total", ("stream", "a")): 5}
+
+    def test_the_group_is_in_the_path(self, http_server):
+        sink = self.config(
+            http_server, grouping={"site": "a b/c", "none": "", "instance": "ü"}, keep_others=True
+        ).build()
+        sink.write([metric()])
+        (push,) = http_server.requests
+        assert push.method == "POST"
+        assert push.path == "/metrics/job/taps/site@base64/YSBiL2M=/none@base64/=/instance/%C3%BC"
+
+    def test_the_password_is_sent_and_never_said(self, http_server, monkeypatch):
+        monkeypatch.setenv("PUSH_PASSWORD", "hunter2")
+        config = self.config(http_server, username="balog", password=Secret(env="PUSH_PASSWORD"))
+        sink = config.build()
+        sink.open()
+        http_server.will(Answer(status=401, body=b"no"))
+        with pytest.raises(SinkError, match="401") as refusal:
+            sink.write([metric()])
+        assert refusal.value.retryable
+        assert "hunter2" not in str(refusal.value) + repr(config) + config.name
+        assert [request.headers["Authorization"] for request in http_server.requests] == [
+            "Basic YmFsb2c6aHVudGVyMg==",
+        ]
+
+    @pytest.mark.parametrize(
+        "trouble", [Answer(status=503), Answer(trouble="reset"), Answer(trouble="half", body=b"x" * 99)]
+    )
+    def test_what_was_not_taken_comes_again_and_counts_once(self, http_server, trouble):
+        sink = self.config(http_server).build()
+        sink.write([metric()])
+        http_server.will(trouble, trouble)
+        for _ in range(2):
+            with pytest.raises(SinkError) as refusal:
+                sink.write([metric(value=10), metric("timer", "t", -1), metric("gauge", "new", 1)])
+            assert refusal.value.retryable
+            assert list(refusal.value.rejected) == [1]
+            assert refusal.value.remaining is None
+        sink.write([metric(value=10), metric("gauge", "new", 1)])
+        assert values(http_server.requests[-1].body.decode()) == {("record_count_total",): 11, ("new",): 1}
+
+    def test_retry_after_is_handed_on_and_a_400_is_the_batches_fault(self, http_server):
+        sink = self.config(http_server).build()
+        http_server.will(Answer(status=429, headers={"Retry-After": "7"}), Answer(status=400, body=b"inconsistent"))
+        with pytest.raises(SinkError) as refusal:
+            sink.write([metric()])
+        assert (refusal.value.retryable, refusal.value.retry_after) == (True, 7.0)
+        with pytest.raises(SinkError, match="inconsistent") as refusal:
+            sink.write([metric()])
+        assert not refusal.value.retryable
+
+    def test_nobody_there_is_said(self, port):
+        sink = PrometheusSinkConfig(pushgateway=Pushgateway(url=f"http://127.0.0.1:{port}", job="x")).build()
+        with pytest.raises(SinkError, match=f"127.0.0.1:{port}") as refusal:
+            sink.write([metric()])
+        assert refusal.value.retryable
+
+    def test_tls_is_verified(self, tls_server):
+        sink = self.config(tls_server.server).build()
+        with pytest.raises(SinkError, match="certificate"):
+            sink.write([metric()])
+        sink = self.config(tls_server.server, ca_file=tls_server.ca_file).build()
+        sink.open()
+        sink.write([metric()])
+        assert [request.method for request in tls_server.server.requests] == ["PUT"]
+
+
+class TestTextfile:
+    def test_the_file_is_whole_readable_by_all_and_the_only_one(self, tmp_path):
+        path = tmp_path / "balog.prom"
+        config = PrometheusSinkConfig(textfile=Textfile(path=str(path)))
+        assert config.name == f"prometheus {path}"
+        sink = config.build()
+        sink.open()
+        old = os.umask(0o077)
+        try:
+            sink.write([metric()])
+            sink.write([metric(value=2)])
+        finally:
+            os.umask(old)
+        sink.close()
+        assert values(path.read_text()) == {("record_count_total",): 3}
+        assert stat.S_IMODE(path.stat().st_mode) == 0o644
+        assert os.listdir(tmp_path) == ["balog.prom"]
+
+    def test_a_reader_never_sees_a_part(self, tmp_path):
+        path = tmp_path / "balog.prom"
+        sink = PrometheusSinkConfig(textfile=Textfile(path=str(path))).build()
+        sink.write([metric("timer", f"t{number}", 1) for number in range(50)])
+        seen, done = [], threading.Event()
+
+        def look():
+            while not done.is_set():
+                seen.append(path.read_text())
+
+        reader = threading.Thread(target=look)
+        reader.start()
+        for _ in range(20):
+            sink.write([metric("timer", f"t{number}", 1) for number in range(50)])
+        done.set()
+        reader.join()
+        assert seen
+        assert all(text.endswith("\n") and text.count("_sum") == 50 for text in seen)
+
+    def test_a_folder_that_is_not_there_is_said(self, tmp_path):
+        sink = PrometheusSinkConfig(textfile=Textfile(path=str(tmp_path / "no" / "x.prom"))).build()
+        with pytest.raises(SinkError, match="is no folder that exists") as refusal:
+            sink.open()
+        assert str(tmp_path) in str(refusal.value)
+        with pytest.raises(SinkError, match="No such file"):
+            sink.write([metric()])
+
+    def test_a_write_that_fails_leaves_the_last_file_and_counts_once(self, tmp_path, monkeypatch):
+        path = tmp_path / "balog.prom"
+        sink = PrometheusSinkConfig(textfile=Textfile(path=str(path))).build()
+        sink.write([metric()])
+        monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(SinkError, match="No space left"):
+            sink.write([metric(value=5)])
+        assert os.listdir(tmp_path) == ["balog.prom"]
+        assert values(path.read_text()) == {("record_count_total",): 1}
+        monkeypatch.undo()
+        sink.write([metric(value=5)])
+        assert values(path.read_text()) == {("record_count_total",): 6}
+
+
+class TestConfig:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({}, "want one of listen, pushgateway and textfile"),
+            ({"listen": Listen(port=1), "textfile": Textfile(path="/x.prom")}, "want one of"),
+            ({"listen": Listen(port=1), "buckets": (1.0, 1.0)}, "buckets: want numbers that ascend"),
+            ({"textfile": Textfile(path="/x/y.txt")}, "textfile.path: the node exporter reads only"),
+            ({"pushgateway": Pushgateway(url="ftp://host.org", job="x")}, "pushgateway.url: is not a URL"),
+            (
+                {"pushgateway": Pushgateway(url="http://h", job="x", grouping={"a-b": "c"})},
+                "pushgateway.grouping: 'a-b'",
+            ),
+            (
+                {"pushgateway": Pushgateway(url="http://h", job="x", username="me")},
+                "pushgateway.password: want username",
+            ),
+            (
+                {
+                    "pushgateway": Pushgateway(
+                        url="http://h", job="x", username="me", password=Secret(env="NOT_SET_AT_ALL")
+                    )
+                },
+                "pushgateway.password: the environment variable NOT_SET_AT_ALL is not set",
+            ),
+        ],
+    )
+    def test_what_cannot_be_is_refused_with_its_place(self, options, message):
+        with pytest.raises(ConfigError) as refusal:
+            PrometheusSinkConfig(**options).build()
+        assert str(refusal.value).startswith(message)
+
+    def test_what_a_file_says_is_read(self, tmp_path):
+        (tmp_path / "c.json").write_text(
+            '{"type": "prometheus", "listen": {"port": 9464, "linger": 30}, "buckets": [1, 10]}'
+        )
+        config = load(tmp_path / "c.json", PrometheusSinkConfig)
+        assert (config.listen.port, config.listen.linger, config.buckets) == (9464, 30, (1, 10))
+        (tmp_path / "c.json").write_text('{"type": "prometheus", "listen": {"port": 70000}}')
+        with pytest.raises(ConfigError, match=r"\$\.listen\.port"):
+            load(tmp_path / "c.json", PrometheusSinkConfig)
+
+
+def test_events_that_are_no_metrics_of_prometheus_are_refused_and_the_rest_counts(tmp_path):
+    path = tmp_path / "x.prom"
+    sink = PrometheusSinkConfig(textfile=Textfile(path=str(path))).build()
+    with pytest.raises(SinkError) as refusal:
+        sink.write(
+            [metric(value=2), metric("gauge", value=1), metric("gauge", "record_count_total"), metric("timer", "t", -1)]
+        )
+    assert not refusal.value.retryable
+    assert sorted(refusal.value.rejected) == [1, 2, 3]
+    assert refusal.value.remaining == ()
+    assert values(path.read_text()) == {("record_count_total",): 2}

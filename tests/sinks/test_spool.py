@@ -1,0 +1,771 @@
+import errno
+import fcntl
+import json
+import os
+import random
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balog.errors import ConfigError
+from balog.event import decode
+from balog.sinks import Batching, Dispatcher, Retrying, SinkError, lane, segment
+from balog.sinks.segment import LinesFile, Segment
+from balog.sinks.spool import Spool, SpoolConfig
+from tests.stand_ins.probe_sink import ProbeConfig, balanced, deliveries, probe, send
+
+QUICK = Retrying(first=0.01, longest=0.05)
+
+
+@pytest.fixture
+def said():
+    return []
+
+
+@pytest.fixture
+def spool(tmp_path):
+    return SpoolConfig(path=str(tmp_path / "spool"))
+
+
+@pytest.fixture
+def dead(spool):
+    """A sink that fails, with a config whose retries are quick."""
+    sink, config = probe(retry=QUICK, batch=Batching(age=0.01))
+    sink.fails = SinkError("down")
+    return sink, config
+
+
+def wait_for(condition, seconds=60):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it never came true"
+        time.sleep(0.005)
+
+
+def segments(spool):
+    return sorted(Path(spool.path).glob("*/*.jsonl"))
+
+
+def events_in(spool):
+    """Give the numbers of the events that wait in a spool, by the segments' own account."""
+    numbers = []
+    for path in segments(spool):
+        part = Segment.adopt(path)
+        numbers += [decode(line).payload["n"] for line in part.read(10**9, 10**9)[0]]
+        part.leave()
+    return numbers
+
+
+def letters(spool):
+    paths = sorted(Path(spool.path).glob("*/dead/*.jsonl"))
+    return [json.loads(line) for path in paths for line in path.read_bytes().splitlines()]
+
+
+def assert_config_is_there(spool):
+    (path,) = Path(spool.path).glob("*/sink.json")
+    found = json.loads(path.read_bytes())
+    assert (found["name"], found["folder"], found["sink"]["type"]) == ("probe it", os.getcwd(), "probe")
+
+
+def close(dispatcher, deadline=10):
+    """Close and give the figures of the only sink."""
+    ((_, figures),) = dispatcher.close(deadline).items()
+    assert balanced(figures)
+    return figures
+
+
+class TestSegments:
+    def test_the_first_line_says_where_the_events_begin(self, tmp_path):
+        part = Segment.create(tmp_path)
+        assert json.loads(part.path.read_bytes()) == {"balog_spool": 1, "position": f"{part.position:016d}"}
+        assert part.position == part.size == len(part.path.read_bytes())
+        part.leave()
+
+    def test_what_was_read_goes_on_waiting_until_it_is_settled(self, tmp_path):
+        part = Segment.create(tmp_path)
+        part.append([b"a", b"bb", b"ccc"])
+        lines, end = part.read(2, 1000)
+        assert (lines, part.waiting) == ([b"a", b"bb"], 3)
+        assert part.read(2, 1000)[0] == lines
+        part.advance(end, 2)
+        part.leave()
+        again = Segment.adopt(part.path)
+        assert (again.read(9, 1000)[0], again.waiting) == ([b"ccc"], 1)
+        again.leave()
+
+    def test_a_segment_has_one_owner(self, tmp_path):
+        part = Segment.create(tmp_path)
+        assert Segment.adopt(part.path) is None
+        part.leave()
+        other = Segment.adopt(part.path)
+        assert other is not None
+        other.remove()
+        assert Segment.adopt(part.path) is None
+
+    @pytest.mark.parametrize("cut", range(1, 12))
+    def test_a_torn_line_is_cut_off(self, tmp_path, cut):
+        part = Segment.create(tmp_path)
+        part.append([b"first", b"second line"])
+        part.leave()
+        os.truncate(part.path, part.size - cut)
+        again = Segment.adopt(part.path)
+        assert again.read(9, 1000)[0] == [b"first"]
+        assert (again.waiting, again.torn) == (1, 12 - cut)
+        again.append([b"third"])
+        assert again.read(9, 1000)[0] == [b"first", b"third"]
+        again.leave()
+
+    @pytest.mark.parametrize(
+        "head", [b"", b'{"balog', b"\0" * 51, b'{"balog_spool": 1, "position": "9999999999999999"}\n']
+    )
+    def test_a_damaged_first_line_loses_no_event(self, tmp_path, head):
+        path = tmp_path / "x.jsonl"
+        path.write_bytes(head + b"\nevent\n")
+        part = Segment.adopt(path)
+        lines, end = part.read(9, 1000)
+        assert lines[-1] == b"event"
+        assert part.waiting == len(lines)
+        part.advance(end, len(lines))
+        assert (part.position, part.waiting) == (part.size, 0)
+        part.leave()
+
+    def test_an_empty_file_has_no_events(self, tmp_path):
+        (tmp_path / "x.jsonl").touch()
+        part = Segment.adopt(tmp_path / "x.jsonl")
+        assert (part.waiting, part.read(9, 1000)[0]) == (0, [])
+        part.leave()
+
+    def test_a_failed_write_leaves_nothing(self, tmp_path, monkeypatch):
+        part = Segment.create(tmp_path)
+        part.append([b"first"])
+        real = os.pwrite
+        calls = []
+
+        def fail_late(descriptor, data, at):
+            calls.append(at)
+            if len(calls) > 1:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real(descriptor, bytes(data)[:7], at)
+
+        monkeypatch.setattr(segment.os, "pwrite", fail_late)
+        with pytest.raises(OSError):
+            part.append([b"second", b"third"])
+        monkeypatch.undo()
+        assert part.path.read_bytes() == Segment.head + b"first\n"
+        part.append([b"fourth"])
+        assert part.read(9, 1000)[0] == [b"first", b"fourth"]
+        part.leave()
+
+    def test_a_line_longer_than_any_event_is_passed(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(segment, "MAX_EVENT_BYTES", 3000)
+        monkeypatch.setattr(segment, "_CHUNK", 1000)
+        part = Segment.create(tmp_path)
+        part.append([b"a", b"x" * 50_000, b"b"])
+        got = []
+        while part.waiting:
+            lines, end = part.read(9, 10_000)
+            part.advance(end, len(lines))
+            got += lines
+        assert (got[0], got[-1], len(got)) == (b"a", b"b", 3)
+        assert len(got[1]) <= 1000
+        part.leave()
+
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.lists(st.lists(st.binary(max_size=40).filter(lambda line: b"\n" not in line), min_size=1), max_size=6),
+        st.integers(1, 5),
+        st.integers(1, 60),
+        st.integers(1, 50),
+    )
+    def test_lines_come_back_as_they_were_however_they_are_read(self, tmp_path_factory, appends, count, size, chunk):
+        old, segment._CHUNK = segment._CHUNK, chunk
+        try:
+            part = Segment.create(tmp_path_factory.mktemp("s"))
+            got = []
+            for lines in appends:
+                part.append(lines)
+            while part.waiting:
+                lines, end = part.read(count, size)
+                assert 1 <= len(lines) <= count
+                part.advance(end, len(lines))
+                got += lines
+            assert got == [line for lines in appends for line in lines]
+            assert part.position == part.size
+            part.remove()
+        finally:
+            segment._CHUNK = old
+
+    def test_who_makes_one_is_not_robbed_of_it(self, tmp_path, monkeypatch):
+        """Given an adopter that comes between the making of a file and its lock, then another file is made."""
+        real, robbed = fcntl.flock, []
+
+        def flock(descriptor, how):
+            if how == fcntl.LOCK_EX and not robbed:
+                robbed.append(next(tmp_path.iterdir()))
+                robbed[0].unlink()
+            real(descriptor, how)
+
+        monkeypatch.setattr(segment.fcntl, "flock", flock)
+        part = LinesFile.create(tmp_path)
+        assert robbed
+        assert part.path.exists()
+        part.leave()
+
+
+class TestSpooling:
+    def test_what_a_dead_sink_leaves_waits_on_disk_and_goes_in_order_later(self, said, spool, dead):
+        sink, config = dead
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 1000)
+        figures = close(dispatcher, 0.2)
+        assert (figures.spooled, figures.lost, figures.waiting) == (1000, 0, 0)
+        assert figures.troubles() == [f"1000 events wait in spool {spool.path}; balog replay {spool.path} sends them"]
+        assert events_in(spool) == list(range(1000))
+        assert dispatcher.durable == 1000
+
+        sink.fails = None
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        wait_for(lambda: len(sink.taken) == 1000)
+        send(dispatcher, 10, start=1000)
+        figures = close(dispatcher)
+        assert sink.taken == list(range(1010))
+        assert (figures.adopted, figures.put, figures.delivered) == (1000, 10, 1010)
+        assert segments(spool) == []
+
+    def test_events_are_durable_while_the_sink_is_down_and_come_when_it_is_back(self, said, spool, dead):
+        sink, config = dead
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 500)
+        wait_for(lambda: dispatcher.durable == 500)
+        assert dispatcher.figures()["probe it"].spooled == 500
+        send(dispatcher, 500, start=500)
+        sink.fails = None
+        wait_for(lambda: len(sink.taken) == 1000)
+        figures = close(dispatcher)
+        assert sink.taken == list(range(1000))
+        assert (figures.delivered, figures.spooled) == (1000, 0)
+        assert segments(spool) == []
+
+    def test_a_sink_that_hangs_makes_its_events_durable_too(self, said, spool):
+        """Given a write that never returns, then what is in hand or queued goes to disk, and the end is in time."""
+        sink, config = probe(batch=Batching(age=0))
+        sink.gate.clear()
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 50)
+        wait_for(lambda: sink.opened)
+        send(dispatcher, 50, start=50)
+        wait_for(lambda: dispatcher.durable == 100)
+        figures = close(dispatcher, 0.2)
+        assert (figures.spooled, figures.lost) == (100, 0)
+        assert events_in(spool) == list(range(100))
+        sink.gate.set()
+        wait_for(lambda: sink.closed)
+        assert events_in(spool) == list(range(100))
+
+    def test_a_hand_that_was_spooled_and_then_taken_is_not_sent_again(self, said, spool):
+        sink, config = probe(batch=Batching(age=0))
+        sink.gate.clear()
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 100)
+        wait_for(lambda: dispatcher.durable == 100)
+        sink.gate.set()
+        wait_for(lambda: len(sink.taken) == 100)
+        close(dispatcher)
+        assert sink.taken == list(range(100))
+        assert segments(spool) == []
+
+    def test_a_queue_that_is_full_goes_to_disk(self, said, spool, monkeypatch):
+        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 20_000)
+        sink, config = probe(batch=Batching(age=0, events=10))
+        sink.gate.clear()
+        dispatcher = Dispatcher([config], said.append, patience=10, spool=spool)
+        send(dispatcher, 3000)
+        assert dispatcher.figures()["probe it"].dropped == 0
+        sink.gate.set()
+        assert close(dispatcher).delivered == 3000
+        assert sink.taken == list(range(3000))
+
+    def test_of_a_batch_that_was_taken_in_part_only_the_rest_waits(self, said, spool):
+        def some(sink, numbers):
+            sink.taken += numbers[:4]
+            sink.fails = SinkError("down")
+            return SinkError("429", rejected={4: "bad"}, remaining=range(5, len(numbers)))
+
+        _, config = probe(SinkError("down"), some, retry=QUICK, batch=Batching(age=60))
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 10)
+        figures = close(dispatcher, 0.3)
+        assert (figures.delivered, figures.dead, figures.spooled, figures.lost) == (4, 1, 5, 0)
+        assert events_in(spool) == [5, 6, 7, 8, 9]
+
+    def test_two_sinks_have_a_folder_each(self, said, spool, dead):
+        other, second = probe(place="b/../c d", retry=QUICK)
+        other.fails = SinkError("down")
+        dispatcher = Dispatcher([dead[1], second], said.append, spool=spool)
+        send(dispatcher, 10)
+        dispatcher.close(0.1)
+        folders = sorted(path.name for path in Path(spool.path).iterdir())
+        assert [name.rpartition("-")[0] for name in folders] == ["probe-b-..-c-d", "probe-it"]
+
+    def test_how_a_sink_is_fed_does_not_make_it_another(self, said, spool, dead):
+        sink, config = dead
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 10)
+        dispatcher.close(0.1)
+        sink.fails = None
+        fed_otherwise = ProbeConfig(where="payload.n < 0", batch=Batching(events=3))
+        close(Dispatcher([fed_otherwise], said.append, spool=spool))
+        assert sink.taken == list(range(10))
+
+    def test_only_the_owner_can_read_it(self, said, spool, dead):
+        old = os.umask(0)
+        try:
+            dead[0].fails = None
+            dead[0].refuses = lambda n: SinkError("no", retryable=n != 3) if n >= 3 else None
+            dispatcher = Dispatcher([dead[1]], said.append, spool=spool)
+            send(dispatcher, 10)
+            dispatcher.close(0.3)
+        finally:
+            os.umask(old)
+        found = [Path(spool.path), *Path(spool.path).rglob("*")]
+        modes = {path.is_dir(): stat.S_IMODE(path.stat().st_mode) for path in found}
+        assert {(path.is_dir(), stat.S_IMODE(path.stat().st_mode)) for path in found} == set(modes.items())
+        assert modes == {True: 0o700, False: 0o600}
+        assert len([path for path in found if path.is_file()]) >= 3
+
+    def test_the_sink_s_config_lies_beside_it(self, said, spool, dead):
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool)
+        send(dispatcher, 1)
+        dispatcher.close(0.1)
+        assert_config_is_there(spool)
+
+    def test_so_it_does_beside_dead_letters_alone(self, said, spool):
+        dispatcher = Dispatcher([probe(ZeroDivisionError())[1]], said.append, spool=spool)
+        send(dispatcher, 1)
+        close(dispatcher)
+        assert_config_is_there(spool)
+
+    def test_a_spool_that_nothing_waits_in_stays_empty(self, said, spool):
+        dispatcher = Dispatcher([probe()[1]], said.append, spool=spool)
+        send(dispatcher, 1000)
+        close(dispatcher)
+        assert list(Path(spool.path).iterdir()) == []
+
+    def test_brokers_share_a_spool(self, said, spool, dead):
+        """Given two at once and one that comes later, then what the first two left is delivered once."""
+        sink, config = dead
+        pair = [Dispatcher([config], said.append, spool=spool) for _ in range(2)]
+        for turn, dispatcher in enumerate(pair):
+            send(dispatcher, 300, start=turn * 300)
+            wait_for(lambda dispatcher=dispatcher: dispatcher.durable == 300)
+        third = Dispatcher([config], said.append, spool=spool)
+        for dispatcher in pair:
+            close(dispatcher, 0.05)
+        sink.fails = None
+        close(third)
+        close(Dispatcher([config], said.append, spool=spool))
+        assert sorted(sink.taken) == list(range(600))
+        assert segments(spool) == []
+
+    def test_new_events_do_not_wait_for_an_old_spool(self, said, spool, dead):
+        """Given a long backlog, then it is delivered in turns with what comes now."""
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool)
+        send(dispatcher, 1000)
+        dispatcher.close(0.1)
+        fresh, fast = probe(batch=Batching(events=10, age=0))
+        fresh.gate.clear()
+        dispatcher = Dispatcher([fast], said.append, spool=spool)
+        send(dispatcher, 100, start=5000)
+        fresh.gate.set()
+        close(dispatcher)
+        assert sorted(fresh.taken) == [*range(1000), *range(5000, 5100)]
+        assert fresh.taken.index(5099) < 500
+
+    def test_a_changed_sink_takes_over_what_was_spooled_for_it(self, said, spool, dead, monkeypatch):
+        sink, config = dead
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 100)
+        wait_for(lambda: dispatcher.durable == 100)
+        monkeypatch.setattr("balog.sinks.dispatch.RELOAD_SECONDS", 0.1)
+        dispatcher.reload([ProbeConfig(batch=Batching(events=20))])
+        send(dispatcher, 100, start=100)
+        wait_for(lambda: not dispatcher._leaving)
+        assert sink.taken == []
+        sink.fails = None
+        wait_for(lambda: len(sink.taken) == 200)
+        figures = close(dispatcher)
+        assert sorted(sink.taken) == list(range(200))
+        assert (figures.put, figures.adopted, figures.delivered, figures.spooled) == (200, 0, 200, 0)
+
+
+class TestDeadLetters:
+    def test_what_is_refused_lies_there_with_the_reason(self, said, spool):
+        sink, config = probe(batch=Batching(age=60))
+        sink.refuses = lambda n: SinkError(f"{n} is bad", retryable=False) if n in (3, 5) else None
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        sent = deliveries(10)
+        for delivery in sent:
+            dispatcher.put(delivery)
+        figures = close(dispatcher)
+        found = letters(spool)
+        assert [(letter["sink"], letter["reason"]) for letter in found] == [
+            ("probe it", "3 is bad"),
+            ("probe it", "5 is bad"),
+        ]
+        assert [letter["event"] for letter in found] == [json.loads(sent[n].body) for n in (3, 5)]
+        assert all(letter["time"].endswith("Z") for letter in found)
+        assert (figures.delivered, figures.dead, figures.lost) == (8, 2, 0)
+        (trouble,) = figures.troubles()
+        assert trouble.startswith("2 events were refused for good; they lie with the reason in ")
+        assert Path(trouble.rpartition(" ")[2]).is_dir()
+        assert dispatcher.durable == 10
+        assert len(said) == 1
+        assert said[0].startswith("probe it: 3 is bad; refused events are kept in ")
+
+    @pytest.mark.parametrize("line", [b"", b"{}", b"\0\0\0", b'{"schema": "1.0.0", "head', b"\xff\xfe", b"[" * 5000])
+    def test_a_corrupt_line_holds_up_nothing(self, said, spool, dead, line):
+        sink, config = dead
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 10)
+        dispatcher.close(0.1)
+        (path,) = segments(spool)
+        lines = path.read_bytes().splitlines()
+        path.write_bytes(b"\n".join([*lines[:4], line, *lines[4:]]) + b"\n")
+        sink.fails = None
+        figures = close(Dispatcher([config], said.append, spool=spool))
+        assert sink.taken == list(range(10))
+        assert (figures.adopted, figures.delivered, figures.dead, figures.lost) == (11, 10, 1, 0)
+        (letter,) = letters(spool)
+        assert letter["raw"] == line.decode("utf-8", "backslashreplace")
+        assert letter["reason"].startswith("no event: ")
+
+    def test_a_segment_of_corrupt_lines_only(self, said, spool, dead):
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool)
+        send(dispatcher, 1)
+        dispatcher.close(0.1)
+        (path,) = segments(spool)
+        path.write_bytes(Segment.head + b"x\n" * 50)
+        figures = close(Dispatcher([dead[1]], said.append, spool=spool), 5)
+        assert (figures.adopted, figures.dead, figures.spooled) == (50, 50, 0)
+
+
+class TestRoom:
+    def small(self, tmp_path, when_full):
+        return SpoolConfig(path=str(tmp_path / "spool"), max_bytes=1 << 16, when_full=when_full)
+
+    def used(self, spool):
+        return sum(path.stat().st_size for path in Path(spool.path).rglob("*") if path.is_file())
+
+    @pytest.fixture(autouse=True)
+    def small_queue(self, monkeypatch):
+        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(lane, "_SPILL_AGAIN", 0.01)
+
+    def test_drop_newest_keeps_the_oldest(self, said, tmp_path, dead):
+        spool = self.small(tmp_path, "drop_newest")
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, patience=30)
+        send(dispatcher, 2000)
+        figures = close(dispatcher, 0.1)
+        assert figures.dropped + figures.spooled == 2000
+        assert events_in(spool) == list(range(figures.spooled))
+        assert 32_000 < self.used(spool) <= spool.max_bytes
+        assert dispatcher.durable == figures.spooled
+        assert len([line for line in said if "is full; events wait in memory" in line]) == 1
+        assert figures.troubles()[-1] == f"{figures.dropped} events were not delivered"
+
+    def test_drop_oldest_keeps_the_newest(self, said, tmp_path, dead):
+        spool = self.small(tmp_path, "drop_oldest")
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, patience=30)
+        send(dispatcher, 2000)
+        figures = close(dispatcher, 0.1)
+        assert figures.dropped + figures.spooled == 2000
+        kept = events_in(spool)
+        assert len(kept) == figures.spooled
+        assert kept[-1] == 1999
+        assert 32_000 < self.used(spool) <= spool.max_bytes
+
+    def test_block_makes_the_stream_wait_and_loses_nothing(self, said, tmp_path, dead):
+        sink, config = dead
+        spool = self.small(tmp_path, "block")
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        writer = threading.Thread(target=send, args=(dispatcher, 2000))
+        writer.start()
+        wait_for(lambda: any("the stream waits" in line for line in said))
+        position = dispatcher.position
+        time.sleep(0.3)
+        assert writer.is_alive()
+        assert dispatcher.position == position
+        sink.fails = None
+        writer.join(30)
+        figures = close(dispatcher)
+        assert sorted(sink.taken) == list(range(2000))
+        assert (figures.delivered, figures.lost) == (2000, 0)
+        assert sum("the stream waits" in line for line in said) == 1
+
+    def test_who_blocks_can_be_stopped(self, said, tmp_path, dead):
+        stop = threading.Event()
+        spool = self.small(tmp_path, "block")
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, should_stop=stop.is_set)
+        writer = threading.Thread(target=send, args=(dispatcher, 2000))
+        writer.start()
+        wait_for(lambda: any("the stream waits" in line for line in said))
+        stop.set()
+        writer.join(30)
+        figures = close(dispatcher, 0.1)
+        assert figures.dropped + figures.spooled == 2000
+        assert figures.dropped > 0
+
+    def test_who_blocks_can_be_given_another_sink(self, said, tmp_path, dead):
+        """Given a stream that waits for a dead sink, then a reload that leaves it out lets the stream go on."""
+        fresh, new = probe(place="b")
+        spool = self.small(tmp_path, "block")
+        pending = [new]
+
+        def reload_once():
+            if pending:
+                dispatcher.reload([pending.pop()])
+            return False
+
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, should_stop=reload_once)
+        send(dispatcher, 2000)
+        figures = dispatcher.close(0.5)
+        assert figures["probe b"].delivered == len(fresh.taken) == 2000 - figures["probe it"].put
+        assert balanced(figures["probe it"])
+
+    def test_dead_letters_that_find_no_room_are_counted(self, said, tmp_path):
+        spool = self.small(tmp_path, "drop_newest")
+        sink, config = probe(batch=Batching(age=0))
+        sink.refuses = lambda n: SinkError("never", retryable=False)
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        for turn in range(20):
+            send(dispatcher, 50, start=turn * 50)
+            wait_for(lambda turn=turn: dispatcher.figures()["probe it"].dead == turn * 50 + 50)
+        figures = close(dispatcher)
+        assert (figures.dead, figures.dropped) == (1000, 0)
+        assert len(letters(spool)) == figures.dead - figures.lost
+        assert 0 < figures.lost < 1000
+        assert self.used(spool) <= spool.max_bytes
+        assert dispatcher.durable < 1000
+
+
+class TestDisk:
+    def test_a_full_disk_is_said_once_and_holds_up_nothing(self, said, spool, dead, monkeypatch):
+        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(lane, "_SPILL_AGAIN", 0.0)
+
+        def refuse(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(segment.os, "pwrite", refuse)
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool)
+        send(dispatcher, 500)
+        time.sleep(0.6)
+        send(dispatcher, 500)
+        figures = close(dispatcher, 0.1)
+        assert (figures.dropped, figures.spooled) == (1000, 0)
+        assert dispatcher.durable == 0
+        said_of_disk = [line for line in said if "No space left" in line]
+        assert said_of_disk == [f"probe it: spool {spool.path}: No space left on device; events wait in memory"]
+        assert segments(spool) == []
+
+    def test_what_fits_on_a_disk_that_is_nearly_full_is_kept(self, said, spool, dead, monkeypatch):
+        """Given a megabyte to spool at once and room for 400 kB, then that room is used, by the oldest."""
+        real = os.pwrite
+
+        def has_little_room(descriptor, data, at):
+            if at + len(data) > 400_000:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real(descriptor, data, at)
+
+        monkeypatch.setattr(segment.os, "pwrite", has_little_room)
+        lane_spool = Spool(spool).lane(dead[1])
+        bodies = [b"%04d" % n + b"x" * 996 for n in range(1000)]
+        with pytest.raises(OSError) as caught:
+            lane_spool.append(bodies, None)
+        taken = caught.value.appended.taken
+        assert 300 < taken < 400
+        (kept,) = lane_spool.own
+        assert kept.read(1000, 1 << 20)[0] == bodies[:taken]
+        lane_spool.release()
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+    def test_a_disk_that_is_really_full(self, said, tmp_path, dead, monkeypatch):
+        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 100_000)
+        monkeypatch.setattr(lane, "_SPILL_AGAIN", 0.0)
+        disk = tmp_path / "disk"
+        disk.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]).returncode:
+            pytest.skip("nothing can be mounted here")
+        try:
+            spool = SpoolConfig(path=str(disk / "spool"))
+            dispatcher = Dispatcher([dead[1]], said.append, spool=spool, patience=5)
+            send(dispatcher, 5000)
+            figures = close(dispatcher, 0.1)
+            assert figures.spooled + figures.dropped == 5000
+            assert figures.spooled > 100
+            assert events_in(spool) == list(range(figures.spooled))
+            assert sum("No space left on device" in line for line in said) == 1
+        finally:
+            subprocess.run(["umount", str(disk)], check=True)
+
+    @pytest.mark.parametrize("what", ["file", "locked"])
+    def test_a_folder_that_cannot_be_is_refused(self, said, tmp_path, what, monkeypatch):
+        path = tmp_path / "spool"
+        if what == "file":
+            path.write_text("")
+        else:
+            monkeypatch.setattr("balog.sinks.spool.os.access", lambda *_: False)
+        with pytest.raises(ConfigError) as caught:
+            Dispatcher([], said.append, spool=SpoolConfig(path=str(path)))
+        assert caught.value.path == "$.spool.path"
+        assert str(path) in str(caught.value)
+
+    def test_a_segment_that_cannot_be_read_is_left_alone(self, said, spool, dead, monkeypatch):
+        sink, config = dead
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 10)
+        dispatcher.close(0.1)
+        sink.fails = None
+
+        def fail(self, count, size):
+            raise OSError(errno.EIO, "Input/output error")
+
+        monkeypatch.setattr(Segment, "read", fail)
+        figures = close(Dispatcher([config], said.append, spool=spool), 5)
+        assert figures.delivered == 0
+        assert any("can't be read and is left alone: Input/output error" in line for line in said)
+        assert len(segments(spool)) == 1
+
+
+KILLED = """
+import os, sys
+from balog.sinks import Batching, Dispatcher, Retrying, SinkError
+from balog.sinks.spool import SpoolConfig
+from tests.stand_ins.probe_sink import probe, send
+sink, config = probe(retry=Retrying(first=0.01, longest=0.02), batch=Batching(age=0.001, events=20))
+real = sink.write
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+def write(batch):
+    real(batch)
+    say("taken", *(delivery.event.payload["n"] for delivery in batch))
+sink.write = write
+sink.outcomes = [None, SinkError("down")] * 100_000
+dispatcher = Dispatcher([config], lambda line: None, spool=SpoolConfig(path=sys.argv[1]))
+start = int(sys.argv[2])
+for n in range(start, start + 100_000):
+    send(dispatcher, 1, start=n)
+    if n % 50 == 0:
+        say("durable", start + dispatcher.durable)
+"""
+
+
+class TestKill:
+    def test_what_was_durable_survives_kill_9_and_comes_again_by_a_batch_at_most(self, said, spool):
+        """Given brokers killed while they spool, then each durable event was taken or is in the spool."""
+        chance = random.Random(7)
+        taken: list[int] = []
+        promised: set[int] = set()
+        for turn in range(6):
+            start = turn * 1_000_000
+            with subprocess.Popen(
+                [sys.executable, "-c", KILLED, spool.path, str(start)],
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=Path(__file__).parents[2],
+            ) as process:
+                lines = chance.randrange(50, 400)
+                durable = start
+                for _ in range(lines):
+                    what, *numbers = process.stdout.readline().split()
+                    if what == "durable":
+                        durable = max(durable, int(numbers[0]))
+                    else:
+                        taken += map(int, numbers)
+                process.send_signal(signal.SIGKILL)
+                rest = process.stdout.read()
+            for line in rest.splitlines(keepends=True):
+                what, *numbers = line.split()
+                if line.endswith("\n") and what == "taken":
+                    taken += map(int, numbers)
+            promised |= set(range(start, durable))
+        sink, config = probe(batch=Batching(events=1000))
+        figures = close(Dispatcher([config], said.append, spool=spool))
+        assert promised
+        assert promised <= set(taken) | set(sink.taken)
+        assert figures.spooled == 0
+        again = len(taken) + len(sink.taken) - len({*taken, *sink.taken})
+        assert again <= 6 * 20
+        assert segments(spool) == []
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_event_is_accounted_for_whatever_happens(said, tmp_path, monkeypatch, seed):
+    """Given runs of brokers with a sink that fails, refuses, hangs and takes in part, a small spool and a disk that is
+    full at times, then put + adopted = filtered + delivered + spooled + dead + dropped, and the files say the same.
+    """
+    chance = random.Random(seed)
+    monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
+    monkeypatch.setattr(lane, "_SPILL_AGAIN", 0.01)
+    monkeypatch.setattr(lane, "_NO_PROGRESS", 0.1)
+    policy = chance.choice(["drop_oldest", "drop_newest"])
+    spool = SpoolConfig(path=str(tmp_path / "spool"), max_bytes=chance.choice([1 << 16, 1 << 30]), when_full=policy)
+    taken: list[int] = []
+    real = os.pwrite
+
+    def pwrite(*arguments):
+        if broken_disk and chance.random() < 0.2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(*arguments)
+
+    monkeypatch.setattr(segment.os, "pwrite", pwrite)
+    broken_disk = seed % 3 == 0
+
+    def write(batch):
+        numbers = [delivery.event.payload["n"] for delivery in batch]
+        act = chance.random()
+        if act < 0.3:
+            raise SinkError("down")
+        if act < 0.35:
+            raise SinkError("bad", retryable=False)
+        if act < 0.36:
+            time.sleep(0.15)
+        if act < 0.6:
+            fates = [chance.choice("tttru") for _ in numbers]
+            taken.extend(n for n, fate in zip(numbers, fates) if fate == "t")
+            rejected = {index: "bad" for index, fate in enumerate(fates) if fate == "r"}
+            raise SinkError(
+                "partly", rejected=rejected, remaining=[index for index, fate in enumerate(fates) if fate == "u"]
+            )
+        taken.extend(numbers)
+
+    delivered = dead = kept = waiting = 0
+    for turn in range(4):
+        sink, config = probe(retry=QUICK, batch=Batching(events=chance.choice([1, 10, 100]), age=0.001))
+        sink.write = write
+        dispatcher = Dispatcher([config], said.append, patience=chance.choice([0, 1]), spool=spool)
+        send(dispatcher, 400, start=turn * 400)
+        figures = close(dispatcher, chance.choice([0.0, 0.1, 0.5]))
+        assert (figures.put, figures.waiting) == (400, 0)
+        delivered += figures.delivered
+        dead += figures.dead
+        kept += figures.dead - (figures.lost - figures.dropped)
+        waiting += figures.spooled - figures.adopted
+    assert delivered == len(taken)
+    assert kept == len(letters(spool))
+    assert dead >= kept
+    found = events_in(spool)
+    if broken_disk or spool.max_bytes == 1 << 16:  # no room to write anew what is left of a batch
+        assert waiting <= len(found) <= waiting + 4 * 100
+        assert len(taken) - len(set(taken)) <= 4 * 100
+    else:
+        assert len(found) == waiting
+        assert sorted(taken + found) == sorted({*taken, *found})

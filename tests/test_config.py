@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+
+from balog.broker.config import BrokerConfig
+from balog.config import MAX_CONFIG_BYTES, load, write_schema
+from balog.errors import ConfigError
+from balog.sinks import AnySinkConfig
+
+TYPES = ", ".join(sorted(str(kind.__struct_config__.tag) for kind in AnySinkConfig.__args__))
+
+
+class Inner(Struct, forbid_unknown_fields=True):
+    size: int
+
+
+class Plain(Struct, forbid_unknown_fields=True):
+    name: str = "x"
+    type: str = "y"
+    inner: Inner | None = None
+
+
+def refusal(tmp_path: Path, content: bytes, kind: Any = BrokerConfig) -> tuple[str, ConfigError]:
+    """Give what is said after the file's name, and the error."""
+    file = tmp_path / "broker.json"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError) as refused:
+        load(file, kind)
+    source, _, rest = str(refused.value).partition(": ")
+    assert source == str(file)
+    assert refused.value.source == str(file)
+    return rest, refused.value
+
+
+def test_a_config_is_read_into_its_struct(tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+    file.write_text('{"sinks": [{"type": "store", "path": "archive", "topic": "events"}], "strip": true}')
+
+    config = load(str(file), BrokerConfig)
+
+    assert config.strip
+    assert [(sink.path, sink.topic) for sink in config.sinks] == [("archive", "events")]  # type: ignore[union-attr]
+
+
+def test_a_byte_order_mark_is_no_reason_to_refuse_a_config(tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+    file.write_bytes(b'\xef\xbb\xbf{"sinks": []}')
+
+    assert load(file, BrokerConfig).sinks == []
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not JSON: input data was truncated, line 1 column 1"),
+        (b'{"sinks": [\n', "not JSON: input data was truncated, line 1 column 12"),
+        (b'{\n  "sinks": [],\n}', "not JSON: trailing comma in object, line 3 column 1"),
+        (b'{\n "strip": yes}', "not JSON: invalid character, line 2 column 11"),
+        ('{"sinks": [{"path": "é",}]}'.encode(), "not JSON: trailing comma in object, line 1 column 25"),
+        (b'\xef\xbb\xbf{"sinks": [}', "not JSON: invalid character, line 1 column 12"),
+        (b'{"sinks": [],\n "\xff": 1}', "not UTF-8: invalid start byte, line 2 column 3"),
+    ],
+)
+def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path, content: bytes, said: str) -> None:
+    assert refusal(tmp_path, content)[0] == said
+
+
+@pytest.mark.parametrize(
+    ("content", "path", "said"),
+    [
+        ([], "$", "expected `object`, got `array`"),
+        ({}, "$", "object missing required field `sinks`"),
+        ({"sinks": []} | {"stripp": True}, "$", "object contains unknown field `stripp`"),
+        ({"sinks": {}}, "$.sinks", "expected `array`, got `object`"),
+        ({"sinks": [], "strip": 1}, "$.strip", "expected `bool`, got `int`"),
+        ({"sinks": [{}]}, "$.sinks[0]", "object missing required field `type`"),
+        ({"sinks": [{"type": "store"}]}, "$.sinks[0]", "object missing required field `topic`"),
+        ({"sinks": [{"type": "s3"}]}, "$.sinks[0].type", f"invalid value 's3'; there are {TYPES}"),
+        (
+            {"sinks": [{"type": "store", "path": "", "topic": "t"}]},
+            "$.sinks[0].path",
+            "expected `str` of length >= 1",
+        ),
+        (
+            {"sinks": [{"type": "store", "path": "a", "topic": "t", "max_file_bytes": 1}]},
+            "$.sinks[0].max_file_bytes",
+            "expected `int` >= 1024",
+        ),
+    ],
+)
+def test_what_is_no_such_config_is_refused_with_its_path(tmp_path: Path, content: Any, path: str, said: str) -> None:
+    rest, error = refusal(tmp_path, json.dumps(content).encode())
+
+    assert rest == f"{path}: {said}"
+    assert error.path == path
+
+
+def test_a_wrong_type_key_of_a_config_without_variants_lists_none(tmp_path: Path) -> None:
+    assert refusal(tmp_path, b'{"type": 5}', Plain)[0] == "$.type: expected `str`, got `int`"
+
+
+def test_a_wrong_inner_value_names_its_whole_path(tmp_path: Path) -> None:
+    assert refusal(tmp_path, b'{"inner": {"size": "big"}}', Plain)[0] == "$.inner.size: expected `int`, got `str`"
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_wrong_value_below_any_key_names_its_whole_path_too(tmp_path: Path, mark: bytes) -> None:
+    path = tmp_path / "broker.json"
+    path.write_bytes(mark + b'{"sinks": [], "records": [{"stream": "users", "mask": {"e\\nmail": "sha256"}}]}')
+    with pytest.raises(ConfigError) as caught:
+        load(path, BrokerConfig)
+    assert str(caught.value).startswith(f"{path}: $.records[0].mask.e")
+    assert "'sha256' wants options" in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: No such file or directory") as refused:
+        load(tmp_path / "none.json", BrokerConfig)
+    assert str(tmp_path / "none.json") in str(refused.value)
+
+
+def test_a_folder_is_no_config(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+        load(tmp_path, BrokerConfig)
+
+
+def test_a_path_that_no_system_takes_is_refused_in_one_printable_line() -> None:
+    with pytest.raises(ConfigError) as refused:
+        load("a\0b", BrokerConfig)
+    assert str(refused.value).isprintable()
+
+
+def test_a_data_file_given_by_mistake_is_refused_by_its_size(tmp_path: Path) -> None:
+    assert "is this the right file?" in refusal(tmp_path, b" " * (MAX_CONFIG_BYTES + 1))[0]
+
+
+def test_nesting_without_end_is_refused(tmp_path: Path) -> None:
+    assert "nested too deep" in refusal(tmp_path, b'{"a":' * 100_000, dict[str, Any])[0]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass")))
+def test_whatever_is_in_the_file_the_error_is_one_printable_line(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "c.json"
+    file.write_bytes(content)
+    said = ""
+    try:
+        load(file, Plain)
+    except ConfigError as error:
+        said = str(error)
+    assert said.isprintable()
+
+
+def test_a_written_schema_is_json_schema_with_its_id_and_title() -> None:
+    written = json.loads(write_schema(Plain, "urn:x", "A title"))
+
+    assert written["$id"] == "urn:x"
+    assert written["title"] == "A title"
+    assert written["$defs"]["Inner"]["additionalProperties"] is False
+    assert write_schema(Plain, "urn:x", "A title").endswith(b"}\n")

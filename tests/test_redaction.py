@@ -1,0 +1,531 @@
+import gc
+import json
+import random
+import re
+import string
+import threading
+import time
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from balog.errors import ConfigError, EventError
+from balog.redaction import DEFAULT_KEYS, DEFAULT_PATTERNS, Redactor, from_config
+
+GONE = "[redacted]"
+redactor = Redactor()
+careful = Redactor(emails=True, cards=True)
+
+# Put together here, so that nobody's search for secrets in source code finds any.
+LETTERS = string.ascii_letters + string.digits
+JWT = "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJ" + "zdWIiOiIxMjM0In0" + ".SflKxwRJSMeKKF2QT4"
+AWS_ID = "AKIA" + "IOSFODNN7EXAMPLE"
+AWS_SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCY" + "EXAMPLEKEY"
+PRIVATE_KEY = "-----BEGIN RSA PRIVATE " + "KEY-----\nMIIEow\nabc=\n-----END RSA PRIVATE KEY-----"
+PREFIXED = [
+    *("gh" + kind + "_" + LETTERS[:36] for kind in "pousr"),
+    "github_" + "pat_" + LETTERS[:22] + "_" + LETTERS,
+    *("xox" + kind + "-1234567890-" + LETTERS[:24] for kind in "bap"),
+    "sk_" + "live_" + LETTERS[:24],
+    "sk" + "-proj-" + LETTERS[:40],
+    "gl" + "pat-" + LETTERS[:20],
+    "AI" + "za" + LETTERS[:35],
+    "npm" + "_" + LETTERS[:36],
+    "pypi" + "-" + LETTERS,
+    "SG" + "." + LETTERS[:22] + "." + LETTERS[:43],
+    "ya" + "29." + LETTERS[:30],
+]
+
+
+def is_clean(one: Redactor, encoded: bytes) -> bool:
+    try:
+        return one.redact_encoded(encoded) is encoded
+    except EventError:
+        return False
+
+
+@pytest.mark.parametrize("name", DEFAULT_KEYS)
+def test_the_value_of_a_secret_s_key_is_replaced_whole_in_every_spelling(name: str) -> None:
+    words = name.split("_")
+    camel = words[0] + "".join(word.capitalize() for word in words[1:])
+    for spelling in [name, name.upper(), "-".join(words), camel, "".join(words), f"db_{name}", f"X-{name}", f"{name}2"]:
+        assert redactor.redact({spelling: "x"}) == {spelling: GONE}, spelling
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tokens", "token_count", "max_tokens", "token_type", "tokenizer", "primary_key", "key_properties", "keys"),
+        *("next_page_token", "nextPageToken", "NextToken", "continuation-token", "page_token2", "author", "secretary"),
+        *("password_policy", "cookie_count", "message", "stream", "url", "passed", "sessions", "", "_", "1"),
+    ],
+)
+def test_what_only_looks_like_a_secret_s_name_is_kept(name: str) -> None:
+    data = {name: "x"}
+
+    assert redactor.redact(data) is data
+
+
+@pytest.mark.parametrize("value", ["x", "", 5, 1.5, None, True, ["a"], {"a": {"b": 1}}, b"x"])
+def test_whatever_the_value_is_it_goes(value: Any) -> None:
+    assert redactor.redact({"a": [{"password": value}]}) == {"a": [{"password": GONE}]}
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [JWT, AWS_ID, *PREFIXED],
+    ids=lambda secret: secret[:6],
+)
+@pytest.mark.parametrize("around", ["{}", "see {}.", "<{}>", "a={},b=2", "'{}'", "\\n{}\\n", '{{"k": "{}"}}'])
+def test_a_token_of_a_known_form_is_replaced_wherever_it_stands(secret: str, around: str) -> None:
+    redacted = redactor.redact_text(around.format(secret))
+
+    assert GONE in redacted
+    assert secret[-12:] not in redacted
+
+
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("Authorization: Bearer abc123def", f"Authorization: {GONE}"),
+        ("sent Bearer abc123def to it", f"sent Bearer {GONE} to it"),
+        ("sent Basic dXNlcjpwYXNz to it", f"sent Basic {GONE} to it"),
+        ("Authorization: Basic dXNlcjpwYXNz", f"Authorization: {GONE}"),
+        ('Authorization: Digest username="bob", response="beef"\nnext', f"Authorization: {GONE}\nnext"),
+        ("Cookie: a=1; sid=beef; c=3\nHost: x", f"Cookie: {GONE}\nHost: x"),
+        ("{'Authorization': 'Bearer abc def', 'Accept': 'x'}", f"{{'Authorization': '{GONE}', 'Accept': 'x'}}"),
+        ("postgres://bob:hunter2@db.example.com:5432/x", f"postgres://{GONE}@db.example.com:5432/x"),
+        ("https://bob:hun@ter2@example.com/?a=1", f"https://{GONE}@example.com/?a=1"),
+        ("mysql://bob:hun/ter2@example.com/db", f"mysql://{GONE}@example.com/db"),
+        (r"https:\/\/bob:hunter2@example.com", rf"https:\/\/{GONE}@example.com"),
+        ("https://0123456789abcdef0123@o0.example.com/1", f"https://{GONE}@o0.example.com/1"),
+        ("GET /x?page=2&api_key=beef&sort=a", f"GET /x?page=2&api_key={GONE}&sort=a"),
+        ("GET /x?X-Amz-Signature=beef&b=1", f"GET /x?X-Amz-Signature={GONE}&b=1"),
+        ("user=bob password=hunter2 host=x", f"user=bob password={GONE} host=x"),
+        ("Server=x;Uid=bob;Pwd=hunter;2;Database=y", f"Server=x;Uid=bob;Pwd={GONE};Database=y"),
+        ("password = 'two words' rest", f"password = '{GONE}' rest"),
+        ('{"password": "hun\\"ter2", "a": 1}', f'{{"password": "{GONE}", "a": 1}}'),
+        (r'"{\"password\": \"hun\\\"ter2\", \"a\": 1}"', rf'"{{\"password\": \"{GONE}\", \"a\": 1}}"'),
+        ('{"token": null, "a": 1}', f'{{"token": {GONE}, "a": 1}}'),
+        ('{"secrets": ["a", ["b"]], "c": 1}', f'{{"secrets": {GONE}, "c": 1}}'),
+        ("Config(password=b'hunter2', a=1)", f"Config(password=b'{GONE}', a=1)"),
+        ("password=SecretStr('hunter2'), a=1", f"password={GONE}'), a=1"),
+        ("os.environ['API_TOKEN'] = 'beef'", f"os.environ['API_TOKEN'] = '{GONE}'"),
+        ('{:password=>"beef"}', f'{{:password=>"{GONE}"}}'),
+        ("tap --api-key beef --start now", f"tap --api-key {GONE} --start now"),
+        ("['tap', '--password', 'hunter2']", f"['tap', '--password', '{GONE}']"),
+        ("<login><password>hunter2</password></login>", f"<login><password>{GONE}</password></login>"),
+        (f"the AWS secret key is {AWS_SECRET}, use it", f"the AWS secret key is {GONE}, use it"),
+        (f"aws_secret_access_key={AWS_SECRET}", f"aws_secret_access_key={GONE}"),
+        ("AccountName=x;AccountKey=beef==;Suffix=y", f"AccountName=x;AccountKey={GONE};Suffix=y"),
+        ("password: 'never closed", f"password: '{GONE}"),
+        ("İ password=hunter2", f"İ password={GONE}"),
+        ("PASSWORD=hunter2", f"PASSWORD={GONE}"),
+    ],
+)
+def test_secrets_in_text_go_and_what_is_around_them_stays(text: str, redacted: str) -> None:
+    assert redactor.redact_text(text) == redacted
+    assert redactor.redact_text(redacted) == redacted
+
+
+@pytest.mark.parametrize("cut", [len(PRIVATE_KEY), 45])
+def test_a_private_key_goes_also_when_the_text_is_cut_off_in_it(cut: int) -> None:
+    redacted = redactor.redact_text("key:\n" + PRIVATE_KEY[:cut])
+
+    assert "MII" not in redacted
+    assert "PRIVATE KEY" in redacted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Beginning sync of 'airports' in incremental mode",
+        "GET https://api.example.com:8080/v1/x?page=3&per_page=100 answered 200 in 5 ms",
+        "nextPageToken=CAUQAA, 3 tokens left, token count: 7",
+        "basic authentication is used; Basic Authentication; a bearer token is wanted",
+        "see https://example.com/@someone and git@example.com and ssh://git@example.com/a",
+        "disk-0123456789abcdef0123456789 task-0123456789abcdef01234",
+        "Asia/Tokyo AKIA eyJ. gh_ password secret token",
+        "0f3a9cbd-1234-5678-9abc-def012345678 4111111111111111 bob@example.com",
+        "",
+    ],
+)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert redactor.redact_text(text) is text
+    assert redactor.redact({"message": text})["message"] is text
+
+
+def test_mail_addresses_and_card_numbers_go_if_asked() -> None:
+    text = "mail bob.o'neil+x@mail.example.com, card 4111-1111 1111 1111, amex 378282246310005."
+
+    assert careful.redact_text(text) == f"mail {GONE}, card {GONE}, amex {GONE}."
+    assert redactor.redact_text(text) is text
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "4111 1111 1111 1112",
+        "1795162731062",
+        "1795162731062342400",
+        "41111111111111111111111",
+        "2026-11-20 07-46-12-12",
+    ],
+)
+def test_other_long_numbers_are_no_cards(number: str) -> None:
+    assert careful.redact_text(f"n {number} n") == f"n {number} n"
+
+
+def test_a_card_is_found_beside_other_digits_and_as_a_number() -> None:
+    assert careful.redact_text("2026 4111 1111 1111 1111") == f"2026 {GONE}"
+    assert careful.redact_text("4111 1111 1111 1111 2026") == f"{GONE} 2026"
+    assert careful.redact({"n": [4111111111111111, 4111111111111112, -4111111111111111]}) == {
+        "n": [GONE, 4111111111111112, -4111111111111111]
+    }
+    assert careful.redact({"cvv": 123}) == {"cvv": GONE}
+
+
+def test_clean_data_is_given_back_itself_and_dirty_data_is_not_changed_in_place() -> None:
+    clean = {"a": [1, "x", {"b": (1, 2), "s": {3}}], "o": object(), 5: b"password=x", "value": "x", "name": "y"}
+    assert redactor.redact(clean) is clean
+
+    dirty = {"a": [{"token": "x"}], "b": ("password=x",), "kept": clean}
+    before = repr(dirty)
+    redacted = redactor.redact(dirty)
+    assert repr(dirty) == before
+    assert redacted["a"] == [{"token": GONE}]
+    assert redacted["b"] == [f"password={GONE}"]
+    assert redacted["kept"]["o"] is clean["o"]
+
+
+def test_what_is_redacted_already_is_clean() -> None:
+    once = redactor.redact({"password": "x", "url": "https://a:b@c/?token=x", "auth": "Bearer abc123def"})
+
+    assert redactor.redact(once) is once
+
+
+def test_names_beside_values_and_flags_before_them_tell() -> None:
+    assert redactor.redact([{"name": "DB_PASSWORD", "value": "x"}, {"name": "token", "value": 3}]) == [
+        {"name": "DB_PASSWORD", "value": GONE},
+        {"name": "token", "value": 3},
+    ]
+    assert redactor.redact({"key": "authorization", "value": "x"}) == {"key": "authorization", "value": GONE}
+    assert redactor.redact(["tap", "--pass-word", "x", "--page", "y"]) == ["tap", "--pass-word", GONE, "--page", "y"]
+    assert redactor.redact(["password", "email"]) == ["password", "email"]
+
+
+@pytest.mark.parametrize(
+    "name", ["user[password]", "b'password'", "('a', 'password')", "<Key.P: 'password'>", '"token"']
+)
+def test_quotes_and_brackets_around_a_name_hide_nothing(name: str) -> None:
+    assert redactor.redact({name: "x"}) == {name: GONE}
+
+
+def test_lists_of_pairs_are_read_as_names_and_values() -> None:
+    pairs = [("page", "1"), ("password", "x"), ["token", {"a": 1}]]
+
+    assert redactor.redact(pairs) == [["page", "1"], ["password", GONE], ["token", GONE]]
+    assert redactor.redact([["id", "name"], ["password", 1, 2]]) == [["id", "name"], ["password", 1, 2]]
+    assert redactor.redact(["password", "email"]) == ["password", "email"]
+
+
+def test_secrets_as_keys_go_and_stay_apart() -> None:
+    redacted = redactor.redact({PREFIXED[0]: 1, PREFIXED[1]: 2, GONE: 3})
+
+    assert sorted(redacted.values()) == [1, 2, 3]
+    assert PREFIXED[0] not in redacted
+    assert redacted[GONE] == 3
+
+
+def test_cycles_and_any_depth_are_fine() -> None:
+    loop: dict[str, Any] = {"password": "x"}
+    loop["again"] = [loop]
+    redacted = redactor.redact(loop)
+    assert redacted["password"] == GONE
+    assert redacted["again"][0] is redacted
+
+    harmless: list[Any] = []
+    harmless.append(harmless)
+    assert redactor.redact(harmless) is harmless
+
+    deep: Any = {"token": "x"}
+    for _ in range(100_000):
+        deep = [deep]
+    redacted = redactor.redact(deep)
+    for _ in range(100_000):
+        redacted = redacted[0]
+    assert redacted == {"token": GONE}
+
+
+def test_own_names_patterns_and_replacement() -> None:
+    own = Redactor(
+        extra_keys=["ssn", "s3 key"],
+        extra_patterns=[r"cust-\d+", r"order (?P<secret>\w+)!"],
+        keep_keys=["device_token"],
+        replacement="***",
+    )
+
+    assert own.redact({"ssn": 1, "S3Key": 2, "s4_key": 3, "device_token": 4, "token": 5}) == {
+        "ssn": "***",
+        "S3Key": "***",
+        "s4_key": 3,
+        "device_token": 4,
+        "token": "***",
+    }
+    assert own.redact_text("cust-77 has order abc! ssn=5") == "*** has order ***! ssn=***"
+    assert Redactor(keys=[], patterns=[]).redact_text("password=x " + JWT) == "password=x " + JWT
+    assert Redactor(keys=["pin"], patterns=[]).redact({"pin": 1, "password": 2}) == {"pin": GONE, "password": 2}
+
+
+def test_the_longest_name_decides() -> None:
+    own = Redactor(extra_keys=["my_page_token"], keep_keys=["token"])
+
+    assert own.redact({"token": 1, "access_token": 2, "my_page_token": 3}) == {
+        "token": 1,
+        "access_token": GONE,
+        "my_page_token": GONE,
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"mails": True}, "$: object contains unknown field `mails`"),
+        ({"emails": "yes"}, "$.emails: expected `bool`, got `str`"),
+        ({"extra_keys": "ssn"}, "$.extra_keys: expected `array`, got `str`"),
+        ({"extra_keys": ["_"]}, "'_' is no name of a key; it needs a letter"),
+        ({"extra_patterns": ["(abc"]}, "'(abc' is no regular expression: missing ), unterminated subpattern"),
+        ({"extra_patterns": ["x*"]}, "'x*' matches the empty text"),
+        ("yes", "$: expected `object`, got `str`"),
+    ],
+)
+def test_a_wrong_config_is_refused_in_one_line(config: Any, message: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        from_config(config)
+
+    assert str(refusal.value).startswith(message)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_text_where_a_list_belongs_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"extra_keys.*want a list"):
+        Redactor(extra_keys="ssn")
+
+
+def test_a_config_says_what_the_arguments_say() -> None:
+    assert from_config(False) is None
+    default = from_config(True)
+    own = from_config({"emails": True, "extra_keys": ["ssn"], "replacement": "-"})
+    assert default is not None
+    assert own is not None
+    assert default.redact({"token": "x", "a": "b@c.de"}) == {"token": GONE, "a": "b@c.de"}
+    assert own.redact({"ssn": "x", "a": "b@c.de"}) == {"ssn": "-", "a": "-"}
+
+
+# What is remembered of clean documents must never let a dirty one pass.
+
+fragments = st.sampled_from(
+    [
+        *("password", "token", "page_token", "Api-Key", "s3_key", "s4_key", "secret_string", "pwd", "x", "1", "23"),
+        *("=", ": ", '"', "'", "\\", "--", "@", "://", "a:b@c", ",", ";", " ", "\n", "<", "[", "{", "}"),
+        *(JWT, AWS_ID, PREFIXED[0], PREFIXED[0][:-20], "Bearer abc123", "Basic dXNlcjpwYXNz", "4111111111111111", "İK"),
+        *("eyJ", "sk-", "AccountKey=", "x@y.zz", GONE, "cust-7", "cust-8", "\u0077", "\x00"),
+    ]
+)
+texts = st.lists(fragments, max_size=6).map("".join) | st.text(max_size=8)
+scalars = texts | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | st.none()
+documents = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3), max_leaves=8
+)
+redactors = [
+    redactor,
+    careful,
+    Redactor(extra_keys=["s3_key"]),
+    Redactor(extra_patterns=["cust-7"]),
+    Redactor(replacement="7"),
+    Redactor(emails=True, keep_keys=["token"]),
+]
+
+
+@pytest.mark.parametrize("one", redactors)
+@pytest.mark.parametrize("encode", [msgspec.json.encode, lambda value: json.dumps(value).encode()])
+@settings(max_examples=150)
+@given(data=st.data())
+@example(data=None)
+def test_a_document_is_clean_when_redact_would_change_nothing(one: Redactor, encode: Any, data: Any) -> None:
+    value = {"pass\u0000ord": 1} if data is None else data.draw(documents)
+    for _ in range(2):  # anew, and remembered
+        decoded = json.loads(encode(value))
+        assert is_clean(one, encode(value)) == (one.redact(decoded) == decoded)
+    assert json.loads(one.redact_encoded(encode(value))) == one.redact(decoded)
+
+
+@given(value=documents)
+def test_redacting_twice_is_redacting_once(value: Any) -> None:
+    once = redactor.redact(value)
+    assert redactor.redact(once) == once
+
+
+@pytest.mark.parametrize(
+    "escaped", [rb'{"pass\u0077ord":"x"}', rb'{"a":"pass\u0077ord=x"}', rb'{"a":"https:\/\/a:b@c"}']
+)
+def test_letters_that_are_written_as_escapes_hide_nothing(escaped: bytes) -> None:
+    assert is_clean(redactor, rb'{"pass\u0000ord":"x"}')  # of the same shape, were digits all the same
+    assert not is_clean(redactor, escaped)
+    assert GONE.encode() in redactor.redact_encoded(escaped)
+
+
+@pytest.mark.parametrize("pattern", DEFAULT_PATTERNS)
+@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(data=st.data())
+def test_every_match_of_a_default_pattern_has_a_hint(pattern: str, data: st.DataObject) -> None:
+    text = f"{data.draw(texts)} {data.draw(st.from_regex(pattern))} {data.draw(texts)}"
+
+    alone = Redactor(keys=[], patterns=[pattern])
+    assert re.search(pattern, text)
+    assert alone._text.has_hint(text)
+    assert redactor._text.has_hint(text)
+
+
+@given(before=texts, name=st.sampled_from(DEFAULT_KEYS), separator=st.sampled_from(["", "_", "-", " ", "."]))
+def test_every_name_has_a_hint(before: str, name: str, separator: str) -> None:
+    assert redactor._text.has_hint(before + separator.join(name.split("_")).upper() + "=x")
+
+
+@given(text=texts)
+def test_no_default_rule_tells_one_digit_from_another(text: str) -> None:
+    zeros = re.sub("[0-9]", "0", text)
+
+    for one in (redactor, Redactor(emails=True)):
+        assert (one.redact_text(text) == text) == (one.redact_text(zeros) == zeros)
+        assert (one.redact({text: 1}) == {text: 1}) == (one.redact({zeros: 1}) == {zeros: 1})
+
+
+def test_documents_that_differ_by_numbers_are_remembered_as_one() -> None:
+    one = Redactor()
+
+    assert is_clean(one, b'{"a":1,"b":"took 25 ms"}')
+    assert len(one._known_clean) == 1
+    assert is_clean(one, b'{"a":7,"b":"took 31 ms"}')
+    assert len(one._known_clean) == 1
+    assert one.redact_encoded(document := b'{"a":8,"b":"took 31 ms"}') is document
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    one = Redactor()
+    for number in range(5000):
+        name = "".join(chr(ord("a") + int(digit)) for digit in str(number))
+        assert is_clean(one, b'{"%b":1}' % name.encode())
+    is_clean(one, b'"%b"' % (b"x" * 5000))
+
+    assert len(one._known_clean) <= 2048
+    assert len(one._seen_names) <= 4096
+    assert max(map(len, one._known_clean)) <= 1024
+
+
+@pytest.mark.parametrize("junk", [b"", b"{", b'{"a":', b"\xff", b"[" * 100_000])
+def test_what_is_not_json_is_never_clean(junk: bytes) -> None:
+    assert not is_clean(redactor, junk)
+    with pytest.raises(EventError):
+        redactor.redact_encoded(junk)
+
+
+def test_threads_share_a_redactor() -> None:
+    shared = Redactor()
+    wrong: list[Any] = []
+
+    def hammer(number: int) -> None:
+        random_ = random.Random(number)
+        for _ in range(2000):
+            name = "".join(random_.choices("abc", k=6))
+            if not is_clean(shared, b'{"%b":1}' % name.encode()) or is_clean(shared, b'{"%b_token":1}' % name.encode()):
+                wrong.append(name)
+
+    threads = [threading.Thread(target=hammer, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert wrong == []
+
+
+HOSTILE = [
+    *("a", " ", "\\", '"', "'", "[", "{", "1", "=", ":", "/", "@", ".", "-", "_", ";", "é", "İ"),
+    *("password", "password ", "password=", "password='", 'password=\\"', "password=[", "password=[]", "password>"),
+    *(
+        "password" + " " * 8,
+        "password=a,",
+        'token:\\\\\\"x\n',
+        "--password ",
+        "token: a;",
+        "authorization: ",
+        "cookie: a; ",
+    ),
+    *(
+        "eyJ",
+        "eyJ.",
+        "eyJaaaaaaaa",
+        ".eyJaaaaaaaa",
+        "\\neyJaaaaaaaa",
+        "eyJaaaaaaaa-",
+        "AKIA",
+        "ghp_",
+        "sk-",
+        "SG.",
+        "SG.aaaa-",
+    ),
+    *(
+        "://",
+        "://a",
+        "://a:",
+        "a:b@",
+        "://a:b/",
+        ":a",
+        "?sig=",
+        "a@",
+        "a@a.",
+        "@a.a",
+        "a.a@a-",
+        "1 ",
+        "1111 ",
+        "1-1-",
+        "4111 1",
+    ),
+    *(
+        "-----BEGIN PRIVATE KEY-----",
+        "-----BEGIN A ",
+        "BEGIN PRIVATE KEY-----",
+        "basic aaaa",
+        "basic A",
+        "bearer ",
+        "xox",
+    ),
+    *("secret key ", "secretkey is ", "hooks.slack.com/services/", "AccountKey=", "api_", "api_key", "access-key="),
+]
+
+
+def seconds_for(one: Redactor, text: str) -> float:
+    took = []
+    gc.collect()
+    gc.disable()  # what other tests left on the heap costs a long text more than a short one
+    try:
+        for _ in range(3):
+            began = time.thread_time()
+            one.redact_text(text)
+            took.append(time.thread_time() - began)
+    finally:
+        gc.enable()
+    return min(took)
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_time_grows_linearly_with_hostile_text(part: str) -> None:
+    small = (part * 62_500)[:62_500] + "!"
+    large = (part * 1_000_000)[:1_000_000] + "!"
+
+    # Sixteen times the text; a quadratic rule takes 256 times as long.
+    assert seconds_for(careful, large) < 32 * seconds_for(careful, small) + 0.2
