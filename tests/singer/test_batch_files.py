@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from balog.singer.batch.columns import Shape
@@ -144,6 +144,8 @@ class TestRoundTrip:
 
     @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
     @given(st.lists(odd_rows, max_size=6))
+    @example([{"day": "", "name": "a"}, {"day": Decimal("0.0")}])  # the column widens twice
+    @example([{"day": "2026-01-02"}, {"day": ""}, {"day": Decimal("0.0")}])
     def test_parquet_holds_rows_that_are_not_of_the_schema(self, rows):
         """Given values of any type, when they are written, then they come back, from as many files as needed."""
         written = [dump(row) for row in rows]

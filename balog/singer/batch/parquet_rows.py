@@ -123,7 +123,7 @@ class ParquetWriter:
         if self._schema is None:
             self._begin()
         converted = {name: self._convert(name, value) for name, value in values.items() if value is not None}
-        if self._shape.widened.keys() - self._widened:
+        if self._shape.widened != self._widened:
             if self.count:
                 raise DoesNotFit
             self._begin()  # nothing has been written: the file can still become what the row needs
@@ -157,7 +157,7 @@ class ParquetWriter:
             return None
 
     def _begin(self) -> None:
-        self._widened = set(self._shape.widened)
+        self._widened = dict(self._shape.widened)
         self._kinds = {
             name: kind_of(column, self._shape.widened.get(name)) for name, column in self._shape.columns.items()
         }
