@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -32,17 +32,22 @@ Self = TypeVar("Self", bound="_Closing")
 
 
 class Message(Struct, frozen=True):
-    """What is published. ``id`` is its identity: a topic that holds the id already does not store it again."""
+    """What is published.
+
+    ``id`` is its identity: a topic that keeps ids (``Topic.keeps_ids``) and holds this one does not store it again.
+    ``key`` is what must keep its order where a home keeps order only by key (Kafka's partitions, SQS's message groups).
+    """
 
     id: str
     body: bytes
+    key: str | None = None
 
 
 class Received(Struct, frozen=True):
     """A message in the hands of a group.
 
     ``receipt`` stands for this one delivery. ``attempts`` is how often the message was handed to the group, this time
-    included. ``published`` is in seconds since the epoch.
+    included. ``published`` is in seconds since the epoch. ``key`` is the message's, where the home keeps it.
     """
 
     id: str
@@ -50,10 +55,15 @@ class Received(Struct, frozen=True):
     receipt: str
     attempts: int
     published: float
+    key: str | None = None
 
 
 class DeadLetter(Struct, frozen=True):
-    """A message that a group gave up, with the reason. ``died`` is in seconds since the epoch."""
+    """A message that a group gave up.
+
+    ``reason`` is one line, ``died`` in seconds since the epoch. ``consumers`` are those that gave it up, ``traceback``
+    what they raised; both are empty when no consumer ever had it. ``token`` names it to :meth:`Topic.redrive`.
+    """
 
     id: str
     body: bytes
@@ -61,6 +71,9 @@ class DeadLetter(Struct, frozen=True):
     reason: str
     attempts: int
     died: float
+    consumers: tuple[str, ...] = ()
+    traceback: str = ""
+    token: str = ""
 
 
 class GroupState(Struct, frozen=True):
@@ -111,9 +124,21 @@ class Topic(_Closing):
 
     Delivery is at least once: a message whose lease ran out is handed out again. Every method may be called from any
     thread. All raise :class:`balog.errors.TopicError`, whose ``retryable`` tells whether trying again can help.
+
+    Attributes:
+        keeps_groups: each group gets every message. False for a queue, where all groups are the same one.
+        keeps_order: messages come in the order of their publishing. False: only those of one key do, or none.
+        keeps_ids: an id that was published is not stored again, so a message is never two.
+        counts_attempts: a release with ``attempted=False`` takes the delivery back. False: every delivery counts.
+        patience: seconds that ``receive`` is best asked to wait when there is nothing: also how long a stop may take.
     """
 
     name: str
+    keeps_groups: ClassVar[bool] = True
+    keeps_order: ClassVar[bool] = True
+    keeps_ids: ClassVar[bool] = True
+    counts_attempts: ClassVar[bool] = True
+    patience: ClassVar[float] = 0.5
 
     @abstractmethod
     def exists(self) -> bool:
@@ -150,12 +175,56 @@ class Topic(_Closing):
         """Let leases run for ``lease`` seconds from now; the number that this changed."""
 
     @abstractmethod
-    def dead_letter(self, group: str, received: Sequence[Received], reason: str) -> int:
-        """Set messages aside for the group with the reason; the number that this changed."""
+    def dead_letter(
+        self,
+        group: str,
+        received: Sequence[Received],
+        reason: str,
+        *,
+        consumers: Sequence[str] = (),
+        traceback: str = "",
+    ) -> int:
+        """Set messages aside for the group with what :class:`DeadLetter` says of them; the number that this changed."""
 
     @abstractmethod
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
         """Give a group's dead letters, oldest first."""
+
+    def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
+        """Give dead letters to their group again, and to no other, as a message with no attempts yet.
+
+        A letter is gone from the dead letters only when the message is back, so that a kill loses neither.
+
+        Args:
+            decide: gives the body to send, as it was or mended, or None to leave the letter where it is. Called once
+                for each letter, oldest first where the home keeps order.
+            limit: look at most at so many letters.
+
+        Returns:
+            the number of messages that are back.
+        """
+        raise NotImplementedError
+
+    def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
+        """Look at messages without taking them from any group; their receipts are good for nothing.
+
+        Args:
+            newest: the newest ones instead of the oldest. Where a home can't tell, it gives what it has.
+        """
+        raise NotImplementedError
+
+    def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
+        """Let a group go on from elsewhere: the oldest message, behind the newest, or the first at or after a time.
+
+        Leases and attempts of the group are forgotten. No consumer of the group may be running.
+
+        Args:
+            to: or seconds since the epoch.
+
+        Raises:
+            TopicError: a queue has no positions; a consumer is running.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def group_state(self, group: str) -> GroupState:

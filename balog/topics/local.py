@@ -244,7 +244,15 @@ class LocalTopic(Topic):
             (self._clock() + lease,),
         )
 
-    def dead_letter(self, group: str, received: Sequence[Received], reason: str) -> int:
+    def dead_letter(
+        self,
+        group: str,
+        received: Sequence[Received],
+        reason: str,
+        *,
+        consumers: Sequence[str] = (),
+        traceback: str = "",
+    ) -> int:
         """Move messages to the group's dead letters, in one transaction."""
         reason = reason.encode("utf-8", "backslashreplace").decode()  # SQLite takes no lone surrogates
         now = self._clock()

@@ -1,0 +1,48 @@
+"""What a handler may raise to say more than "failed": never again, later, or only these of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from balog.errors import BalogError
+from balog.event import Event
+
+__all__ = ["PartialFailure", "Reject", "Retry"]
+
+
+class Reject(BalogError):
+    """This event will never be handled: it is dead-lettered with the reason, without further attempts."""
+
+
+class Retry(BalogError):
+    """The event is not to blame (the other side is down, busy …): try it again later, uncounted as an attempt.
+
+    The event stays with this engine, whose lease on it is extended, so that nobody's count of deliveries grows.
+
+    Args:
+        reason: what happened, as a clause.
+        after: seconds; the consumer's own backoff when omitted.
+    """
+
+    retryable = True
+
+    def __init__(self, reason: str, after: float | None = None) -> None:
+        super().__init__(reason)
+        self.after = after
+
+
+class PartialFailure(BalogError):
+    """Some events of a batch failed; the rest of it succeeded.
+
+    Args:
+        failed: the events that failed, or their ids; as a mapping, each with why: a text, or an exception as if its
+            event alone had raised it (a ``Reject``, a ``Retry``, any other).
+    """
+
+    def __init__(self, failed: Mapping[str, str | BaseException] | Iterable[str | Event]) -> None:
+        if isinstance(failed, Mapping):
+            self.failed: dict[str, str | BaseException] = dict(failed)
+        else:
+            ids = [one.header.id if isinstance(one, Event) else one for one in failed]
+            self.failed = dict.fromkeys(ids, "failed in its batch")
+        super().__init__(f"{len(self.failed)} events of the batch failed")
