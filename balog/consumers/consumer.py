@@ -1,36 +1,82 @@
-"""A consumer: a handler with the events that it wants, declared beside it by ``@consumer_config``."""
+"""A consumer: a handler with the events that it wants and how it wants them, declared by ``@consumer_config``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from functools import lru_cache
-from typing import Any, TypeVar
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, NamedTuple, TypeVar
 
-import semantic_version
+import msgspec
 import venusian
 
-from balog.errors import ConfigError
-from balog.event import Event
+from balog.consumers.conditions import Conditions, Facts, Texts
+from balog.errors import ConfigError, EventError
+from balog.event import Event, decode
+from balog.expressions import Expression
 
-__all__ = ["CATEGORY", "Consumer", "consumer_config"]
+__all__ = ["CATEGORY", "Backoff", "Batch", "Consumer", "consumer_config"]
 
 CATEGORY = "balog.consumers"
 """The venusian category under which consumers are attached."""
 
+MAX_BATCH = 10_000
+MAX_RETRIES = 1000
+MAX_CONCURRENCY = 1000
+MAX_SECONDS = 12 * 3600.0
+"""The longest time that SQS lets a message be held."""
+
+BATCH_WAIT = 1.0
+LONGEST_BACKOFF = 60.0
+
 Handler = TypeVar("Handler", bound=Callable[..., Any])
-Strings = str | Iterable[str] | None
+
+
+class Batch(NamedTuple):
+    """A handler gets up to ``size`` events at once, and ``wait`` seconds after the first one what there is."""
+
+    size: int
+    wait: float = BATCH_WAIT
+
+
+class Backoff(NamedTuple):
+    """Seconds before the second attempt, doubled for each further one, up to ``longest``."""
+
+    first: float
+    longest: float = LONGEST_BACKOFF
 
 
 class Consumer:
-    """A handler and the events that it wants.
+    """A handler, the events that it wants, and how it wants them.
+
+    An event is wanted when it meets every condition that is given:
 
     Args:
-        func: the handler; what it is called with is the operator's business.
+        func: the handler, plain or ``async def``; what it is called with is the operator's business.
         topic: the topic's name, possibly with ``{placeholders}`` that the operator fills in.
         cls_type: one type of payload or several; None takes all, also a payload without a type.
         version: one condition on the event's ``schema`` or several that must all hold, as semantic-version's
             ``SimpleSpec`` writes them (``'<1.0'``, ``'>=1.0.1,<2'``, ``'==1.2.3'``); None takes all.
-        name: what it is called in logs and dead letters, unique in a hub; ``module.function`` when omitted.
+        name: what it is called in logs, dead letters and the ledger, unique in a hub; ``module.function`` when
+            omitted. Who renames a consumer makes another one, which knows nothing of what this one has done.
+        payload_version: the same as ``version`` for the payload's ``version``; a payload without one does not meet it.
+        channel: one glob or several, of which one must match: ``*``, ``?``, ``[ab]``, upper and lower case differ.
+        level: this level and above. An event without one, as facility 0.0.1 has them, counts as INFO.
+        where: a condition in the filter language, ``payload.rows > 1000``; see :mod:`balog.expressions`.
+        batch: the handler gets a list of so many events at most; with seconds, what there is so long after the first
+            one came, else after 1.
+        retries: further attempts after the first; the engine's ``max_attempts`` says when omitted.
+        backoff: seconds before the second attempt, doubled for each further one, and at most how many (else 60); the
+            engine says when omitted.
+        timeout: seconds that a call may take.
+        concurrency: calls of this handler at once; as many as the engine has when omitted.
+        ordered_by: an expression over an event; events for which it gives the same value are handled one after the
+            other in the order of their coming, and a failed one holds only those. NULL asks for no order.
+
+    Attributes:
+        is_async: whether a call of the handler gives something to await.
 
     Raises:
         ConfigError: an argument that can't be; it names the function.
@@ -40,40 +86,137 @@ class Consumer:
         self,
         func: Callable[..., Any],
         topic: str,
-        cls_type: Strings = None,
-        version: Strings = None,
+        cls_type: Texts = None,
+        version: Texts = None,
         name: str | None = None,
+        *,
+        payload_version: Texts = None,
+        channel: Texts = None,
+        level: str | None = None,
+        where: str | None = None,
+        batch: int | tuple[int, float] | None = None,
+        retries: int | None = None,
+        backoff: float | tuple[float, float] | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
+        ordered_by: str | None = None,
     ) -> None:
         self.func = func
-        self.name = name or _dotted_name(func)
+        self.name = _read_name(func, name)
+        if not callable(func):
+            raise self._refuse("func", func, "want a function")
+        kernel = _kernel(func)
+        if inspect.isgeneratorfunction(kernel) or inspect.isasyncgenfunction(kernel):
+            raise ConfigError(f"consumer {self.name}: it has a yield, so that calling it would run nothing of it")
+        self.is_async = inspect.iscoroutinefunction(kernel)
         if not isinstance(topic, str) or not topic:
             raise ConfigError(f"consumer {self.name}: topic {topic!r} is not a name")
         self.topic = topic
-        self.cls_type = None if cls_type is None else frozenset(_strings(self.name, "cls_type", cls_type))
-        self.version = None if version is None else _strings(self.name, "version", version)
-        self._conditions = tuple(_condition(self.name, text) for text in self.version or ())
+        self.conditions = Conditions(self.name, cls_type, version, payload_version, channel, level)
+        self.where = self._expression("where", where, "bool")
+        self.ordered_by = self._expression("ordered_by", ordered_by, "any")
+        self.batch = None if batch is None else self._batch(batch)
+        self.retries = None if retries is None else self._whole("retries", retries, 0, MAX_RETRIES)
+        self.backoff = None if backoff is None else self._backoff(backoff)
+        self.timeout = None if timeout is None else self._seconds("timeout", timeout)
+        self.concurrency = None if concurrency is None else self._whole("concurrency", concurrency, 1, MAX_CONCURRENCY)
 
     def __repr__(self) -> str:
         return f"<Consumer {self.name} of {self.topic}>"
 
-    def match_event(self, event: Event | dict[str, Any]) -> bool:
-        """Tell whether this consumer wants an event, given as an ``Event`` or as the plain dict of one."""
-        if isinstance(event, Event):
-            return self._match(event.cls_type, event.schema)
-        payload = event.get("payload")
-        return self._match(payload.get("cls_type") if isinstance(payload, dict) else None, event.get("schema"))
+    @property
+    def cls_type(self) -> frozenset[str] | None:
+        """The types of payload that it wants; None for all."""
+        return self.conditions.cls_type
 
-    def _match(self, cls_type: object, schema: object) -> bool:
-        if self.cls_type is not None and not (isinstance(cls_type, str) and cls_type in self.cls_type):
+    @property
+    def version(self) -> tuple[str, ...] | None:
+        """The conditions on the facility layer's version; None for all."""
+        return self.conditions.version
+
+    def match_event(self, event: Event | dict[str, Any]) -> bool:
+        """Tell whether this consumer wants an event, given as an ``Event`` or as the plain dict of one.
+
+        A subclass may answer in its own way; it is then asked for every event of the topic.
+        """
+        if isinstance(event, Event):
+            facts = Facts.of_event(event, head=self.conditions.reads_head)
+            return self.conditions.meet(facts) and (self.where is None or self.where.matches(event))
+        if not self.conditions.meet(Facts.of_dict(event)):
             return False
-        if not self._conditions:
+        if self.where is None:
             return True
-        version = _version(schema) if isinstance(schema, str) else None
-        return version is not None and all(condition.match(version) for condition in self._conditions)
+        try:
+            return self.where.matches(decode(msgspec.json.encode(event)))
+        except (EventError, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+            return False  # no event, so nothing is known of it
+
+    def key_of(self, event: Event) -> str | None:
+        """Give the key whose events are handled in order; None when no order is asked for, or the key is NULL."""
+        if self.ordered_by is None:
+            return None
+        value = self.ordered_by.evaluate(event)
+        if value is None or value.__class__ is str:
+            return value
+        if isinstance(value, datetime):
+            return value.isoformat()
+        try:
+            return msgspec.json.encode(value).decode()
+        except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+            return str(value)
+
+    def _refuse(self, argument: str, value: object, want: str) -> ConfigError:
+        return ConfigError(f"consumer {self.name}: {argument} {value!r:.200} can't be; {want}")
+
+    def _expression(self, argument: str, text: object, gives: Any) -> Expression | None:
+        if text is None:
+            return None
+        if not isinstance(text, str) or not text.strip():
+            raise self._refuse(argument, text, "want an expression such as \"payload.stream = 'users'\"")
+        try:
+            return Expression(text, gives=gives)
+        except ConfigError as error:
+            raise ConfigError(f"consumer {self.name}: {argument}: {error}") from None
+
+    def _whole(self, argument: str, value: object, least: int, most: int) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise self._refuse(argument, value, f"want a whole number from {least} to {most}")
+        return value
+
+    def _seconds(self, argument: str, value: object) -> float:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value) or not 0 < value <= MAX_SECONDS:  # type: ignore[arg-type,operator]
+            raise self._refuse(argument, value, f"want seconds, more than 0 and at most {MAX_SECONDS:g}")
+        return float(value)  # type: ignore[arg-type]
+
+    def _batch(self, value: Any) -> Batch:
+        size, wait = self._pair("batch", value, "want a size, or (size, seconds to wait)", BATCH_WAIT)
+        return Batch(self._whole("batch", size, 1, MAX_BATCH), self._seconds("batch: wait", wait))
+
+    def _backoff(self, value: Any) -> Backoff:
+        first, longest = self._pair("backoff", value, "want seconds, or (first, longest)", None)
+        first = self._seconds("backoff", first)
+        longest = max(first, LONGEST_BACKOFF) if longest is None else self._seconds("backoff: longest", longest)
+        if longest < first:
+            raise self._refuse("backoff", value, "want (first, longest), the longest not below the first")
+        return Backoff(first, longest)
+
+    def _pair(self, argument: str, value: Any, want: str, second: Any) -> tuple[Any, Any]:
+        if not isinstance(value, (tuple, list)):
+            return value, second
+        if len(value) != 2:
+            raise self._refuse(argument, value, want)
+        return value[0], value[1]
 
 
 def consumer_config(
-    topic: str, cls_type: Strings = None, version: Strings = None, name: str | None = None
+    topic: str,
+    cls_type: Texts = None,
+    version: Texts = None,
+    name: str | None = None,
+    *,
+    consumer_cls: type[Consumer] = Consumer,
+    **options: Any,
 ) -> Callable[[Handler], Handler]:
     """Declare that a function handles events of a topic; the arguments are those of :class:`Consumer`.
 
@@ -81,14 +224,25 @@ def consumer_config(
     consumers, called ``m.f``, ``m.f-2`` … from below: an event that two of them want is handled twice. Other
     decorators go below this one, since a scan looks at what the module holds in the end.
 
+    Args:
+        consumer_cls: a subclass to make the consumer of, for one that matches events in its own way. It is called
+            with the arguments by their names; it may have further ones.
+
     Raises:
         ConfigError: an argument that can't be; it names the function.
     """
 
     def declare(func: Handler) -> Handler:
         below = len(getattr(func, venusian.ATTACH_ATTR, {}).get(CATEGORY, ()))
-        own_name = name or _dotted_name(func) + (f"-{below + 1}" if below else "")
-        consumer = Consumer(func, topic, cls_type, version, own_name)
+        own_name = _read_name(func, name) + (f"-{below + 1}" if below and name is None else "")
+        if not (isinstance(consumer_cls, type) and issubclass(consumer_cls, Consumer)):
+            raise ConfigError(f"consumer {own_name}: consumer_cls {consumer_cls!r} is no subclass of Consumer")
+        given = {"func": func, "topic": topic, "cls_type": cls_type, "version": version, "name": own_name}
+        try:
+            inspect.signature(consumer_cls).bind(**given, **options)
+        except TypeError as error:
+            raise ConfigError(f"consumer {own_name}: {error}; see help(balog.consumers.Consumer)") from None
+        consumer = consumer_cls(**given, **options)  # type: ignore[arg-type]
 
         def register(scanner: Any, member: str, found: object) -> None:
             scanner.hub.add(consumer)
@@ -99,30 +253,19 @@ def consumer_config(
     return declare
 
 
+def _read_name(func: Callable[..., Any], name: object) -> str:
+    if name is not None and (not isinstance(name, str) or not name or not name.isprintable() or len(name) > 200):
+        raise ConfigError(f"consumer {_dotted_name(func)}: name {name!r:.200} can't be; want 1 to 200 characters")
+    return name or _dotted_name(func)
+
+
 def _dotted_name(func: Callable[..., Any]) -> str:
     name = getattr(func, "__qualname__", None) or type(func).__qualname__
     return f"{getattr(func, '__module__', None) or '?'}.{name}"
 
 
-def _strings(consumer: str, argument: str, value: str | Iterable[str]) -> tuple[str, ...]:
-    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ()
-    if not texts or not all(isinstance(text, str) and text for text in texts):
-        raise ConfigError(f"consumer {consumer}: {argument} {value!r} is neither a text nor a tuple of texts")
-    return texts
-
-
-def _condition(consumer: str, text: str) -> semantic_version.SimpleSpec:
-    try:
-        return semantic_version.SimpleSpec(text)
-    except ValueError:
-        raise ConfigError(
-            f"consumer {consumer}: version {text!r} is not a condition; want something like '>=1.0.1,<2'"
-        ) from None
-
-
-@lru_cache(maxsize=64)
-def _version(text: str) -> semantic_version.Version | None:
-    try:
-        return semantic_version.Version(text)
-    except ValueError:
-        return None
+def _kernel(func: Any) -> Any:
+    """Give the function that runs in the end: below ``functools.partial`` and in an object that can be called."""
+    while isinstance(func, functools.partial):
+        func = func.func
+    return func if inspect.isroutine(func) or isinstance(func, type) else type(func).__call__

@@ -1,0 +1,165 @@
+"""Which events a consumer wants: the conditions of ``@consumer_config``, read once and asked for each event."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import semantic_version
+
+from balog.errors import ConfigError
+from balog.event import LEVELS, Event, Level, parse_level
+
+__all__ = ["Conditions", "Facts", "Texts", "read_texts"]
+
+Texts = str | Iterable[str] | None
+"""One text or several; None is no condition."""
+
+_MAX_GLOBS = 100
+
+
+class Facts(NamedTuple):
+    """What conditions read of an event beside ``where``. Events of the same facts are wanted by the same consumers."""
+
+    cls_type: object
+    schema: object
+    version: object
+    channel: object
+    level: object
+
+    @classmethod
+    def of_event(cls, event: Event, *, head: bool = True, channel: bool = True) -> Facts:
+        """Read an event.
+
+        Args:
+            head: whether somebody asks for the payload's type and version: they take a look through its bytes.
+            channel: whether somebody asks for the channel.
+        """
+        header = event.header
+        level = header.level
+        return cls(
+            event.cls_type if head else None,
+            event.schema,
+            event.version if head else None,
+            header.channel if channel else None,
+            level if level.__class__ is str else "INFO",
+        )
+
+    @classmethod
+    def of_dict(cls, event: Mapping[str, Any]) -> Facts:
+        """Read what should be the plain dict of an event; what is not there, or is something else, is None."""
+        header, payload = event.get("header"), event.get("payload")
+        header = header if isinstance(header, Mapping) else {}
+        payload = payload if isinstance(payload, Mapping) else {}
+        return cls(
+            payload.get("cls_type"),
+            event.get("schema"),
+            payload.get("version"),
+            header.get("channel"),
+            header.get("level", "INFO"),
+        )
+
+
+class Conditions:
+    """All conditions that an event's facts must meet, as :class:`balog.consumers.Consumer` describes them.
+
+    Args:
+        consumer: whose they are, for errors.
+
+    Raises:
+        ConfigError: one that can't be.
+    """
+
+    def __init__(
+        self, consumer: str, cls_type: Texts, version: Texts, payload_version: Texts, channel: Texts, level: str | None
+    ) -> None:
+        self.cls_type = None if cls_type is None else frozenset(read_texts(consumer, "cls_type", cls_type))
+        self.version = None if version is None else read_texts(consumer, "version", version)
+        self.payload_version = (
+            None if payload_version is None else read_texts(consumer, "payload_version", payload_version)
+        )
+        self.channel = None if channel is None else read_texts(consumer, "channel", channel)
+        self.level = None if level is None else _read_level(consumer, level)
+        self.reads_head = self.cls_type is not None or self.payload_version is not None
+        """Whether the payload's type or version is asked for."""
+        self._schema = _versions(consumer, "version", self.version)
+        self._payload = _versions(consumer, "payload_version", self.payload_version)
+        self._channel = None if self.channel is None else _compile_globs(consumer, self.channel)
+        self._levels = None if self.level is None else _at_least(self.level)
+
+    def meet(self, facts: Facts) -> bool:
+        """Tell whether an event of these facts meets them all."""
+        if self.cls_type is not None and not (isinstance(facts.cls_type, str) and facts.cls_type in self.cls_type):
+            return False
+        if self._levels is not None and not (isinstance(facts.level, str) and facts.level in self._levels):
+            return False
+        if self._channel is not None and not (isinstance(facts.channel, str) and self._channel(facts.channel)):
+            return False
+        return _holds(self._schema, facts.schema) and _holds(self._payload, facts.version)
+
+    def meet_version(self, version: str) -> bool:
+        """Tell whether a version of the facility layer meets ``version``."""
+        return _holds(self._schema, version)
+
+    def meet_payload_version(self, version: str) -> bool:
+        """Tell whether a version of a payload's schema meets ``payload_version``."""
+        return _holds(self._payload, version)
+
+
+def read_texts(consumer: str, argument: str, value: object) -> tuple[str, ...]:
+    """Give one text or several as a tuple.
+
+    Raises:
+        ConfigError: no text, an empty one, or none at all.
+    """
+    texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ()
+    if not texts or not all(isinstance(text, str) and text for text in texts):
+        raise ConfigError(f"consumer {consumer}: {argument} {value!r} is neither a text nor a tuple of texts")
+    return texts
+
+
+def _read_level(consumer: str, value: object) -> Level:
+    level = parse_level(value) if isinstance(value, str) else None
+    if level is None:
+        raise ConfigError(f"consumer {consumer}: level {value!r} is none; want one of {', '.join(LEVELS)}")
+    return level
+
+
+def _at_least(level: Level) -> frozenset[str]:
+    return frozenset(name for name, number in LEVELS.items() if number >= LEVELS[level])
+
+
+def _compile_globs(consumer: str, globs: tuple[str, ...]) -> Any:
+    if len(globs) > _MAX_GLOBS:
+        raise ConfigError(f"consumer {consumer}: {len(globs)} channels; want at most {_MAX_GLOBS}, or a where")
+    return re.compile("|".join(map(fnmatch.translate, globs))).match
+
+
+def _versions(consumer: str, argument: str, texts: tuple[str, ...] | None) -> tuple[semantic_version.SimpleSpec, ...]:
+    specs = []
+    for text in texts or ():
+        try:
+            specs.append(semantic_version.SimpleSpec(text))
+        except ValueError:
+            raise ConfigError(
+                f"consumer {consumer}: {argument} {text!r} is not a condition; want something like '>=1.0.1,<2'"
+            ) from None
+    return tuple(specs)
+
+
+def _holds(specs: tuple[semantic_version.SimpleSpec, ...], text: object) -> bool:
+    if not specs:
+        return True
+    version = _version(text) if isinstance(text, str) else None
+    return version is not None and all(spec.match(version) for spec in specs)
+
+
+@lru_cache(maxsize=1024)
+def _version(text: str) -> semantic_version.Version | None:
+    try:
+        return semantic_version.Version(text)
+    except ValueError:
+        return None

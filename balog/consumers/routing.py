@@ -1,0 +1,82 @@
+"""Which of a topic's consumers want an event, told fast however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from balog.consumers.conditions import Facts
+from balog.consumers.consumer import Consumer
+from balog.event import Event
+
+__all__ = ["Router"]
+
+_REMEMBERED = 4096
+
+
+class Router:
+    """Tells which consumers want an event.
+
+    What conditions read of an event (type, versions, channel, level) takes few different values in a topic, so the
+    answer to each combination is remembered. Only a ``where``, and a subclass that matches in its own way, are asked
+    for every event. An event that a handler logged is wanted by nobody whom ``context.caused_by.consumers`` names:
+    they handled what led to it, and would go on without end. Threads may share a router.
+
+    Args:
+        consumers: those of one topic.
+    """
+
+    def __init__(self, consumers: Sequence[Consumer]) -> None:
+        ordered = sorted(consumers, key=lambda consumer: consumer.name)
+        self._consumers = [(consumer, _matches_its_own_way(consumer)) for consumer in ordered]
+        plain = [consumer.conditions for consumer, is_own in self._consumers if not is_own]
+        self._head = any(conditions.reads_head for conditions in plain)
+        self._channel = any(conditions.channel is not None for conditions in plain)
+        # Those that a type may interest; under None those that don't ask for a type.
+        self._by_type: dict[object, list[tuple[Consumer, bool]]] = {None: []}
+        types = {name for conditions in plain for name in conditions.cls_type or ()}
+        for name in (None, *types):
+            self._by_type[name] = [
+                (consumer, is_own)
+                for consumer, is_own in self._consumers
+                if is_own or consumer.cls_type is None or name in consumer.cls_type
+            ]
+        self._remembered: dict[Facts, tuple[tuple[Consumer, ...], bool]] = {}
+
+    def wanting(self, event: Event) -> tuple[Consumer, ...]:
+        """Give the consumers that want an event, sorted by name. What a subclass's ``match_event`` raises passes."""
+        facts = Facts.of_event(event, head=self._head, channel=self._channel)
+        found = self._remembered.get(facts)
+        if found is None:
+            found = self._find(facts)
+        consumers, are_sure = found
+        if not are_sure:
+            consumers = tuple([one for one in consumers if _asks(one, event)])
+        if consumers and "caused_by" in event.header.context:
+            consumers = _without_cause(consumers, event.header.context["caused_by"])
+        return consumers
+
+    def _find(self, facts: Facts) -> tuple[tuple[Consumer, ...], bool]:
+        candidates = self._by_type.get(facts.cls_type, self._by_type[None])
+        met = [(one, is_own) for one, is_own in candidates if is_own or one.conditions.meet(facts)]
+        are_sure = not any(is_own or one.where is not None for one, is_own in met)
+        if len(self._remembered) >= _REMEMBERED:
+            self._remembered.clear()  # channels or versions without end: begin again
+        found = self._remembered[facts] = (tuple(one for one, _ in met), are_sure)
+        return found
+
+
+def _matches_its_own_way(consumer: Consumer) -> bool:
+    return getattr(consumer.match_event, "__func__", None) is not Consumer.match_event
+
+
+def _asks(consumer: Consumer, event: Event) -> bool:
+    if _matches_its_own_way(consumer):
+        return consumer.match_event(event)
+    return consumer.where is None or consumer.where.matches(event)
+
+
+def _without_cause(consumers: tuple[Consumer, ...], cause: object) -> tuple[Consumer, ...]:
+    names = cause.get("consumers") if isinstance(cause, dict) else None
+    if not isinstance(names, list):
+        return consumers
+    return tuple(consumer for consumer in consumers if consumer.name not in names)
