@@ -9,6 +9,9 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Literal
+
+import msgspec
 
 from balog.errors import TopicError
 from balog.topics.base import (
@@ -34,16 +37,19 @@ MAX_RECEIVED_BYTES = 64 * 1024 * 1024
 
 _SUFFIX = ".sqlite"
 _APPLICATION_ID = 0x62616C67
-_VERSION = 1
+_VERSION = 2
 _PRUNE_EVERY = 60.0
 _PRUNE_ROWS = 10_000
 _SLEEPS = (0.002, 0.1)
 
 # A group's cursor is the highest seq that it was handed. A lease stands for each message that was handed out and not
-# acked yet: ready_at is when it may be handed out again, and an empty receipt says that nobody holds it.
+# acked yet: ready_at is when it may be handed out again, and an empty receipt says that nobody holds it. A dead letter
+# that was redriven is a message of one group alone, in `redriven`, for as long as its lease is: its seq is below that
+# of any other message, and so it comes first.
 _SCHEMA = """
 CREATE TABLE messages (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, published REAL NOT NULL, body BLOB NOT NULL
+    seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, published REAL NOT NULL, key TEXT,
+    body BLOB NOT NULL
 );
 CREATE TABLE groups (name TEXT PRIMARY KEY, cursor INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE leases (
@@ -52,11 +58,21 @@ CREATE TABLE leases (
 ) WITHOUT ROWID;
 CREATE INDEX leases_by_time ON leases (grp, ready_at);
 CREATE TABLE dead (
-    number INTEGER PRIMARY KEY, grp TEXT NOT NULL, id TEXT NOT NULL, body BLOB NOT NULL, reason TEXT NOT NULL,
-    attempts INTEGER NOT NULL, died REAL NOT NULL
+    number INTEGER PRIMARY KEY AUTOINCREMENT, grp TEXT NOT NULL, id TEXT NOT NULL, published REAL NOT NULL, key TEXT,
+    body BLOB NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, died REAL NOT NULL, consumers TEXT NOT NULL,
+    traceback TEXT NOT NULL
 );
 CREATE INDEX dead_by_group ON dead (grp);
+CREATE TABLE redriven (
+    seq INTEGER PRIMARY KEY, id TEXT NOT NULL, published REAL NOT NULL, key TEXT, body BLOB NOT NULL,
+    since REAL NOT NULL
+);
+CREATE TRIGGER settled AFTER DELETE ON leases WHEN OLD.seq < 0
+BEGIN DELETE FROM redriven WHERE seq = OLD.seq; END;
 """
+
+_FIRST_REDRIVEN = -(2**62)
+_LOOKED_AT = 100
 
 
 class LocalTopics(Topics):
@@ -135,7 +151,7 @@ class LocalTopic(Topic):
     def publish(self, messages: Iterable[Message]) -> int:
         """Store messages in one transaction and give the number that the topic did not hold already."""
         now = self._clock()
-        rows = [(message.id, now, bytes(message.body)) for message in messages]
+        rows = [(message.id, now, message.key, bytes(message.body)) for message in messages]
         if not rows:
             return 0
         if time.monotonic() >= self._prune_at and self.exists():
@@ -144,7 +160,7 @@ class LocalTopic(Topic):
         with self._file.write(create=True) as connection:
             before = connection.total_changes
             connection.executemany(
-                "INSERT INTO messages (id, published, body) VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING", rows
+                "INSERT INTO messages (id, published, key, body) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING", rows
             )
             return connection.total_changes - before
 
@@ -156,7 +172,8 @@ class LocalTopic(Topic):
             with self._file.read() as connection:
                 if not connection.execute(
                     "SELECT (SELECT published FROM messages ORDER BY seq LIMIT 1) < ?1"
-                    " OR (SELECT died FROM dead ORDER BY number LIMIT 1) < ?1",
+                    " OR (SELECT died FROM dead ORDER BY number LIMIT 1) < ?1"
+                    " OR (SELECT MIN(since) FROM redriven) < ?1",
                     (oldest,),
                 ).fetchone()[0]:
                     return deleted
@@ -198,19 +215,23 @@ class LocalTopic(Topic):
         with self._file.write() as connection:
             now = self._clock()
             cursor = _cursor(connection, group)
-            again = connection.execute(
-                "SELECT seq, attempts + 1, id, published, body FROM leases JOIN messages USING (seq)"
-                " WHERE grp = ? AND ready_at <= ? ORDER BY seq LIMIT ?",
-                (group, now, limit),
+            redriven, again = (
+                connection.execute(
+                    f"SELECT seq, attempts + 1, id, published, key, body FROM leases JOIN {table} USING (seq)"  # noqa: S608
+                    " WHERE grp = ? AND ready_at <= ? ORDER BY seq LIMIT ?",
+                    (group, now, limit),
+                )
+                for table in ("redriven", "messages")
             )
             fresh = connection.execute(
-                "SELECT seq, 1, id, published, body FROM messages WHERE seq > ? ORDER BY seq LIMIT ?", (cursor, limit)
+                "SELECT seq, 1, id, published, key, body FROM messages WHERE seq > ? ORDER BY seq LIMIT ?",
+                (cursor, limit),
             )
             leases = []
-            for rows in (again, fresh):
+            for rows in (redriven, again, fresh):
                 while len(received) < limit and size < MAX_RECEIVED_BYTES and (row := rows.fetchone()):
-                    seq, attempts, id, published, body = row
-                    received.append(Received(id, body, f"{seq}.{token}", attempts, published))
+                    seq, attempts, id, published, key, body = row
+                    received.append(Received(id, body, f"{seq}.{token}", attempts, published, key))
                     leases.append((group, seq, now + lease, attempts, token))
                     cursor = max(cursor, seq)
                     size += len(body)
@@ -254,8 +275,7 @@ class LocalTopic(Topic):
         traceback: str = "",
     ) -> int:
         """Move messages to the group's dead letters, in one transaction."""
-        reason = reason.encode("utf-8", "backslashreplace").decode()  # SQLite takes no lone surrogates
-        now = self._clock()
+        told = (_storable(reason), self._clock(), msgspec.json.encode(list(consumers)).decode(), _storable(traceback))
         changed = 0
         with self._file.write() as connection:
             for message in received:
@@ -264,11 +284,36 @@ class LocalTopic(Topic):
                     "DELETE FROM leases WHERE grp = ? AND seq = ? AND receipt = ?", (group, seq, token)
                 ).rowcount:
                     connection.execute(
-                        "INSERT INTO dead (grp, id, body, reason, attempts, died) VALUES (?, ?, ?, ?, ?, ?)",
-                        (group, message.id, message.body, reason, message.attempts, now),
+                        "INSERT INTO dead (grp, id, published, key, body, attempts, reason, died, consumers, traceback)"
+                        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                        (group, message.id, message.published, message.key, message.body, message.attempts, *told),
                     )
                     changed += 1
         return changed
+
+    def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
+        """Give dead letters to their group again, each in a transaction of its own with its removal."""
+        check_name("group", group)
+        changed = looked = last = 0
+        while letters := self._letters(group, last, _LOOKED_AT if limit is None else min(limit - looked, _LOOKED_AT)):
+            for letter in letters:
+                looked, last = looked + 1, int(letter.token)
+                body = decide(letter)  # outside of any transaction: it may take its time
+                if body is not None:
+                    changed += self._revive(group, last, body)
+        return changed
+
+    def _revive(self, group: str, number: int, body: bytes) -> int:
+        seq, now = _FIRST_REDRIVEN + number, self._clock()
+        with self._file.write() as connection:
+            if not connection.execute(
+                "INSERT INTO redriven SELECT ?1, id, published, key, ?2, ?3 FROM dead WHERE number = ?4 AND grp = ?5",
+                (seq, bytes(body), now, number, group),
+            ).rowcount:
+                return 0  # another process was faster
+            connection.execute("DELETE FROM dead WHERE number = ?", (number,))
+            connection.execute("INSERT INTO leases VALUES (?, ?, ?, 0, '')", (group, seq, now))
+        return 1
 
     def _settle(
         self, received: Sequence[Received], statement: str, before: tuple[str], after: tuple[float, ...] = ()
@@ -283,12 +328,65 @@ class LocalTopic(Topic):
 
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
         """Give a group's dead letters, oldest first."""
+        return self._letters(group, 0, limit)
+
+    def _letters(self, group: str, after: int, limit: int) -> list[DeadLetter]:
         with self._file.read() as connection:
             rows = connection.execute(
-                "SELECT id, body, grp, reason, attempts, died FROM dead WHERE grp = ? ORDER BY number LIMIT ?",
-                (group, limit),
+                "SELECT id, body, grp, reason, attempts, died, consumers, traceback, number FROM dead"
+                " WHERE grp = ? AND number > ? ORDER BY number LIMIT ?",
+                (group, after, max(limit, 0)),
             ).fetchall()
-        return [DeadLetter(*row) for row in rows]
+        return [
+            DeadLetter(*row[:6], consumers=tuple(msgspec.json.decode(row[6])), traceback=row[7], token=str(row[8]))
+            for row in rows
+        ]
+
+    def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
+        """Look at messages, in the order of their publishing; cut like a batch that is received."""
+        seen: list[Received] = []
+        size = 0
+        with self._file.read() as connection:
+            rows = connection.execute(
+                f"SELECT id, body, published, key FROM messages ORDER BY seq {'DESC' if newest else ''} LIMIT ?",  # noqa: S608
+                (limit,),
+            )
+            for id, body, published, key in rows:
+                seen.append(Received(id, body, "", 0, published, key))
+                size += len(body)
+                if size >= MAX_RECEIVED_BYTES:
+                    break
+        return seen[::-1] if newest else seen
+
+    def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
+        """Let a group go on from elsewhere, in one transaction. What was redriven stays, with no attempts yet.
+
+        Raises:
+            TopicError: the group holds messages.
+        """
+        check_name("group", group)
+        with self._file.write() as connection:
+            now = self._clock()
+            if held := _group_state(connection, group, now).in_flight:
+                raise TopicError(
+                    f"topic {self.name}: group {group} holds {held} messages; stop its consumers,"
+                    " or wait until their leases have run out"
+                )
+            if to == "earliest":
+                where: tuple[str, tuple[float, ...]] = "SELECT 0", ()
+            elif to == "latest":
+                where = "SELECT COALESCE(MAX(seq), 0) FROM messages", ()
+            else:
+                where = (
+                    "SELECT COALESCE((SELECT MIN(seq) - 1 FROM messages WHERE published >= ?),"
+                    " (SELECT MAX(seq) FROM messages), 0)",
+                    (to,),
+                )
+            (cursor,) = connection.execute(*where).fetchone()
+            connection.execute("DELETE FROM leases WHERE grp = ? AND seq >= 0", (group,))
+            connection.execute("UPDATE leases SET ready_at = ?, attempts = 0, receipt = '' WHERE grp = ?", (now, group))
+            connection.execute("INSERT OR REPLACE INTO groups VALUES (?, ?)", (group, cursor))
+            return _group_state(connection, group, now)
 
     def group_state(self, group: str) -> GroupState:
         """Tell how far a group is; its lag is counted message by message."""
@@ -323,9 +421,14 @@ def _group_state(connection: sqlite3.Connection, group: str, now: float) -> Grou
     return GroupState(group, cursor, lag, in_flight, leases - in_flight, dead)
 
 
+def _storable(text: str) -> str:
+    """Give a text that SQLite takes: without lone surrogates, and without the null characters that would end it."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
 def _read_receipt(message: Received) -> tuple[int, str]:
     seq, _, token = message.receipt.partition(".")
-    if not (seq.isdecimal() and token):
+    if not (seq.removeprefix("-").isdecimal() and token):
         raise TopicError(f"message {message.id}: {message.receipt!r} is not a receipt of a local topic")
     return int(seq), token
 
@@ -338,7 +441,10 @@ def _delete_older(connection: sqlite3.Connection, oldest: float) -> int:
         (oldest, _PRUNE_ROWS),
     ).fetchone()
     connection.execute("DELETE FROM dead WHERE died < ?", (oldest,))
+    connection.execute(  # the trigger deletes the messages
+        "DELETE FROM leases WHERE seq IN (SELECT seq FROM redriven WHERE since < ?)", (oldest,)
+    )
     if last is None:
         return 0
-    connection.execute("DELETE FROM leases WHERE seq <= ?", (last,))
+    connection.execute("DELETE FROM leases WHERE seq BETWEEN 0 AND ?", (last,))
     return connection.execute("DELETE FROM messages WHERE seq <= ?", (last,)).rowcount
