@@ -19,6 +19,7 @@ from balog.errors import ConfigError
 from balog.event import Event, decode, encode
 from balog.sinks import Delivery, TopicSinkConfig
 from balog.sinks.attempt import attempt
+from balog.sinks.topic import TopicsUrl
 from balog.storage import Options, open_storage
 
 __all__ = ["StateConfig", "StateKeeper", "StateTopic", "read_value"]
@@ -34,7 +35,7 @@ CLOSE_SECONDS = 30.0
 class StateTopic(Struct, forbid_unknown_fields=True, kw_only=True):
     """Each STATE as an event of the payload type ``state``."""
 
-    url: Annotated[str, Meta(min_length=1, description="The home of the topics, such as local:PATH.")]
+    url: TopicsUrl
     topic: Annotated[str, Meta(min_length=1, max_length=200, description="The topic's name in that home.")]
 
 

@@ -23,12 +23,15 @@ COMMANDS = {
     "broker": "Carry events out of a Singer stream to sinks; pass the data on untouched.",
     "check": "Find everything that is wrong with a config, before it runs.",
     "consume": "Run the handlers of a package on the events of topics.",
+    "consumers": "List the handlers of a package, and what each of them listens to.",
+    "forward": "Send the events of a topic to sinks, with a broker's config and no Python.",
     "replay": "Send the events that wait in a spool to their sinks.",
     "report": "Turn archived events into tables and one HTML page, with Spark.",
     "run": "Run a tap; its log lines and metrics become events, and its run a report.",
     "state": "Read the STATE that a broker has stored: load, show, diff.",
     "test": "Run cases of a broker's config: sample input, and what should come of it.",
     "top": "Show live what each broker and sidecar does, and which side of it is slow.",
+    "topics": "Look into topics, publish, dump, and give dead letters another try.",
 }
 
 
@@ -80,8 +83,12 @@ def main() -> None:
     \b
     tap | balog broker --config broker.json | target     carry events to sinks
     balog run -- tap … | balog broker … | target          the same for a tap that knows nothing of balog
-    balog consume mypackage --topics local:PATH           act on them
+    balog consume mypackage --topics local:PATH           act on them: your handlers …
+    balog forward --topics local:PATH --topic NAME …      … or any sinks
+    balog topics describe NAME --topics local:PATH        see what waits, and for whom
     balog report PATH                                     ask about all of them
+
+    Topics are local:PATH, sqs:REGION or kafka:HOST:PORT.
     """
 
 

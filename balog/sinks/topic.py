@@ -3,25 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from balog.errors import TopicError
+from balog.errors import ConfigError, TopicError
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 
 if TYPE_CHECKING:
+    from balog.event import Event
     from balog.topics import Topic, Topics
 
-__all__ = ["TopicSink", "TopicSinkConfig"]
+__all__ = ["TopicSink", "TopicSinkConfig", "TopicsUrl"]
+
+_RUN = "context.run_id"
+
+TopicsUrl = Annotated[
+    str, Meta(min_length=1, description="The home of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT.")
+]
 
 
 class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown_fields=True, kw_only=True):
-    """Publish to a topic; each event is durable there once its batch returns, and kept once by its id."""
+    """Publish to a topic; each event is durable there once its batch returns."""
 
-    url: Annotated[str, Meta(min_length=1, description="The home of the topics, such as local:PATH.")]
+    url: TopicsUrl
     topic: Annotated[str, Meta(min_length=1, max_length=200, description="The topic's name in that home.")]
+    key: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                description="An expression: events of one value keep their order in Kafka and SQS FIFO; null for none.",
+            ),
+        ]
+        | None
+    ) = _RUN
 
     @property
     def name(self) -> str:
@@ -32,46 +49,55 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
         """Make the sink; the URL is checked here.
 
         Raises:
-            ConfigError: no such kind of home, or a name that no topic can have.
+            ConfigError: no such kind of home, a name that no topic can have, or a key that is no expression.
+            MissingExtraError: the packages of that kind of home are not installed.
         """
         from balog.topics import open_topics
 
+        key_of = _key_of(self.key)
         home = open_topics(self.url)
-        return TopicSink(home, home.topic(self.topic))
+        return TopicSink(home, home.topic(self.topic), key_of)
 
 
 class TopicSink:
     """See ``TopicSinkConfig``."""
 
-    def __init__(self, home: Topics, topic: Topic) -> None:
+    def __init__(self, home: Topics, topic: Topic, key_of: Callable[[Event], Any]) -> None:
         self._home = home
         self._topic = topic
+        self._key_of = key_of
 
     def open(self) -> None:
         """Nothing to do: the topic is made by the first publish."""
 
     def probe(self) -> None:
-        """See whether the topic can be read, or else its folder written to, see ``Sink``."""
+        """See whether the home answers and, of one on this disk, the topic can be read or made; see ``Sink``."""
         from balog.topics.local import LocalTopics
 
         try:
-            if self._topic.exists():
+            exists = self._topic.exists()
+            if not isinstance(self._home, LocalTopics):
+                return
+            if exists:
                 self._topic.describe()
                 return
         except TopicError as error:
             raise SinkError(str(error), retryable=error.retryable) from None
-        if isinstance(self._home, LocalTopics):
-            home = self._home.path.absolute()
-            folder = next(path for path in (home, *home.parents) if path.exists())
-            if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-                raise SinkError(f"{folder}: no topic can be made there by this user; give another url")
+        home = self._home.path.absolute()
+        folder = next(path for path in (home, *home.parents) if path.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            raise SinkError(f"{folder}: no topic can be made there by this user; give another url")
 
     def write(self, batch: Sequence[Delivery]) -> None:
-        """Publish a batch in one transaction."""
+        """Publish a batch: on this disk all or none of it, elsewhere what was stored may come again."""
         from balog.topics import Message
 
+        messages = []
+        for event, body in batch:
+            key = self._key_of(event)
+            messages.append(Message(id=event.header.id, body=body, key=None if key is None else str(key)))
         try:
-            self._topic.publish([Message(id=event.header.id, body=body) for event, body in batch])
+            self._topic.publish(messages)
         except TopicError as error:
             raise SinkError(str(error), retryable=error.retryable) from error
 
@@ -79,3 +105,16 @@ class TopicSink:
         """Close the home."""
         self._topic.close()
         self._home.close()
+
+
+def _key_of(text: str | None) -> Callable[[Event], Any]:
+    if text is None:
+        return lambda event: None
+    if text == _RUN:  # the usual one; a logger's process need not load the parser for it
+        return lambda event: event.header.context.get("run_id")
+    from balog.expressions import Expression
+
+    try:
+        return Expression(text, gives="any").evaluate
+    except ConfigError as error:
+        raise ConfigError(error.reason, path="key") from None

@@ -9,8 +9,8 @@ from balog.outputs.file import FileOutput
 from balog.outputs.queued import QueuedOutput
 
 FORMS = (
-    "there are console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, store:PATH?topic=NAME, "
-    "or a sink's config as an object"
+    "there are console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
+    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, or a sink's config as an object"
 )
 
 
@@ -51,7 +51,10 @@ def test_a_topic_or_a_sink_has_a_queue_before_it(where: Any, tmp_path: Path) -> 
         ("local:a?group=x", "output 'local:a': no option 'group'; there is topic"),
         ({"type": "paper"}, "$.type: invalid value 'paper'"),
         ({"type": "topic", "url": "local:a"}, "$: object missing required field `topic`"),
-        ({"type": "topic", "url": "x:a", "topic": "t"}, "'x:a': no topics of kind 'x'; want local:PATH"),
+        (
+            {"type": "topic", "url": "x:a", "topic": "t"},
+            "'x:a': no topics of kind 'x'; want local:PATH, sqs:REGION, kafka:HOST:PORT",
+        ),
         ({}, "$: object missing required field `type`"),
     ],
 )
@@ -61,7 +64,16 @@ def test_what_cannot_be_is_refused_in_one_line(where: Any, said: str) -> None:
     assert str(refused.value) == said
 
 
-@pytest.mark.parametrize("where", ["sqs:https://user:s3cret@host", "file:a?token=s3cret", "local:a?password=s3cret"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "sqs:https://user:s3cret@host",
+        "kafka:user:s3cret@host:9092?topic=a",
+        "kafka:host:9092?sasl.password=s3cret&topic=a",
+        "file:a?token=s3cret",
+        "local:a?password=s3cret",
+    ],
+)
 def test_a_refusal_says_no_secret(where: str) -> None:
     with pytest.raises(ConfigError) as refused:
         open_output(where)

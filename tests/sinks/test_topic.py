@@ -2,6 +2,7 @@ import os
 
 import pytest
 
+from balog.errors import ConfigError, TopicError
 from balog.event import Event, encode
 from balog.sinks import Delivery, SinkError, TopicSinkConfig
 
@@ -39,3 +40,92 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
     with pytest.raises(SinkError, match="give another url"):
         build(tmp_path / "topics").probe()
+
+
+class Home:
+    """A home elsewhere, with one topic that keeps what it was given, or raises what it was told to."""
+
+    def __init__(self, error=None):
+        self.error, self.published = error, []
+
+    def topic(self, name):
+        return self
+
+    def exists(self):
+        if self.error:
+            raise self.error
+        return False
+
+    def publish(self, messages):
+        if self.error:
+            raise self.error
+        self.published += messages
+
+    def close(self):
+        """Nothing is open."""
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Give a function that makes any URL lead to such a home."""
+
+    def lead(error=None):
+        home = Home(error)
+        monkeypatch.setattr("balog.topics.open_topics", lambda url: home)
+        return home
+
+    return lead
+
+
+def write(config, *events):
+    sink = config.build()
+    sink.open()
+    sink.write([Delivery(event, encode(event)) for event in events])
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ({}, ["LGrun", None]),
+        ({"key": None}, [None, None]),
+        ({"key": "payload.user"}, ["7", None]),
+        ({"key": "channel || '/' || payload.user"}, ["a.b/7", None]),
+    ],
+)
+def test_the_key_is_the_run_or_what_an_expression_gives(elsewhere, key, expected):
+    home = elsewhere()
+    events = [Event.new("a.b", {"user": 7}, context={"run_id": "LGrun"}), Event.new("a.b", {})]
+    write(TopicSinkConfig(url="kafka:there:9092", topic="events", **key), *events)
+    assert [message.key for message in home.published] == expected
+    assert [message.id for message in home.published] == [event.header.id for event in events]
+
+
+def test_a_key_that_is_no_expression_is_refused_with_its_place(elsewhere):
+    elsewhere()
+    with pytest.raises(ConfigError, match="nope") as refused:
+        TopicSinkConfig(url="kafka:there:9092", topic="events", key="nope").build()
+    assert refused.value.path == "key"
+
+
+def permanent():
+    error = TopicError("queue events: access denied")
+    error.retryable = False
+    return error
+
+
+@pytest.mark.parametrize(("error", "retryable"), [(TopicError("no answer"), True), (permanent(), False)])
+def test_what_a_home_says_of_trouble_is_kept(elsewhere, error, retryable):
+    elsewhere(error)
+    config = TopicSinkConfig(url="sqs:eu-west-1", topic="events")
+    with pytest.raises(SinkError, match=str(error)) as caught:
+        write(config, Event.new("a.b", {}))
+    assert caught.value.retryable is retryable
+    with pytest.raises(SinkError, match=str(error)):
+        config.build().probe()
+
+
+def test_a_probe_elsewhere_asks_whether_the_topic_is_there_and_makes_nothing(elsewhere):
+    home = elsewhere()
+    TopicSinkConfig(url="sqs:eu-west-1", topic="events").build().probe()
+    assert home.published == []
