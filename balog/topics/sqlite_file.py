@@ -45,6 +45,7 @@ class SqliteFile:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
+        self._is_synced = False
         self._turnstile = -1
         _files.add(self)
 
@@ -63,15 +64,20 @@ class SqliteFile:
             yield connection
 
     @contextmanager
-    def write(self, create: bool = False) -> Iterator[sqlite3.Connection]:
+    def write(self, create: bool = False, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Give a connection inside a transaction that is durable once the block has ended, or undone if it raised.
+
+        Args:
+            create: make the file when it is missing.
+            durable: False spares the fsync: a power cut may undo the transaction until a durable one has followed.
+                The end of this process never does.
 
         Raises:
             TopicError: the file is missing (and not to be made), damaged, full or out of reach.
         """
         if create and not self.exists():
             self._create()
-        with self._transaction(self._turn(), "BEGIN IMMEDIATE") as connection:
+        with self._transaction(self._turn(), "BEGIN IMMEDIATE", synced=durable) as connection:
             yield connection
 
     def close(self) -> None:
@@ -92,11 +98,17 @@ class SqliteFile:
             os.close(descriptor)
 
     @contextmanager
-    def _transaction(self, turn: AbstractContextManager[None], begin: str) -> Iterator[sqlite3.Connection]:
+    def _transaction(
+        self, turn: AbstractContextManager[None], begin: str, synced: bool | None = None
+    ) -> Iterator[sqlite3.Connection]:
         with _gate, self._lock:
             try:
                 self._forget_if_replaced()
                 connection = self._connection or self._connect()
+                if synced is not None and synced != self._is_synced:
+                    # In a write-ahead log FULL is an fsync at each commit, NORMAL one at each checkpoint.
+                    connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
+                    self._is_synced = synced
                 with turn:
                     connection.execute(begin)
                 try:
@@ -144,15 +156,15 @@ class SqliteFile:
             found = tuple(connection.execute(f"PRAGMA {pragma}").fetchone()[0] for pragma in _IDENTITY)
             if found != self._identity:
                 raise self._permanent(
-                    f"not a topic that this release reads (found {found[0]:#x} version {found[1]}, "
+                    f"not a file that this release reads (found {found[0]:#x} version {found[1]}, "
                     f"want {self._identity[0]:#x} version {self._identity[1]}); move the file away"
                 )
-            connection.execute("PRAGMA synchronous = FULL")  # a commit is an fsync
-            connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}"); connection.execute('PRAGMA wal_autocheckpoint = 1000')
         except BaseException:
             connection.close()
             raise
-        self._connection = connection
+        self._connection, self._is_synced = connection, True
         self._inode = _inode(self.path)
         return connection
 
