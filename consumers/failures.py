@@ -1,4 +1,4 @@
-"""What went wrong: errors that were logged, and runs that failed."""
+"""What went wrong: errors that were logged, and runs that failed. The pattern: one event, one call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from balog.consumers import consumer_config
 from balog.payload import LogPayload, RunPayload, read
 
 
-@consumer_config(topic="singer-events")
+@consumer_config(topic="singer-events", where="level >= 'ERROR' OR cls_type = 'run'")
 def print_failure(settings: dict[str, Any], event: Event) -> None:
     """Print an event of level ERROR or CRITICAL, and the report of a run whose outcome is failed."""
     payload = read(event)

@@ -1,4 +1,4 @@
-"""How many records each stream carried, from the record counters that taps report."""
+"""How many records each stream carried, from the counters that taps report. The pattern: a batch, failing in part."""
 
 from __future__ import annotations
 
@@ -7,20 +7,34 @@ from typing import Any
 
 from balog import Event
 from balog.consumers import consumer_config
+from balog.consumers.outcomes import PartialFailure, Reject
+from balog.errors import EventError
 from balog.payload import MetricPayload, read
 
 totals: Counter[tuple[str, str, str]] = Counter()
 """Records by application, run and stream since this process began; a counter's value is what came since the last."""
 
 
-@consumer_config(topic="singer-events", cls_type="metric")
-def count_records(settings: dict[str, Any], event: Event) -> None:
-    """Add a ``record_count`` to its stream's total and print that: ``airports   3,376 records  (tap-jsonl)``."""
-    metric = read(event)
-    if not isinstance(metric, MetricPayload) or (metric.type, metric.metric) != ("counter", "record_count"):
-        return
-    application = str(event.header.context.get("application", "?"))
-    stream = str(metric.tags.get("stream") or metric.tags.get("endpoint") or "?")  # singer-python says endpoint
-    key = application, str(event.header.context.get("run_id")), stream
-    totals[key] += round(metric.value)
-    print(f"{stream:<20} {totals[key]:>12,} records  ({application})")
+@consumer_config(
+    topic="singer-events", cls_type="metric", where="payload.metric = 'record_count'", batch=(100, 0.5), concurrency=1
+)
+def count_records(settings: dict[str, Any], events: list[Event]) -> None:
+    """Add the batch up and print each stream's new total: ``airports   3,376 records  (tap-jsonl)``."""
+    changed: dict[tuple[str, str, str], None] = {}  # in the order of their first event
+    failed: dict[str, BaseException | str] = {}
+    for event in events:
+        try:
+            metric = read(event)
+        except EventError as error:
+            failed[event.header.id] = Reject(f"no metric: {error}")  # it will never be one; the others go on
+            continue
+        if isinstance(metric, MetricPayload) and metric.type == "counter":
+            context = event.header.context
+            stream = str(metric.tags.get("stream") or metric.tags.get("endpoint") or "?")  # singer-python says endpoint
+            key = str(context.get("application", "?")), str(context.get("run_id")), stream
+            totals[key] += round(metric.value)
+            changed[key] = None
+    for key in changed:
+        print(f"{key[2]:<20} {totals[key]:>12,} records  ({key[0]})")
+    if failed:
+        raise PartialFailure(failed)
