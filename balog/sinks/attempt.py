@@ -10,7 +10,7 @@ from balog.sinks.base import Delivery, SinkError
 __all__ = ["Outcome", "attempt", "reason_of"]
 
 MAX_WRITES = 100
-"""Writes at most in one attempt; with 100 an event or five of a thousand are found."""
+"""Writes at most in one attempt, unless said otherwise; with 100 an event or five of a thousand are found."""
 
 
 class Outcome(NamedTuple):
@@ -22,10 +22,15 @@ class Outcome(NamedTuple):
     error: SinkError | None
 
 
-def attempt(write: Callable[[Sequence[Delivery]], None], batch: Sequence[Delivery]) -> Outcome:
+def attempt(
+    write: Callable[[Sequence[Delivery]], None], batch: Sequence[Delivery], max_writes: int = MAX_WRITES
+) -> Outcome:
     """Write a batch. When it is refused for good, narrow it down by halves, so that only the bad events are lost.
 
     An exception that is no ``SinkError`` is a mistake in the sink, and counts as refused for good.
+
+    Args:
+        max_writes: what is still together after so many is refused together; twice the batch finds every event.
     """
     taken, writes = 0, 0
     dead: dict[int, str] = {}
@@ -33,7 +38,7 @@ def attempt(write: Callable[[Sequence[Delivery]], None], batch: Sequence[Deliver
     parts = [list(range(len(batch)))] if batch else []
     while parts:
         part = parts.pop()
-        if writes == MAX_WRITES:
+        if writes >= max_writes:
             dead.update(dict.fromkeys(part, str(trouble)))
             continue
         writes += 1
