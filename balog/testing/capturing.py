@@ -1,14 +1,4 @@
-"""For tests of programs that log: what was logged, as a list one can ask.
-
-::
-
-    def test_a_sync_says_how_many_rows(events):
-        sync()
-        events.assert_logged(channel="tap.users.*", cls_type="app.job", rows=3)
-        events.assert_none(level="ERROR")
-
-``events`` is a pytest fixture that comes with balog; without pytest, ``with capture_events() as events:`` is the same.
-"""
+"""What a program logged, as a list one can ask."""
 
 from __future__ import annotations
 

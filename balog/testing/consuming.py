@@ -1,0 +1,250 @@
+"""Handlers in a test: events in, the real engine until nothing is left, and what it gave up as a readable failure."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from balog.event import Event, Level, encode, new_id
+from balog.topics import DeadLetter, Message, Topics
+
+if TYPE_CHECKING:
+    from balog.consumers import Consumer, ConsumerHub, Counts
+    from balog.consumers.operator import Operator
+
+__all__ = ["Handlers", "assert_no_dead_letters", "publish", "run_until_empty"]
+
+Handlers = "ConsumerHub | ModuleType | str | Consumer | Callable[..., Any]"
+"""A hub; a package, or its dotted name, that is scanned; a consumer; a function under ``@consumer_config``."""
+
+_PAUSE = 0.001  # seconds between attempts, whatever the consumer asks for
+_MAX_SHOWN = 10
+_MAX_TRACEBACK = 4000
+
+
+def publish(
+    topics: Topics,
+    topic: str,
+    *what: Event | Mapping[str, Any] | bytes,
+    channel: str = "tests",
+    level: Level = "INFO",
+    context: Mapping[str, Any] | None = None,
+) -> list[Event]:
+    """Publish to a topic: events as they are, mappings as payloads of new events, bytes as a message that is no event.
+
+    Messages have the event's ``run_id`` as their key, as those of the sink ``topic``.
+
+    Args:
+        channel: of the new events, as are ``level`` and ``context``.
+
+    Returns:
+        the events, in their order; bytes are none.
+    """
+    events: list[Event] = []
+    messages: list[Message] = []
+    for one in what:
+        if isinstance(one, bytes):
+            messages.append(Message(new_id(), one))
+            continue
+        event = one if isinstance(one, Event) else Event.new(channel, one, level=level, context=dict(context or {}))
+        run = event.header.context.get("run_id")
+        events.append(event)
+        messages.append(Message(event.header.id, encode(event), None if run is None else str(run)))
+    topics.topic(topic).publish(messages)
+    return events
+
+
+def run_until_empty(
+    handlers: ConsumerHub | ModuleType | str | Consumer | Callable[..., Any] | Iterable[Any],
+    topics: Topics,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    operator: Operator | None = None,
+    group: str = "balog",
+    timeout: float = 60.0,
+    **options: Any,
+) -> Counts:
+    """Run handlers on what the topics hold, by the real engine, until nothing is left; give what it did.
+
+    What fails is tried again as in production, only at once: ``backoff`` and what a ``Retry`` asks for take no time.
+
+    Args:
+        handlers: a hub, a package or its dotted name, consumers, functions under ``@consumer_config``, or several.
+        settings: what the handlers get beside the event, and what fills placeholders of topics' names.
+        operator: your own in place of the usual one, which takes the settings.
+        timeout: seconds after which the run is ended.
+        options: as :class:`balog.consumers.Engine` takes them: ``concurrency``, ``max_attempts``, ``hooks`` …
+
+    Raises:
+        AssertionError: the time was over; it says what is left, and what the handlers raised last.
+        ConfigError: as ``Engine.run`` raises it.
+    """
+    __tracebackhide__ = True
+    from balog.consumers import ConsumerHub, ConsumerOperator, Engine
+    from balog.consumers.ledgers import MemoryLedger
+
+    hub = ConsumerHub()
+    for consumer in _hub(handlers).consumers:
+        hub.add(_impatient(consumer))
+    impatient = _Impatient(operator if operator is not None else ConsumerOperator(settings))
+    options = {"first_delay": _PAUSE, "drain": 1.0, "ledger": MemoryLedger(), **options}
+    engine = Engine(hub, topics, impatient, group, **options)
+    is_over = threading.Event()
+
+    def end() -> None:
+        is_over.set()
+        engine.stop()
+
+    timer = threading.Timer(timeout, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        counts = engine.run(until_empty=True)
+    finally:
+        timer.cancel()
+    if is_over.is_set():
+        raise AssertionError("\n".join([f"not empty after {timeout:g} s", *_left(topics, group), *impatient.said()]))
+    return counts
+
+
+def assert_no_dead_letters(topics: Topics, group: str = "balog") -> None:
+    """Assert that a group gave up no event of any topic.
+
+    Raises:
+        AssertionError: each dead letter with its topic, the reason, who gave it up, and the traceback.
+    """
+    __tracebackhide__ = True
+    lines: list[str] = []
+    for name in topics.names():
+        topic = topics.topic(name)
+        dead = topic.group_state(group).dead
+        shown = topic.dead_letters(group, _MAX_SHOWN)
+        lines += [line for letter in shown for line in _letter(name, letter)]
+        lines += [f"    … and {dead - len(shown)} more of {name}"] if dead > len(shown) else []
+    if lines:
+        raise AssertionError("\n".join([f"want no dead letters of group {group}", *lines]))
+
+
+def _letter(topic: str, letter: DeadLetter) -> list[str]:
+    who = f" by {', '.join(letter.consumers)}" if letter.consumers else ""
+    times = "once" if letter.attempts == 1 else f"{letter.attempts} times"
+    lines = [f"    {topic} {letter.id}, delivered {times}, given up{who}: {letter.reason}"]
+    if letter.traceback:
+        text = letter.traceback[-_MAX_TRACEBACK:]
+        lines += [f"        {line}" for line in text.rstrip().splitlines()]
+    body = letter.body[:200].decode("utf-8", "replace")
+    return [*lines, f"        {body}{'…' if len(letter.body) > 200 else ''}"]
+
+
+def _left(topics: Topics, group: str) -> list[str]:
+    states = [(name, topics.topic(name).group_state(group)) for name in topics.names()]
+    return [
+        f"    {name}: {state.lag} never received, {state.in_flight} in flight, {state.waiting} to be tried again"
+        for name, state in states
+        if state.pending
+    ]
+
+
+def _hub(handlers: Any) -> ConsumerHub:
+    """Make one hub of whatever names handlers.
+
+    Raises:
+        TypeError: something in it names none.
+    """
+    from balog.consumers import Consumer, ConsumerHub
+
+    if isinstance(handlers, ConsumerHub):
+        return handlers
+    hub = ConsumerHub()
+    for one in handlers if isinstance(handlers, (list, tuple, set, frozenset)) else [handlers]:
+        if isinstance(one, (ModuleType, str)):
+            hub.scan(one)
+        elif isinstance(one, Consumer):
+            hub.add(one)
+        elif isinstance(one, ConsumerHub):
+            for consumer in one.consumers:
+                hub.add(consumer)
+        else:
+            _add_function(hub, one)
+    return hub
+
+
+def _add_function(hub: ConsumerHub, func: object) -> None:
+    """Register a function as a scan of its module would, which finds nothing that a test defines inside itself."""
+    import venusian
+
+    from balog.consumers.consumer import CATEGORY
+
+    attached = getattr(func, venusian.ATTACH_ATTR, {}).get(CATEGORY, ())
+    if not attached:
+        raise TypeError(f"{func!r} is no handler: want a function with @consumer_config, a package, or a hub")
+    scanner = venusian.Scanner(hub=hub)
+    for register, *_ in attached:
+        register(scanner, getattr(func, "__name__", ""), func)
+
+
+def _impatient(consumer: Consumer) -> Consumer:
+    """Give the same consumer with a backoff that takes no time."""
+    from balog.consumers.consumer import Backoff
+
+    if consumer.backoff is None:
+        return consumer
+    quick = copy.copy(consumer)
+    quick.backoff = Backoff(_PAUSE, _PAUSE)
+    return quick
+
+
+class _Impatient:
+    """Stands before an operator: remembers what handlers raised, and lets no ``Retry`` ask for time."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._raised: dict[str, str] = {}
+
+    def get_topic(self, consumer: Consumer) -> str:
+        return self._operator.get_topic(consumer)
+
+    def process_event(self, consumer: Consumer, event: Any) -> object:
+        with self._watched(consumer):
+            done = self._operator.process_event(consumer, event)
+        return self._awaited(consumer, done) if inspect.isawaitable(done) else done
+
+    async def _awaited(self, consumer: Consumer, done: Awaitable[object]) -> object:
+        with self._watched(consumer):
+            return await done
+
+    @contextmanager
+    def _watched(self, consumer: Consumer) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self._raised[consumer.name] = f"{type(error).__name__}: {error}"
+            _raise_impatient(error)
+
+    def said(self) -> list[str]:
+        """Give a line for each consumer that raised: what it raised last."""
+        return [f"    {name} raised {error}" for name, error in sorted(self._raised.items())]
+
+
+def _raise_impatient(error: Exception) -> NoReturn:
+    from balog.consumers.outcomes import PartialFailure
+
+    if isinstance(error, PartialFailure):
+        error.failed = {event: _quick(why) for event, why in error.failed.items()}
+        raise error
+    raise _quick(error)
+
+
+def _quick(error: Any) -> Any:
+    """Give the error, a ``Retry`` as one that asks for no time."""
+    from balog.consumers.outcomes import Retry
+
+    if not isinstance(error, Retry):
+        return error
+    error.after = _PAUSE
+    return error
