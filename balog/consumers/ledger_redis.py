@@ -1,0 +1,152 @@
+"""A ledger in Redis, shared by the machines of a team."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from balog.consumers.ledger import DEFAULT_WINDOW, Entry
+from balog.errors import ConfigError, MissingExtraError, TopicError
+from balog.secrets import Secret
+
+if TYPE_CHECKING:
+    from redis import CredentialProvider, Redis
+
+__all__ = ["RedisLedger"]
+
+_PIPELINE = 1000
+_PORT = 6379
+
+
+class RedisLedger:
+    """One hash for each event and group, ``balog:ledger:GROUP:EVENT``, with an expiry of its own.
+
+    How durable an entry is when ``record`` returns is the server's setting: ``appendfsync always`` writes it to the
+    disk first, ``everysec`` may lose a second, and a server without an append-only file forgets all when it dies. What
+    is lost can run twice. Redis must not evict (``maxmemory-policy noeviction``).
+
+    Args:
+        host: the server; ``port`` and ``database`` as Redis counts them.
+        window: seconds that an entry is remembered at least; a later one for the same event begins anew.
+        username: of Redis 6's access lists.
+        password: where it is; read at each connection.
+        is_encrypted: speak TLS, with the server's certificate and name verified.
+        ca_file: PEM certificates to trust in place of the system's.
+        timeout: seconds to wait for the server.
+
+    Raises:
+        MissingExtraError: the package redis is not installed.
+        ConfigError: the password or the certificates are not there.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int = _PORT,
+        database: int = 0,
+        window: float = DEFAULT_WINDOW,
+        *,
+        username: str | None = None,
+        password: Secret | None = None,
+        is_encrypted: bool = False,
+        ca_file: str | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        try:
+            import redis
+        except ImportError:
+            raise MissingExtraError("the ledger redis", "redis") from None
+        if username is not None and password is None:
+            raise ConfigError("a ledger's username needs a password.env or a password.file", path="username")
+        if ca_file is not None and not os.access(ca_file, os.R_OK):
+            raise ConfigError(f"the certificates {ca_file} cannot be read", path="ca_file")
+        self.place = f"{host}:{port}/{database}"
+        self._errors = redis.RedisError
+        self._lasting = (redis.AuthenticationError, redis.exceptions.NoPermissionError, redis.DataError)
+        self._window = max(1, math.ceil(window))
+        options: dict[str, Any] = {"ssl": True, "ssl_ca_certs": ca_file} if is_encrypted else {}
+        credentials = None if password is None else _credentials(username, password)
+        self._client: Redis = redis.Redis(
+            host=host,
+            port=port,
+            db=database,
+            credential_provider=credentials,
+            socket_timeout=timeout,
+            socket_connect_timeout=timeout,
+            health_check_interval=30,
+            **options,
+        )
+
+    def __repr__(self) -> str:
+        return f"RedisLedger({self.place!r}, window={self._window})"
+
+    def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        """Give what is known of events, in one round trip a thousand; see :class:`balog.consumers.ledger.Ledger`."""
+        found: dict[str, dict[str, str]] = {}
+        for start in range(0, len(events), _PIPELINE):
+            some = events[start : start + _PIPELINE]
+            for event, fields in zip(some, self._run([("HGETALL", _key(group, event)) for event in some])):
+                if fields:
+                    found[event] = {_text(name): _text(reason) for name, reason in fields.items()}
+        return found
+
+    def record(self, group: str, entries: Sequence[Entry]) -> None:
+        """Write entries; an event's own are written together, or none of them."""
+        by_event: dict[str, dict[str, str]] = {}
+        for entry in entries:
+            by_event.setdefault(entry.event, {})[entry.consumer] = entry.gave_up
+        commands: list[tuple[Any, ...]] = []
+        for event, reasons in by_event.items():
+            key = _key(group, event)
+            pairs = [part.encode("utf-8", "backslashreplace") for pair in reasons.items() for part in pair]
+            commands += [("HSET", key, *pairs), ("EXPIRE", key, self._window)]
+        for start in range(0, len(commands), _PIPELINE):
+            self._run(commands[start : start + _PIPELINE])
+
+    def close(self) -> None:
+        """Close the connections; a later use opens them again."""
+        self._client.close()
+
+    def _run(self, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
+        if not commands:
+            return []
+        try:
+            with self._client.pipeline(transaction=True) as pipeline:
+                for command in commands:
+                    pipeline.execute_command(*command)  # type: ignore[no-untyped-call]
+                return list(pipeline.execute())
+        except self._errors as error:
+            raise self._explain(error) from None
+        except OSError as error:
+            raise TopicError(f"ledger redis {self.place}: {error.strerror or error}; try again") from None
+
+    def _explain(self, error: Exception) -> TopicError:
+        text = " ".join(str(error).split())[:300] or type(error).__name__
+        refused = TopicError(f"ledger redis {self.place}: {text}")
+        refused.retryable = not isinstance(error, self._lasting)
+        return refused
+
+
+def _credentials(username: str | None, password: Secret) -> CredentialProvider:
+    """Give what the client asks at each connection: a password that was changed is read anew, and none is kept."""
+    from redis import CredentialProvider
+
+    class Credentials(CredentialProvider):
+        def get_credentials(self) -> tuple[str] | tuple[str, str]:
+            text = password.reveal("password")
+            return (text,) if username is None else (username, text)
+
+    credentials = Credentials()
+    credentials.get_credentials()  # what is not there is said now
+    return credentials
+
+
+def _key(group: str, event: str) -> str:
+    return f"balog:ledger:{quote(group, safe='')}:{event}"
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,229 @@
+"""The ledgers that there are, opened by URL, and the one that an engine has unless told otherwise."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qsl, urlsplit
+
+from balog.consumers.ledger import DEFAULT_WINDOW, Entry, Ledger
+from balog.consumers.ledger_sqlite import SqliteLedger
+from balog.errors import ConfigError
+from balog.secrets import Secret
+
+__all__ = ["MemoryLedger", "NoLedger", "SqliteLedger", "default_ledger", "open_ledger"]
+
+MAX_REMEMBERED = 1_000_000
+"""Entries that a ledger in memory holds; of more the oldest are forgotten."""
+
+_FORMS = "sqlite:PATH, redis://HOST:PORT/DB?password.env=NAME, memory: or none:"
+
+
+class MemoryLedger:
+    """Entries in this process's memory: they help against duplicates while it lives, and not once it died.
+
+    Args:
+        window: seconds that an entry is remembered, as long as there are not more than ``limit`` later ones.
+        clock: gives seconds.
+    """
+
+    def __init__(
+        self,
+        window: float = DEFAULT_WINDOW,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        limit: int = MAX_REMEMBERED,
+    ) -> None:
+        self._window = window
+        self._clock = clock
+        self._limit = limit
+        self._count = 0
+        self._lock = threading.Lock()
+        # By group and event, the one written last at the end: when, and by consumer why it gave up.
+        self._entries: OrderedDict[tuple[str, str], tuple[float, dict[str, str]]] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"MemoryLedger(window={self._window:g})"
+
+    def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        """Give what is known of events; see :class:`balog.consumers.ledger.Ledger`."""
+        oldest = self._clock() - self._window
+        with self._lock:
+            found = {event: self._entries.get((group, event)) for event in events}
+            return {event: dict(entry[1]) for event, entry in found.items() if entry is not None and entry[0] >= oldest}
+
+    def record(self, group: str, entries: Sequence[Entry]) -> None:
+        """Remember entries."""
+        now = self._clock()
+        with self._lock:
+            for event, consumer, gave_up in entries:
+                _, reasons = self._entries.pop((group, event), (now, {}))
+                self._count += consumer not in reasons
+                self._entries[group, event] = (now, {**reasons, consumer: gave_up})
+            while self._entries:
+                written, reasons = next(iter(self._entries.values()))
+                if written >= now - self._window and self._count <= self._limit:
+                    break
+                self._entries.popitem(last=False)
+                self._count -= len(reasons)
+
+    def close(self) -> None:
+        """Keep what is remembered: a later use goes on."""
+
+
+class NoLedger:
+    """Remembers nothing: what comes twice is handled twice, and what failed in part is tried again as a whole."""
+
+    def __repr__(self) -> str:
+        return "NoLedger()"
+
+    def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
+        """Know nothing."""
+        return {}
+
+    def record(self, group: str, entries: Sequence[Entry]) -> None:
+        """Forget entries."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def open_ledger(url: str) -> Ledger:
+    """Open a ledger; no file is made and no server asked before it is used.
+
+    Args:
+        url: ``sqlite:PATH``, for the processes of one machine; ``redis://HOST:PORT/DB`` or ``rediss://…`` (TLS), for
+            several machines, with ``?username=…&password.env=NAME&password.file=PATH&ca_file=PATH&timeout=SECONDS``;
+            ``memory:``; ``none:``. All but the last take ``?window=SECONDS``. Options are percent-encoded.
+
+    Raises:
+        ConfigError: not such a URL, or what it names is not there. It never shows a password that was in it.
+        MissingExtraError: the extra ``redis`` is not installed.
+    """
+    scheme, colon, rest = url.partition(":")
+    place, _, query = rest.partition("?")
+    if not colon or scheme not in _OPENERS:
+        raise ConfigError(f"{scheme if colon else 'the ledger'!r:.40} is no kind of ledger; want {_FORMS}")
+    takes, opener = _OPENERS[scheme]
+    return opener(url, place, _read_options(scheme, query, takes))
+
+
+def default_ledger(topics_url: str, group: str) -> Ledger:
+    """Give the ledger that belongs to a home of topics: a SQLite file.
+
+    For ``local:PATH`` it lies in that folder, hidden, and is shared by whoever uses the folder. Else it is
+    ``$XDG_STATE_HOME/balog/ledger/`` (``~/.local/state`` when that is not set), named by a hash of the URL without its
+    options, and by the group: shared by the processes of this user on this machine, no further.
+    """
+    scheme, _, rest = topics_url.partition(":")
+    if scheme == "local" and rest:
+        return SqliteLedger(Path(rest).expanduser() / ".ledger.sqlite")
+    if scheme == "memory":
+        return MemoryLedger()
+    state = os.environ.get("XDG_STATE_HOME", "")
+    folder = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
+    home = hashlib.sha256(topics_url.partition("?")[0].encode()).hexdigest()[:16]
+    return SqliteLedger(folder / "balog" / "ledger" / f"{home}.{group}.sqlite")
+
+
+def _open_sqlite(url: str, place: str, options: dict[str, str]) -> Ledger:
+    if not place:
+        raise ConfigError("sqlite: names no file; want sqlite:PATH")
+    return SqliteLedger(place, _window(options))
+
+
+def _open_memory(url: str, place: str, options: dict[str, str]) -> Ledger:
+    _want_no_place("memory", place)
+    return MemoryLedger(_window(options))
+
+
+def _open_none(url: str, place: str, options: dict[str, str]) -> Ledger:
+    _want_no_place("none", place)
+    return NoLedger()
+
+
+def _open_redis(url: str, place: str, options: dict[str, str]) -> Ledger:
+    from balog.consumers.ledger_redis import RedisLedger
+
+    parts = _split_redis(url)
+    database = parts.path.removeprefix("/") or "0"
+    if not database.isdecimal() or len(database) > 4:
+        raise ConfigError("a ledger's redis URL ends in the number of a database: redis://HOST:PORT/0")
+    sources = {name: options[key] for name in ("env", "file") if (key := f"password.{name}") in options}
+    if len(sources) > 1:
+        raise ConfigError("password.env and password.file: want one of the two")
+    return RedisLedger(
+        parts.hostname or "localhost",
+        parts.port or 6379,
+        int(database),
+        _window(options),
+        username=options.get("username"),
+        password=Secret(**sources) if sources else None,
+        is_encrypted=parts.scheme == "rediss",
+        ca_file=options.get("ca_file"),
+        timeout=_seconds("timeout", options.get("timeout"), 10.0),
+    )
+
+
+def _split_redis(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise ConfigError("the ledger's redis URL can't be read; want redis://HOST:PORT/DB") from None
+    if "@" in url.partition("?")[0]:
+        raise ConfigError("a ledger's URL has no user and no password in it; say ?username=…&password.env=NAME")
+    if not url.startswith(f"{parts.scheme}://"):
+        raise ConfigError("want redis://HOST:PORT/DB for a ledger")
+    return parts
+
+
+def _read_options(scheme: str, query: str, takes: frozenset[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    try:
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=20)
+    except ValueError:
+        raise ConfigError(f"{scheme}: the options can't be read; want ?name=value&name=value") from None
+    for name, value in pairs:
+        if name not in takes:
+            known = ", ".join(sorted(takes)) or "none"
+            raise ConfigError(f"a ledger in {scheme} has no option {name!r:.40}; there are: {known}")
+        if name in options or not value:
+            raise ConfigError(f"a ledger's option {name} is {'there twice' if value else 'empty'}")
+        options[name] = value
+    return options
+
+
+def _want_no_place(scheme: str, place: str) -> None:
+    if place:
+        raise ConfigError(f"{scheme}: takes no place; want {scheme}: alone")
+
+
+def _window(options: dict[str, str]) -> float:
+    return _seconds("window", options.get("window"), DEFAULT_WINDOW)
+
+
+def _seconds(name: str, text: str | None, default: float) -> float:
+    try:
+        value = default if text is None else float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 10 * 365 * 86400.0:
+        raise ConfigError(f"a ledger's {name} {text!r:.40} can't be; want seconds, more than 0")
+    return value
+
+
+_REDIS = frozenset({"window", "username", "password.env", "password.file", "ca_file", "timeout"})
+_OPENERS: dict[str, tuple[frozenset[str], Callable[[str, str, dict[str, str]], Ledger]]] = {
+    "sqlite": (frozenset({"window"}), _open_sqlite),
+    "redis": (_REDIS, _open_redis),
+    "rediss": (_REDIS, _open_redis),
+    "memory": (frozenset({"window"}), _open_memory),
+    "none": (frozenset(), _open_none),
+}

@@ -1,0 +1,106 @@
+"""What every ledger must do, written once.
+
+A subclass gives the fixture ``open_ledger``: a function that opens the same ledger anew, with a window in seconds.
+"""
+
+import threading
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balog.consumers.ledger import Entry, Ledger
+from balog.ids import new_id
+
+OpenLedger = Callable[..., Ledger]
+
+names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=8)
+reasons = st.sampled_from(["", "ValueError: no", "ünï\ncode"])
+
+
+class LedgerContract:
+    def test_nothing_is_known_before_anything_was_recorded(self, open_ledger: OpenLedger) -> None:
+        assert not open_ledger().known("g", ["LGa", "LGb"])
+        assert not open_ledger().known("g", [])
+
+    def test_what_was_recorded_is_known_by_event_and_consumer(self, open_ledger: OpenLedger) -> None:
+        ledger = open_ledger()
+        ledger.record("g", [Entry("LGa", "one"), Entry("LGa", "two", "ValueError: no"), Entry("LGb", "one")])
+        assert ledger.known("g", ["LGa", "LGb", "LGc"]) == {
+            "LGa": {"one": "", "two": "ValueError: no"},
+            "LGb": {"one": ""},
+        }
+        assert ledger.known("g", ["LGb"]) == {"LGb": {"one": ""}}
+
+    def test_groups_know_nothing_of_each_other(self, open_ledger: OpenLedger) -> None:
+        ledger = open_ledger()
+        ledger.record("g", [Entry("LGa", "one")])
+        ledger.record("h", [Entry("LGa", "two")])
+        assert ledger.known("g", ["LGa"]) == {"LGa": {"one": ""}}
+        assert ledger.known("h", ["LGa"]) == {"LGa": {"two": ""}}
+        assert not ledger.known("i", ["LGa"])
+
+    def test_a_later_entry_replaces_an_earlier_one_of_the_same_pair(self, open_ledger: OpenLedger) -> None:
+        ledger = open_ledger()
+        ledger.record("g", [Entry("LGa", "one", "failed"), Entry("LGa", "two", "failed")])
+        ledger.record("g", [Entry("LGa", "one", "failed otherwise"), Entry("LGa", "one")])
+        assert ledger.known("g", ["LGa"]) == {"LGa": {"one": "", "two": "failed"}}
+
+    def test_recording_nothing_is_no_trouble(self, open_ledger: OpenLedger) -> None:
+        ledger = open_ledger()
+        ledger.record("g", [])
+        assert not ledger.known("g", ["LGa"])
+
+    def test_it_can_be_used_after_it_was_closed(self, open_ledger: OpenLedger) -> None:
+        ledger = open_ledger()
+        ledger.record("g", [Entry("LGa", "one")])
+        ledger.close()
+        assert ledger.known("g", ["LGa"]) == {"LGa": {"one": ""}}
+        ledger.record("g", [Entry("LGb", "one")])
+        assert ledger.known("g", ["LGb"]) == {"LGb": {"one": ""}}
+
+    def test_thousands_are_asked_for_and_recorded_at_once(self, open_ledger: OpenLedger) -> None:
+        ledger = open_ledger()
+        ids = [new_id() for _ in range(2500)]
+        ledger.record("g", [Entry(id, "one") for id in ids[::2]])
+        assert ledger.known("g", ids) == {id: {"one": ""} for id in ids[::2]}
+
+    def test_threads_share_one(self, open_ledger: OpenLedger) -> None:
+        ledger = open_ledger()
+
+        def work(name: str) -> None:
+            for number in range(20):
+                ledger.record("g", [Entry(f"LG{number}", name)])
+                ledger.known("g", [f"LG{number}"])
+
+        threads = [threading.Thread(target=work, args=(f"c{number}",)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        every = {f"c{number}": "" for number in range(4)}
+        assert ledger.known("g", [f"LG{number}" for number in range(20)]) == {f"LG{n}": every for n in range(20)}
+
+    def test_it_is_a_dict_by_group_event_and_consumer(self, open_ledger: OpenLedger) -> None:
+        ledger = open_ledger()
+
+        @settings(deadline=None, max_examples=25)
+        @given(st.lists(st.lists(st.tuples(st.integers(0, 3), names, reasons), max_size=5), max_size=4))
+        def check(batches: list[list[tuple[int, str, str]]]) -> None:
+            group, ids = new_id(), [new_id() for _ in range(4)]
+            model: dict[str, dict[str, str]] = {}
+            for batch in batches:
+                ledger.record(group, [Entry(ids[number], name, reason) for number, name, reason in batch])
+                for number, name, reason in batch:
+                    model.setdefault(ids[number], {})[name] = reason
+            assert ledger.known(group, ids) == model
+
+        check()
+
+
+class LastingLedgerContract(LedgerContract):
+    """What a ledger adds that outlives its process."""
+
+    def test_another_one_at_the_same_place_knows_what_was_recorded(self, open_ledger: OpenLedger) -> None:
+        open_ledger().record("g", [Entry("LGa", "one")])
+        assert open_ledger().known("g", ["LGa"]) == {"LGa": {"one": ""}}
