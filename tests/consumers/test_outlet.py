@@ -1,0 +1,140 @@
+"""A sink in a handler's hands: what it does not take reaches the engine as the outcome that it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from balog.consumers.outcomes import PartialFailure, Reject, Retry
+from balog.consumers.outlet import Outlet
+from balog.errors import ConfigError
+from balog.event import Event
+from balog.secrets import Secret
+from balog.sinks import Delivery, PagerDutySinkConfig, SinkError, SinkOptions
+
+
+class ScriptedConfig(SinkOptions, kw_only=True):
+    """Builds sinks that do what the script says, and notes in ``log`` what is done with them."""
+
+    script: list[Any]
+    log: list[str]
+
+    @property
+    def name(self) -> str:
+        return "scripted"
+
+    def build(self) -> ScriptedSink:
+        self.log.append("build")
+        return ScriptedSink(self)
+
+
+class ScriptedSink:
+    def __init__(self, config: ScriptedConfig) -> None:
+        self._config = config
+
+    def open(self) -> None:
+        self._config.log.append("open")
+        self._do()
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        self._config.log.append(f"write {len(batch)}")
+        self._do()
+
+    def _do(self) -> None:
+        step = self._config.script.pop(0) if self._config.script else None
+        if step is not None:
+            raise step
+
+    def close(self) -> None:
+        self._config.log.append("close")
+        self._do()
+
+
+def outlet(*script: Any) -> tuple[Outlet, list[str]]:
+    log: list[str] = []
+    return Outlet(ScriptedConfig(script=list(script), log=log)), log
+
+
+def some(count: int) -> list[Event]:
+    return [Event.new("a.b", {"n": number}) for number in range(count)]
+
+
+def test_a_sink_is_opened_once_and_gets_each_batch_whole() -> None:
+    way, log = outlet()
+    way.send(some(3))
+    way.send(some(2))
+    assert log == ["build", "open", "write 3", "write 2"]
+
+
+def test_a_side_that_is_down_asks_for_a_retry_after_the_time_that_it_named() -> None:
+    way, _ = outlet(None, SinkError("busy", retry_after=7.0))
+    with pytest.raises(Retry, match="busy") as caught:
+        way.send(some(3))
+    assert caught.value.after == 7.0
+
+
+def test_a_sink_that_cannot_be_opened_is_opened_again_with_the_next_events() -> None:
+    way, log = outlet(SinkError("nobody there"))
+    with pytest.raises(Retry, match="nobody there"):
+        way.send(some(1))
+    way.send(some(1))
+    assert log == ["build", "open", "open", "write 1"]
+
+
+def test_an_event_that_is_refused_for_good_is_rejected() -> None:
+    way, _ = outlet(None, SinkError("too large", retryable=False))
+    with pytest.raises(Reject, match="too large"):
+        way.send(some(1))
+
+
+def test_of_a_batch_only_what_was_not_taken_fails_each_in_its_way() -> None:
+    events = some(4)
+    way, _ = outlet(None, SinkError("half of it", rejected={1: "no number"}, remaining=[3]))
+    with pytest.raises(PartialFailure) as caught:
+        way.send(events)
+    failed = caught.value.failed
+    assert list(failed) == [events[1].header.id, events[3].header.id]
+    assert isinstance(failed[events[1].header.id], Reject)
+    assert isinstance(failed[events[3].header.id], Retry)
+
+
+def test_the_one_bad_event_of_a_batch_is_found_though_the_sink_does_not_say_which() -> None:
+    events = some(200)
+    refusal = "the server does not say which"
+
+    class Picky(ScriptedSink):
+        def write(self, batch: Sequence[Delivery]) -> None:
+            if any(event.header.id == events[137].header.id for event, _ in batch):
+                raise SinkError(refusal, retryable=False)
+
+    class PickyConfig(ScriptedConfig):
+        def build(self) -> ScriptedSink:
+            return Picky(self)
+
+    with pytest.raises(PartialFailure) as caught:
+        Outlet(PickyConfig(script=[], log=[])).send(events)
+    assert list(caught.value.failed) == [events[137].header.id]
+
+
+def test_a_closed_outlet_finishes_its_sink_and_later_begins_with_a_new_one() -> None:
+    way, log = outlet()
+    way.send(some(1))
+    way.close()
+    way.close()
+    way.send(some(1))
+    assert log == ["build", "open", "write 1", "close", "build", "open", "write 1"]
+
+
+def test_what_a_sink_cannot_finish_at_the_end_of_the_process_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    way, _ = outlet(None, None, SinkError("2 files stay hidden"))
+    way.send(some(1))
+    way._close_at_exit()
+    assert capsys.readouterr().err == "balog: scripted: 2 files stay hidden\n"
+
+
+def test_a_config_that_cannot_be_is_refused_before_any_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    with pytest.raises(ConfigError, match="NO_SUCH_KEY is not set"):
+        Outlet(PagerDutySinkConfig(routing_key=Secret(env="NO_SUCH_KEY")))
