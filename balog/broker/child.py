@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 
 from msgspec import Struct
 
-__all__ = ["Child", "Signals", "Usage"]
+__all__ = ["Child", "Signals", "Usage", "is_in_foreground"]
 
 _FORWARDED = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
@@ -171,11 +171,12 @@ class Signals:
             self.child.send(signal.SIGCONT)
 
     def _pass_on(self, child: Child, number: int) -> None:
-        if number not in _FROM_KEYS or not _is_in_foreground():
+        if number not in _FROM_KEYS or not is_in_foreground():
             child.send(number)
 
 
-def _is_in_foreground() -> bool:
+def is_in_foreground() -> bool:
+    """Tell whether what a terminal's keys send reaches this process, and so its children too."""
     try:
         terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY)
     except OSError:

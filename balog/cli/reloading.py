@@ -1,0 +1,211 @@
+"""``--reload``: the consumer runs in a child process, drained and begun anew when its package's source changes.
+
+A child and not this process, since no module can be taken back once it is imported: what it registered, started and
+bound stays.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from balog.broker.child import is_in_foreground
+from balog.errors import ConfigError
+from balog.signals import StopSignals
+
+__all__ = ["Reloading", "find_mistake", "find_sources", "live_with"]
+
+LOOK_SECONDS = 0.5
+"""Between two looks at the files."""
+
+GRACE = 10.0
+"""Seconds that a child has, beyond what it has for draining, before it is killed."""
+
+_WATCHED = frozenset({".git", "__pycache__", "node_modules"})
+
+Stamps = Mapping[str, tuple[int, int]]
+"""Of each file the time of its last change in nanoseconds and its bytes."""
+
+
+class Reloading:
+    """Runs a command again and again, each time with the newest source.
+
+    Args:
+        package: a dotted name; all of the top package is watched, since handlers import from beside them.
+        command: what to run; a descriptor's number is put behind it, for ``live_with``.
+        drain: seconds that the command takes at most to end after SIGTERM.
+        say: takes one line for people.
+
+    Raises:
+        ConfigError: there is no such package.
+    """
+
+    def __init__(self, package: str, command: Sequence[str], drain: float, say: Callable[[str], None]) -> None:
+        self._roots = find_roots(package)
+        self._command = list(command)
+        self._drain = drain
+        self._say = say
+        self._child: subprocess.Popen[bytes] | None = None
+        self._lifeline = -1
+        self._is_asked = False
+
+    def run(self) -> int:
+        """Go on until a signal ends it, or the command ends well by itself; give the exit code.
+
+        The first SIGTERM or SIGINT lets the command drain, the second reaches it too and ends both at once. A command
+        that fails, and source that does not compile, is waited out until the source changes.
+        """
+        seen: Stamps | None = None
+        with StopSignals(self._pass_on) as stop:
+            while not stop.came():
+                now = find_sources(self._roots)
+                if now != seen:
+                    select.select([stop.wake], [], [], LOOK_SECONDS / 5)  # an editor may be at it
+                    seen = now if find_sources(self._roots) == now else None
+                    if seen is not None:
+                        self._renew(seen, stop)
+                elif self._child is not None and (code := self._child.poll()) is not None:
+                    self._bury()
+                    if code == 0:
+                        return 0
+                    self._say(f"it ended with {_ending(code)}; it begins again when the source changes")
+                if not stop.came():
+                    select.select([stop.wake], [], [], 0.0 if seen is None else LOOK_SECONDS)
+            child, code = self._child, 0
+            if child is not None:
+                code = child.wait()  # the second signal ends this wait, see ``StopSignals``
+                self._bury()
+        return code if code >= 0 else 128 - code
+
+    def _renew(self, sources: Stamps, stop: StopSignals) -> None:
+        mistake = find_mistake(sources)
+        if mistake:
+            still = ", and what runs goes on as it was" if self._child is not None else ""
+            self._say(f"{mistake}; waiting for that to be mended{still}")
+            return
+        if self._child is not None:
+            self._say("the source changed, beginning again")
+            self._end_child()
+        if stop.came():
+            return
+        there, self._lifeline = os.pipe()
+        try:
+            self._child = subprocess.Popen([*self._command, str(there)], pass_fds=[there])
+        finally:
+            os.close(there)
+
+    def _end_child(self) -> None:
+        child = self._child
+        if child is None:
+            return
+        self._is_asked = True
+        child.terminate()
+        try:
+            child.wait(self._drain + GRACE)
+        except subprocess.TimeoutExpired:
+            self._say("it does not end and is killed; what it had in hand comes again")
+            child.kill()
+            child.wait()
+        self._is_asked = False
+        self._bury()
+
+    def _bury(self) -> None:
+        self._child = None
+        os.close(self._lifeline)
+
+    def _pass_on(self, number: int) -> None:
+        """Give a signal to the child, unless it has it from the terminal, or was asked to end before."""
+        is_from_keys = number == signal.SIGINT and is_in_foreground()
+        asked, self._is_asked = self._is_asked, False
+        child = self._child
+        if child is not None and child.returncode is None and not is_from_keys and not asked:
+            try:
+                os.kill(child.pid, number)
+            except ProcessLookupError:
+                pass
+
+
+def live_with(descriptor: int) -> None:
+    """Ask this process to stop when the other end of a pipe closes, as it does when who holds it is killed.
+
+    Raises:
+        ConfigError: no such descriptor.
+    """
+    try:
+        os.set_inheritable(descriptor, False)
+    except OSError as error:
+        raise ConfigError(f"--lifeline {descriptor}: {error.strerror}") from None
+
+    def wait() -> None:
+        os.read(descriptor, 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="balog lifeline", daemon=True).start()
+
+
+def find_roots(package: str) -> list[Path]:
+    """Find the folders of a dotted name's top package, or the file of a module, without importing it.
+
+    Raises:
+        ConfigError: there is none, or it has no source.
+    """
+    top = package.partition(".")[0]
+    try:
+        spec = importlib.machinery.PathFinder.find_spec(top, [os.getcwd(), *sys.path])
+    except (ImportError, ValueError):
+        spec = None
+    roots: list[str] = []
+    if spec is not None and spec.submodule_search_locations is not None:
+        roots = list(spec.submodule_search_locations)
+    elif spec is not None and spec.has_location and spec.origin:
+        roots = [spec.origin]
+    if not roots:
+        raise ConfigError(f"no package {top} whose source could be watched, neither in {os.getcwd()} nor installed")
+    return [Path(root) for root in roots]
+
+
+def find_sources(roots: Sequence[Path]) -> dict[str, tuple[int, int]]:
+    """Give the stamps of all Python files there."""
+    found = {}
+    for root in roots:
+        for path in [root] if root.is_file() else _walk(root):
+            try:
+                status = os.stat(path)
+            except OSError:
+                continue  # it has just gone, or is a link to nowhere
+            found[str(path)] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+def _walk(root: Path) -> Iterator[str]:
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if name not in _WATCHED]
+        yield from (os.path.join(folder, name) for name in files if name.endswith(".py"))
+
+
+def find_mistake(sources: Stamps) -> str:
+    """Say in one line which file does not compile, and why; nothing when all do."""
+    for path in sorted(sources):
+        try:
+            with open(path, "rb") as file, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                compile(file.read(), path, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            return f"{os.path.relpath(path)}:{error.lineno or 1}: {error.msg}"
+        except ValueError as error:  # a NUL
+            return f"{os.path.relpath(path)}: {error}"
+        except OSError:
+            continue  # gone since
+    return ""
+
+
+def _ending(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {-code}"
