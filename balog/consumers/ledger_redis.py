@@ -57,6 +57,8 @@ class RedisLedger:
     ) -> None:
         try:
             import redis
+            from redis.backoff import NoBackoff
+            from redis.retry import Retry
         except ImportError:
             raise MissingExtraError("the ledger redis", "redis") from None
         if username is not None and password is None:
@@ -74,6 +76,7 @@ class RedisLedger:
             port=port,
             db=database,
             credential_provider=credentials,
+            retry=Retry(NoBackoff(), 1),  # for a connection that was dropped meanwhile; the engine has the patience
             socket_timeout=timeout,
             socket_connect_timeout=timeout,
             health_check_interval=30,
