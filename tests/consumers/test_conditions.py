@@ -1,0 +1,264 @@
+"""What ``@consumer_config`` takes beside topic, type and version: conditions, and how events are wanted."""
+
+import functools
+from fnmatch import fnmatchcase
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balog.consumers import Consumer, consumer_config
+from balog.consumers.consumer import Backoff, Batch
+from balog.errors import ConfigError
+from balog.event import LEVELS, Event, decode
+
+
+def handler(settings: object, event: object) -> None: ...
+
+
+async def waiting(settings: object, event: object) -> None: ...
+
+
+def document(channel: str = "tap_a.sync.done", level: str | None = "INFO", schema: str = "1.0.0", **payload: object):
+    header = {"id": "LGa", "channel": channel, "timestamp": "2026-11-20T07:46:12Z"}
+    if level is not None:
+        header["level"] = level
+    return {"schema": schema, "header": header, "payload": payload}
+
+
+def wants(event: dict, **conditions: object) -> bool:
+    """Whether a consumer wants an event, as which it says the same of the Event and of the dict."""
+    consumer = Consumer(handler, "t", **conditions)
+    found = consumer.match_event(event)
+    assert consumer.match_event(decode(msgspec.json.encode(event))) is found
+    return found
+
+
+class TestPayloadVersion:
+    @pytest.mark.parametrize(
+        ("wanted", "version", "matches"),
+        [
+            ("<2", "1.4.0", True),
+            ("<2", "2.0.0", False),
+            ((">=1.1", "<2"), "1.0.9", False),
+            ((">=1.1", "<2"), "1.1.0", True),
+            ("==1.0.0", "one", False),
+            ("==1.0.0", 1, False),
+            (">=0", None, False),
+        ],
+    )
+    def test_all_conditions_hold_on_the_payload_s_version(self, wanted: object, version: object, matches: bool) -> None:
+        assert wants(document(version=version), payload_version=wanted) is matches
+
+    def test_a_payload_without_a_version_meets_none(self) -> None:
+        assert not wants(document(cls_type="log"), payload_version=">=0")
+
+    def test_it_is_not_the_facility_layer_s(self) -> None:
+        event = document(version="2.0.0", schema="1.0.0")
+        assert wants(event, payload_version=">=2", version="<2")
+        assert not wants(event, payload_version="<2")
+
+
+class TestChannel:
+    @pytest.mark.parametrize(
+        ("glob", "matches"),
+        [
+            ("tap_a.sync.done", True),
+            ("tap_a.*", True),
+            ("tap_*.done", True),
+            ("TAP_A.*", False),
+            ("tap_a", False),
+            ("tap_[ab].sync.d?ne", True),
+            (("x", "*.done"), True),
+            (["x", "y"], False),
+            ("tap_a.sync.don(e)", False),
+        ],
+    )
+    def test_one_glob_matches_the_whole_channel_case_and_all(self, glob: object, matches: bool) -> None:
+        assert wants(document(), channel=glob) is matches
+
+    @settings(deadline=None)
+    @given(st.text("ab.*?[]!", max_size=8).filter(bool), st.text("ab.\n", min_size=1, max_size=8))
+    def test_globs_are_those_of_fnmatch(self, glob: str, channel: str) -> None:
+        assert Consumer(handler, "t", channel=glob).match_event(document(channel)) is fnmatchcase(channel, glob)
+
+
+class TestLevel:
+    @pytest.mark.parametrize("floor", LEVELS)
+    @pytest.mark.parametrize("level", LEVELS)
+    def test_it_takes_this_level_and_above(self, floor: str, level: str) -> None:
+        assert wants(document(level=level), level=floor) is (LEVELS[level] >= LEVELS[floor])
+
+    def test_an_event_without_one_counts_as_info(self) -> None:
+        old = document(level=None, schema="0.0.1")
+        assert wants(old, level="info")
+        assert not wants(old, level="warn")
+
+
+class TestWhere:
+    def test_the_expression_is_true(self) -> None:
+        assert wants(document(rows=5), where="payload.rows > 4 AND channel LIKE 'tap_a.%'")
+        assert not wants(document(rows=4), where="payload.rows > 4")
+        assert not wants(document(), where="payload.rows > 4")
+
+    def test_conditions_hold_together(self) -> None:
+        assert wants(document(cls_type="a", rows=5), cls_type="a", where="payload.rows = 5", channel="tap*")
+        assert not wants(document(cls_type="b", rows=5), cls_type="a", where="payload.rows = 5", channel="tap*")
+
+    @pytest.mark.parametrize("broken", [{}, {"payload": {"rows": 5}}, {"payload": {"rows": object()}}, {"schema": 1}])
+    def test_a_dict_that_is_no_event_meets_none(self, broken: dict) -> None:
+        assert not Consumer(handler, "t", where="payload.rows = 5").match_event(broken)
+
+    def test_the_payload_is_decoded_only_when_asked_for(self) -> None:
+        event = decode(msgspec.json.encode(document(cls_type="a", rows=5)))
+        for consumer in (Consumer(handler, "t", "a", channel="tap*", level="INFO", where="level >= 'INFO'"),):
+            assert consumer.match_event(event)
+        assert "payload" not in vars(event)
+
+
+class TestKey:
+    @pytest.mark.parametrize(
+        ("expression", "key"),
+        [
+            ("payload.stream", "users"),
+            ("payload.number", "3"),
+            ("payload.ok", "true"),
+            ("payload.missing", None),
+            ("context.run", None),
+            ("COALESCE(payload.missing, channel)", "tap_a.sync.done"),
+            ("timestamp", "2026-11-20T07:46:12+00:00"),
+            ("'one'", "one"),
+        ],
+    )
+    def test_it_is_the_expression_s_value_as_a_text(self, expression: str, key: str | None) -> None:
+        event = decode(msgspec.json.encode(document(stream="users", number=3, ok=True)))
+        assert Consumer(handler, "t", ordered_by=expression).key_of(event) == key
+
+    def test_without_an_expression_there_is_none(self) -> None:
+        assert Consumer(handler, "t").key_of(Event.new("c", {})) is None
+
+
+class TestHow:
+    def test_nothing_is_asked_for_unless_said(self) -> None:
+        consumer = Consumer(handler, "t")
+        asked = [consumer.batch, consumer.retries, consumer.backoff, consumer.timeout, consumer.concurrency]
+        assert asked == [None] * 5
+        assert not consumer.is_async
+
+    def test_a_batch_is_a_size_or_a_size_and_seconds(self) -> None:
+        assert Consumer(handler, "t", batch=100).batch == Batch(100, 1.0)
+        assert Consumer(handler, "t", batch=(100, 0.5)).batch == Batch(size=100, wait=0.5)
+
+    def test_a_backoff_is_the_first_or_the_first_and_the_longest(self) -> None:
+        assert Consumer(handler, "t", backoff=2).backoff == Backoff(2.0, 60.0)
+        assert Consumer(handler, "t", backoff=90).backoff == Backoff(90.0, 90.0)
+        assert Consumer(handler, "t", backoff=(0.5, 10)).backoff == Backoff(first=0.5, longest=10.0)
+
+    def test_a_coroutine_function_is_told_below_partials_and_in_objects(self) -> None:
+        class Called:
+            async def __call__(self, settings: object, event: object) -> None: ...
+
+        for func in (waiting, functools.partial(waiting, {}), Called(), Called().__call__):
+            assert Consumer(func, "t").is_async
+        for func in (handler, functools.partial(handler, {}), print):
+            assert not Consumer(func, "t").is_async
+
+    @pytest.mark.parametrize(
+        ("argument", "value"),
+        [
+            ("payload_version", "nonsense"),
+            ("payload_version", ()),
+            ("channel", ""),
+            ("channel", 3),
+            ("channel", ["a"] * 101),
+            ("level", "LOUD"),
+            ("level", 20),
+            ("where", "payload.rows >"),
+            ("where", "payload.rows + 1"),
+            ("where", ""),
+            ("where", 1),
+            ("ordered_by", "stream"),
+            ("ordered_by", ""),
+            ("batch", 0),
+            ("batch", 1.5),
+            ("batch", True),
+            ("batch", (1, 2, 3)),
+            ("batch", (1, 0)),
+            ("batch", (1, "soon")),
+            ("batch", 10_001),
+            ("retries", -1),
+            ("retries", 1.0),
+            ("backoff", 0),
+            ("backoff", (2, 1)),
+            ("backoff", float("nan")),
+            ("backoff", float("inf")),
+            ("timeout", 0),
+            ("timeout", True),
+            ("timeout", 50_000),
+            ("concurrency", 0),
+            ("concurrency", "2"),
+            ("name", 3),
+            ("name", "two\nlines"),
+            ("no_such_argument", 1),
+        ],
+    )
+    def test_what_cannot_be_is_refused_in_one_line_with_function_and_argument(
+        self, argument: str, value: object
+    ) -> None:
+        with pytest.raises(ConfigError, match=rf"test_conditions\.handler: .*{argument}") as caught:
+            consumer_config("t", **{argument: value})(handler)
+        assert "\n" not in str(caught.value)
+
+    def test_a_generator_is_refused_since_calling_it_runs_nothing(self) -> None:
+        def generator(settings: object, event: object):
+            yield
+
+        async def async_generator(settings: object, event: object):
+            yield
+
+        for func in (generator, async_generator, functools.partial(generator, {})):
+            with pytest.raises(ConfigError, match="yield"):
+                consumer_config("t")(func)
+
+    def test_what_is_no_function_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="want a function"):
+            Consumer("handler", "t")
+
+
+class Shouting(Consumer):
+    """A subclass with an argument and a match of its own."""
+
+    def __init__(self, *args: object, loudness: int = 0, **options: object) -> None:
+        super().__init__(*args, **options)
+        self.loudness = loudness
+
+
+class TestConsumerCls:
+    def test_a_subclass_stands_in_with_its_own_arguments(self, make_package) -> None:
+        from balog.consumers import ConsumerHub
+
+        make_package(
+            "team",
+            a="""
+            from balog.consumers import Consumer, consumer_config
+
+            class Own(Consumer):
+                def __init__(self, *args, loudness, **options):
+                    super().__init__(*args, **options)
+                    self.loudness = loudness
+
+            @consumer_config("t", "log", consumer_cls=Own, loudness=3, level="ERROR")
+            def handle(settings, event): ...
+            """,
+        )
+        hub = ConsumerHub()
+        hub.scan("team")
+        (consumer,) = hub.consumers
+        assert (type(consumer).__name__, consumer.loudness, consumer.name) == ("Own", 3, "team.a.handle")
+        assert consumer.cls_type == {"log"}
+
+    @pytest.mark.parametrize("other", [dict, "Consumer", None])
+    def test_anything_else_is_refused(self, other: object) -> None:
+        with pytest.raises(ConfigError, match=r"test_conditions\.handler: consumer_cls "):
+            consumer_config("t", consumer_cls=other)(handler)

@@ -1,0 +1,107 @@
+"""The router tells the same as asking every consumer would, and remembers."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balog.consumers import Consumer
+from balog.consumers.routing import Router
+from balog.event import Event, decode, encode
+
+
+def handler(settings: object, event: object) -> None: ...
+
+
+class Odd(Consumer):
+    """Wants events with an odd number in them, whatever else was declared."""
+
+    def match_event(self, event: Event | dict) -> bool:
+        return isinstance(event, Event) and event.payload.get("n", 0) % 2 == 1
+
+
+TYPES = ["a", "b", "c", None, 7]
+optional = st.none
+consumers = st.lists(
+    st.builds(
+        dict,
+        cls_type=optional() | st.sampled_from(["a", "b", ("a", "b"), "z"]),
+        version=optional() | st.sampled_from(["<1", ">=1", ("<2", ">=1.0.1")]),
+        payload_version=optional() | st.sampled_from([">=1", "<1"]),
+        channel=optional() | st.sampled_from(["x.*", "y", ("x.1", "z*")]),
+        level=optional() | st.sampled_from(["DEBUG", "WARNING"]),
+        where=optional() | st.sampled_from(["payload.n > 1", "level = 'ERROR'"]),
+        own=st.booleans(),
+    ),
+    max_size=8,
+)
+events = st.lists(
+    st.tuples(
+        st.sampled_from(["x.1", "x.2", "y", "z"]),
+        st.sampled_from(["DEBUG", "INFO", "ERROR"]),
+        st.builds(
+            lambda cls_type, version, n: {"cls_type": cls_type, "version": version, "n": n},
+            st.sampled_from(TYPES),
+            st.sampled_from(["1.0.0", "0.1.0", None, 1]),
+            st.integers(0, 3),
+        ),
+    ),
+    max_size=10,
+)
+
+
+def make(position: int, own: bool = False, **conditions: object) -> Consumer:
+    return (Odd if own else Consumer)(handler, "t", name=f"c{position}", **conditions)
+
+
+@settings(deadline=None)
+@given(consumers, events)
+def test_it_gives_those_that_match_sorted_by_name(wanted: list[dict], seen: list[tuple]) -> None:
+    made = [make(position, **conditions) for position, conditions in enumerate(wanted)]
+    router = Router(made[::-1])
+    for channel, level, payload in seen * 2:  # the second time from what it remembers
+        event = decode(encode(Event.new(channel, payload, level=level)))
+        assert router.wanting(event) == tuple(consumer for consumer in made if consumer.match_event(event))
+
+
+@pytest.mark.parametrize(
+    ("caused_by", "left"),
+    [
+        ({"event": "LGx", "consumers": ["one"]}, ["two"]),
+        ({"event": "LGx", "consumers": ["one", "two"]}, []),
+        ({"event": "LGx", "consumers": []}, ["one", "two"]),
+        ({"event": "LGx", "consumers": "one"}, ["one", "two"]),
+        ({"consumers": [["one"], None, {}]}, ["one", "two"]),
+        ({}, ["one", "two"]),
+        (["one"], ["one", "two"]),
+        (None, ["one", "two"]),
+    ],
+)
+def test_an_event_does_not_reach_the_consumers_that_caused_it(caused_by: object, left: list[str]) -> None:
+    router = Router([Consumer(handler, "t", name=name) for name in ("one", "two")])
+    event = Event.new("c", {}, context={"caused_by": caused_by})
+    assert [consumer.name for consumer in router.wanting(event)] == left
+    assert len(router.wanting(Event.new("c", {}))) == 2
+
+
+def test_what_no_condition_asks_for_is_not_looked_at() -> None:
+    router = Router([Consumer(handler, "t", channel="c*", level="INFO", version="<2")])
+    event = decode(encode(Event.new("c", {"cls_type": "a"})))
+    assert router.wanting(event)
+    assert not vars(event)
+
+
+def test_channels_without_end_do_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("balog.consumers.routing._REMEMBERED", 10)
+    router = Router([Consumer(handler, "t", channel="c*")])
+    for number in range(100):
+        assert len(router.wanting(Event.new(f"c{number}", {}))) == 1
+    assert len(router._remembered) <= 10
+
+
+def test_what_a_subclass_raises_is_not_hidden() -> None:
+    class Broken(Consumer):
+        def match_event(self, event: Event | dict) -> bool:
+            raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        Router([Broken(handler, "t")]).wanting(Event.new("c", {}))
