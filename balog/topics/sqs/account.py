@@ -1,0 +1,135 @@
+"""AWS as this process sees it: one client a service and process, and errors that say if trying again helps."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import Any
+
+from balog.errors import MissingExtraError
+from balog.topics.sqs.trouble import explain
+
+__all__ = ["Account"]
+
+_TRIES = 4
+"""Tries of one request within botocore, whose back-off between them is below 1, 2 and 4 seconds."""
+
+_READ_TIMEOUT = 40.0
+"""Seconds; a long poll answers within 20."""
+
+
+class Account:
+    """Makes clients, one a service in each process, and calls them. Threads share it; a forked child makes its own.
+
+    Args:
+        region: ``eu-central-1``.
+        credentials: ``aws_access_key_id``, ``aws_secret_access_key``, ``aws_session_token``; boto3's own chain
+            (environment, files, role of the machine …) for those that are None.
+        endpoints: the URL of a service (``sqs``, ``s3``) that is not AWS's own.
+        session: a ``boto3.session.Session`` to make the clients with, in place of the credentials.
+        clients: ready clients by service, used as they are; only emptied of connections in a forked child.
+    """
+
+    def __init__(
+        self,
+        region: str,
+        credentials: dict[str, str | None],
+        endpoints: dict[str, str | None],
+        session: Any = None,
+        clients: dict[str, Any] | None = None,
+    ) -> None:
+        self.region = region
+        self._credentials = credentials
+        self._endpoints = endpoints
+        self._session = session
+        self._ready = dict(clients or {})
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        _accounts.add(self)
+
+    def call(self, service: str, operation: str, where: str, **parameters: Any) -> dict[str, Any]:
+        """Call a service; throttling and what may pass is tried again, a few times within some seconds.
+
+        Args:
+            operation: boto3's name of it, ``receive_message``.
+            where: what the error names.
+
+        Raises:
+            AwsError: refused or out of reach.
+            MissingExtraError: boto3 is not installed.
+        """
+        client = self._client(service, where)
+        try:
+            answer: dict[str, Any] = getattr(client, operation)(**parameters)
+        except Exception as error:
+            raise self._told(error, service, where) from None
+        return answer
+
+    def read(self, body: Any, service: str, where: str) -> bytes:
+        """Read the stream that a call gave, to its end; raises as ``call`` does."""
+        try:
+            data: bytes = body.read()
+        except Exception as error:
+            raise self._told(error, service, where) from None
+        finally:
+            body.close()
+        return data
+
+    def _told(self, error: Exception, service: str, where: str) -> Exception:
+        return explain(error, where, self.region, self._endpoints.get(service)) or error
+
+    def close(self) -> None:
+        """Close connections; a later call opens them again."""
+        with self._lock:
+            clients, self._clients = self._clients, {}
+        for client in (*clients.values(), *self._ready.values()):
+            client.close()
+
+    def _client(self, service: str, where: str) -> Any:
+        client = self._ready.get(service) or self._clients.get(service)
+        if client is not None:
+            return client
+        with self._lock:  # making a client is not safe with threads
+            if service not in self._clients:
+                self._clients[service] = self._make(service, where)
+            return self._clients[service]
+
+    def _make(self, service: str, where: str) -> Any:
+        try:
+            import boto3.session
+            from botocore.config import Config
+        except ImportError:
+            raise MissingExtraError("SQS", "aws") from None
+        endpoint = self._endpoints.get(service)
+        config = Config(
+            retries={"mode": "standard", "total_max_attempts": _TRIES},
+            connect_timeout=10.0,
+            read_timeout=_READ_TIMEOUT,
+            max_pool_connections=50,
+            tcp_keepalive=True,
+            s3={"addressing_style": "path"} if endpoint else None,  # only AWS answers to bucket.host everywhere
+        )
+        try:
+            session = self._session or boto3.session.Session(**self._credentials)
+            return session.client(service, region_name=self.region, endpoint_url=endpoint, config=config)
+        except Exception as error:
+            raise self._told(error, service, where) from None
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()
+        self._clients = {}
+
+
+_accounts: weakref.WeakSet[Account] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """Keep a child from its parent's connections, and from locks that the parent's threads held."""
+    for account in list(_accounts):
+        account._renew()
+        for client in account._ready.values():
+            client.close()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,128 @@
+"""The claim check: a body that is too large for a queue is an object in S3, and the message says where.
+
+The form is that of Amazon's extended client libraries (Java, Python …), so that their users read ours and we theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from balog.errors import ConfigError, TopicError
+from balog.event import MAX_EVENT_BYTES
+from balog.topics.sqs.account import Account
+from balog.topics.sqs.trouble import AwsError
+
+__all__ = ["MAX_BODY_BYTES", "ClaimCheck", "Lost", "read_pointer", "write_pointer"]
+
+MAX_BODY_BYTES = 2 * MAX_EVENT_BYTES
+"""What is kept or fetched at most: larger than an event, so that one that is too large is set aside with its bytes."""
+
+_POINTER = "software.amazon.payloadoffloading.PayloadS3Pointer"
+_OLD_POINTER = "com.amazon.sqs.javamessaging.MessageS3Pointer"
+
+log = logging.getLogger("balog.topics")
+
+
+class Pointer(Struct, frozen=True):
+    """Where a body is."""
+
+    s3BucketName: str
+    s3Key: str
+
+
+class Lost(Exception):
+    """A body that can't be had; says why. ``certain``: it never will be."""
+
+    def __init__(self, reason: str, certain: bool = True) -> None:
+        super().__init__(reason)
+        self.certain = certain
+
+
+_pointer = msgspec.json.Decoder(tuple[str, Pointer])
+
+
+def write_pointer(pointer: Pointer) -> str:
+    """Give the text that is sent in place of a body."""
+    return msgspec.json.encode((_POINTER, pointer)).decode()
+
+
+def read_pointer(text: str) -> Pointer | None:
+    """Read such a text; None for any other."""
+    try:
+        name, pointer = _pointer.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+    return pointer if name in (_POINTER, _OLD_POINTER) else None
+
+
+class ClaimCheck:
+    """Bodies in one bucket. No other bucket is ever read, whatever a message says.
+
+    Args:
+        url: ``s3://BUCKET/PREFIX``; the prefix may be left out.
+
+    Raises:
+        ConfigError: not such a URL.
+    """
+
+    def __init__(self, account: Account, url: str) -> None:
+        scheme, _, place = url.partition("://")
+        bucket, _, prefix = place.partition("/")
+        if scheme != "s3" or not bucket or "@" in bucket or "?" in url:
+            raise ConfigError("claim_check is not s3://BUCKET/PREFIX")
+        self.url = url
+        self.bucket = bucket
+        self._prefix = f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._account = account
+
+    def keep(self, queue: str, text: str, where: str) -> Pointer:
+        """Put a text into the bucket, under a name of its own.
+
+        Raises:
+            TopicError: S3 refused it or is out of reach.
+        """
+        pointer = Pointer(self.bucket, f"{self._prefix}{queue}/{uuid4()}")
+        self._call("put_object", where, Key=pointer.s3Key, Body=text.encode())
+        return pointer
+
+    def fetch(self, pointer: Pointer, where: str) -> str:
+        """Give the text that a pointer stands for.
+
+        Raises:
+            Lost: it is in another bucket, too large, not text, or not there; or S3 says that it may not be read, which
+                it also says of what is not there to who may not list the bucket.
+            TopicError: S3 is out of reach, or has no such bucket.
+        """
+        if pointer.s3BucketName != self.bucket:
+            raise Lost(f"its body is in the bucket {pointer.s3BucketName!r:.80}, and only {self.bucket} is read")
+        place = f"s3://{self.bucket}/{pointer.s3Key:.200}"
+        try:
+            answer = self._call("get_object", where, Key=pointer.s3Key)
+        except AwsError as error:
+            if error.status == 404 and error.code != "NoSuchBucket":
+                raise Lost(f"its body is no longer at {place}, or never was") from None
+            if error.status == 403 and error.code in ("AccessDenied", "403", ""):
+                raise Lost(f"its body at {place} may not be read, or is not there", certain=False) from None
+            raise
+        if answer["ContentLength"] > MAX_BODY_BYTES:
+            answer["Body"].close()
+            raise Lost(f"its body at {place} has {answer['ContentLength']} bytes; at most {MAX_BODY_BYTES} are read")
+        try:
+            return str(self._account.read(answer["Body"], "s3", where), "utf-8")
+        except UnicodeDecodeError:
+            raise Lost(f"its body at {place} is not UTF-8 text") from None
+
+    def drop(self, key: str, where: str) -> None:
+        """Delete a body that nobody needs any more. A failure is only logged: the message is gone already."""
+        try:
+            self._call("delete_object", where, Key=key)
+        except TopicError as error:
+            log.warning("s3://%s/%s stays: %s", self.bucket, key, error)
+
+    def _call(self, operation: str, where: str, **parameters: Any) -> dict[str, Any]:
+        return self._account.call("s3", operation, f"{where}, claim check", Bucket=self.bucket, **parameters)

@@ -1,0 +1,169 @@
+"""Messages as SQS carries them: text and attributes, with what SQS's character set can't hold as base64.
+
+What others send is read as well: plain bodies, and SNS notifications, whose message is taken out of its envelope.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from balog.errors import EventError, TopicError
+from balog.event import decode as decode_event
+
+__all__ = ["CLAIM_SIZE", "ID", "KEY", "Attributes", "Parcel", "decode_body", "encode_body", "text_attribute", "unwrap"]
+
+ID = "balog.id"
+KEY = "balog.key"
+ENCODING = "balog.encoding"
+CLAIM_SIZE = "ExtendedPayloadSize"
+"""Amazon's extended client library marks a body that is in S3 by this attribute, whose value is its size in bytes."""
+
+OLD_CLAIM_SIZE = "SQSLargePayloadSize"
+"""The same, as the library's first release wrote it; its current one reads both."""
+
+EMPTY = "="
+"""The base64 of nothing; SQS has no empty bodies."""
+
+Attributes = dict[str, dict[str, str]]
+
+# Outside of XML 1.0's Char, which is all that SQS takes; and the carriage return, which an XML parser on the way
+# (SQS's older protocol) turns into a newline. UTF-8's own rules leave out surrogates.
+_REFUSED = re.compile(rb"[\x00-\x08\x0b-\x1f]|\xef\xbf[\xbe\xbf]")
+_REFUSED_TEXT = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
+
+
+class Parcel(Struct, frozen=True):
+    """A message as it is sent: the text of its body and its attributes."""
+
+    text: str
+    attributes: Attributes
+
+    @property
+    def size(self) -> int:
+        """Bytes as SQS counts them: the body, and each attribute's name, type and value."""
+        size = len(self.text.encode())
+        for name, attribute in self.attributes.items():
+            size += len(name) + sum(len(part.encode()) for part in attribute.values())
+        return size
+
+
+class _Envelope(Struct):
+    """What SNS wraps a message in, unless its subscription says raw delivery (SNS guide, message formats)."""
+
+    Type: str
+    MessageId: str
+    TopicArn: str
+    Message: str
+    MessageAttributes: dict[str, dict[str, str]] = {}
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+
+
+def encode_body(body: bytes) -> tuple[str, Attributes]:
+    """Give the text that carries a body, and the attribute that says how where it is not the body itself."""
+    if body and _REFUSED.search(body) is None:
+        try:
+            return str(body, "utf-8"), {}
+        except UnicodeDecodeError:
+            pass
+    return base64.b64encode(body).decode() or EMPTY, {ENCODING: _string("base64")}
+
+
+def decode_body(text: str, attributes: Mapping[str, Mapping[str, Any]]) -> bytes:
+    """Give the body that a text carries.
+
+    Raises:
+        ValueError: the text is not what the attributes say.
+    """
+    encoding = read_attribute(attributes, ENCODING)
+    if encoding is None:
+        return text.encode("utf-8", "surrogatepass")
+    if encoding != "base64":
+        raise ValueError(f"its encoding {encoding!r:.40} is not base64")
+    try:
+        return base64.b64decode(b"" if text == EMPTY else text.encode("ascii", "replace"), validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"it should be base64: {error}") from None
+
+
+def text_attribute(what: str, value: str) -> dict[str, str]:
+    """Give a message attribute of a text that has to arrive as it is.
+
+    Raises:
+        TopicError: it is empty, or has characters that SQS does not take.
+    """
+    if not _is_text(value):
+        error = TopicError(f"the {what} {value!r:.100} can't be sent by SQS: want printable characters, at least one")
+        error.retryable = False
+        raise error
+    return _string(value)
+
+
+def lossy_attribute(value: str, limit: int) -> dict[str, str] | None:
+    """Give a message attribute of a text for people, cut to ``limit`` bytes; None for an empty one."""
+    printable = _REFUSED_TEXT.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
+    cut = printable.encode()[:limit].decode("utf-8", "ignore")
+    return _string(cut) if cut else None
+
+
+def number_attribute(value: int) -> dict[str, str]:
+    """Give a message attribute of a number."""
+    return {"DataType": "Number", "StringValue": str(value)}
+
+
+def read_attribute(attributes: Mapping[str, Mapping[str, Any]], name: str) -> str | None:
+    """Give an attribute's text, None when there is no such attribute or it is binary."""
+    value = attributes.get(name, {}).get("StringValue")
+    return value if isinstance(value, str) else None
+
+
+def claim_size(attributes: Mapping[str, Mapping[str, Any]]) -> int | None:
+    """Give the size in bytes of a body that is in S3; None when the body is in the message."""
+    text = read_attribute(attributes, CLAIM_SIZE) or read_attribute(attributes, OLD_CLAIM_SIZE)
+    return int(text) if text is not None and re.fullmatch("[0-9]{1,15}", text) else None
+
+
+def unwrap(text: str, attributes: Attributes) -> tuple[str, Attributes, str | None]:
+    """Take a message of others out of SNS's envelope, if it is in one.
+
+    Returns:
+        the text and attributes that were published, and SNS's id of them, which stays the same when SNS delivers again.
+    """
+    if ID in attributes or not text.lstrip().startswith("{") or '"TopicArn"' not in text:
+        return text, attributes, None
+    try:
+        envelope = _envelope.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return text, attributes, None
+    if envelope.Type != "Notification":
+        return text, attributes, None
+    published = {
+        name: {"DataType": one.get("Type", "String"), "StringValue": one["Value"]}
+        for name, one in envelope.MessageAttributes.items()
+        if _is_text(one.get("Value", ""))
+    }
+    return envelope.Message, published, envelope.MessageId if _is_text(envelope.MessageId) else None
+
+
+def event_id(body: bytes) -> str | None:
+    """Give the id of the event that a body is, None when it is no event."""
+    try:
+        return decode_event(body).header.id
+    except EventError:
+        return None
+
+
+def _is_text(value: str) -> bool:
+    return bool(value) and _REFUSED_TEXT.search(value) is None
+
+
+def _string(value: str) -> dict[str, str]:
+    return {"DataType": "String", "StringValue": value}

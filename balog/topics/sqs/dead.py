@@ -1,0 +1,164 @@
+"""Dead letters of a queue: in the queue that its redrive policy names, or in one of its own beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from msgspec import Struct
+
+from balog.errors import TopicError
+from balog.topics.base import DeadLetter
+from balog.topics.sqs.account import Account
+from balog.topics.sqs.codec import Parcel, lossy_attribute, number_attribute, read_attribute
+from balog.topics.sqs.packing import Packing, read_receipt
+from balog.topics.sqs.queue import Outgoing, Queue
+
+__all__ = ["DeadQueue", "Death", "dead_name"]
+
+_REASON, _ATTEMPTS, _GROUP = "balog.reason", "balog.attempts", "balog.group"
+_CONSUMERS, _TRACEBACK, _TOPIC = "balog.consumers", "balog.traceback", "balog.topic"
+
+_REASON_BYTES = 4096
+_CONSUMERS_BYTES = 4096
+_TRACEBACK_BYTES = 32_768
+_SHORT_REASON_BYTES = 256
+
+_MAX_NAME = 80
+_SUFFIX = "-dead"
+
+
+class Death(Struct, frozen=True):
+    """Why a message is given up, and by whom; see :class:`balog.topics.DeadLetter`."""
+
+    group: str
+    reason: str
+    attempts: int
+    consumers: tuple[str, ...]
+    traceback: str
+
+
+def dead_name(name: str) -> str:
+    """Give the name of the queue that a queue without a redrive policy has for its dead letters."""
+    stem = name.removesuffix(".fifo")
+    end = _SUFFIX + name[len(stem) :]
+    if len(stem) + len(end) > _MAX_NAME:
+        stem = stem[: _MAX_NAME - len(end) - 9] + "-" + hashlib.sha256(name.encode()).hexdigest()[:8]
+    return stem + end
+
+
+class DeadQueue:
+    """Where a queue's dead letters are.
+
+    Args:
+        source: the queue that they come from.
+        create: make a queue for them where none is named and there is none yet.
+    """
+
+    def __init__(self, account: Account, source: Queue, packing: Packing, create: bool) -> None:
+        self._account = account
+        self._source = source
+        self._packing = packing
+        self._create = create
+        self._known: Queue | None = None
+
+    def queue(self) -> Queue:
+        """Give the queue that the redrive policy names, or the source's own; it may not exist yet."""
+        arn = str(self._source.redrive_policy().get("deadLetterTargetArn", ""))
+        owner, _, name = arn.rpartition(":")
+        name = name or dead_name(self._source.name)
+        if self._known is None or self._known.name != name:
+            account = owner.rpartition(":")[2]
+            mine = str(self._source.settings().get("QueueArn", "")).split(":")[4:5] == [account]
+            label = f"{self._source.label}, dead letters in {name}"
+            self._known = Queue(self._account, name, label, owner=None if mine or not account else account)
+        return self._known
+
+    def bury(self, parcel: Parcel, death: Death, unique: str) -> None:
+        """Send a message there with what it died of, as much of it as the queue takes.
+
+        Raises:
+            TopicError: it can't be sent.
+        """
+        queue = self.queue()
+        if self._create and not self._source.redrive_policy():
+            queue.make(for_dead_letters=True)
+        parcel = self._inscribe(parcel, death, queue.max_bytes())
+        queue.send([Outgoing(parcel, unique, unique)])  # each its own group: one letter never hides another
+
+    def count(self) -> int:
+        """Count the letters, approximately; those of other queues with the same dead-letter queue, too."""
+        queue = self.queue()
+        return sum(queue.counts()) if queue.exists() else 0
+
+    def read(self, raw: dict[str, Any]) -> DeadLetter | None:
+        """Read a letter; None for one that came from another queue."""
+        attributes = raw.get("MessageAttributes") or {}
+        arn = str(raw.get("Attributes", {}).get("DeadLetterQueueSourceArn", ""))
+        source = read_attribute(attributes, _TOPIC) or arn.rpartition(":")[2]
+        if source and source != self._source.name:
+            return None
+        received = self._packing.unpack(raw)
+        said = read_attribute(attributes, _ATTEMPTS) or str(self._source.redrive_policy().get("maxReceiveCount", ""))
+        problem = read_receipt(received).problem
+        reason = read_attribute(attributes, _REASON) or "SQS moved it here: it was delivered too often without an ack"
+        return DeadLetter(
+            id=received.id,
+            body=received.body,
+            group=read_attribute(attributes, _GROUP) or "",
+            reason=reason if not problem or problem in reason else f"{reason}; {problem}",
+            attempts=int(said) if said.isdecimal() else received.attempts,
+            died=received.published,
+            consumers=_names(read_attribute(attributes, _CONSUMERS)),
+            traceback=read_attribute(attributes, _TRACEBACK) or "",
+            token=str(raw["MessageId"]),
+        )
+
+    def _inscribe(self, parcel: Parcel, death: Death, limit: int) -> Parcel:
+        said = {
+            _TOPIC: lossy_attribute(self._source.name, _MAX_NAME),
+            _GROUP: lossy_attribute(death.group, _SHORT_REASON_BYTES),
+            _ATTEMPTS: number_attribute(death.attempts),
+            _REASON: lossy_attribute(death.reason, _REASON_BYTES),
+            _CONSUMERS: lossy_attribute(_join(death.consumers), _CONSUMERS_BYTES),
+            _TRACEBACK: lossy_attribute(death.traceback, _TRACEBACK_BYTES),
+        }
+        whole = self._packing.fit(_with(parcel, said), limit)
+        if whole.size <= limit:
+            return whole
+        bare = Parcel(whole.text, {name: value for name, value in whole.attributes.items() if name not in said})
+        shorter = {**said, _TRACEBACK: None}
+        room = limit - _with(bare, shorter).size - len(_TRACEBACK) - len("String")
+        short = {**shorter, _REASON: lossy_attribute(death.reason, _SHORT_REASON_BYTES), _CONSUMERS: None}
+        for attributes in ({**said, _TRACEBACK: lossy_attribute(death.traceback, max(room, 0))}, short, {}):
+            tried = _with(bare, attributes)
+            if tried.size <= limit:
+                return tried
+        error = TopicError(
+            f"{self._source.label}: a message of {bare.size} bytes does not fit its dead-letter queue, which takes "
+            f"{limit}; raise that queue's MaximumMessageSize or set claim_check"
+        )
+        error.retryable = False
+        raise error
+
+
+def _with(parcel: Parcel, attributes: dict[str, dict[str, str] | None]) -> Parcel:
+    present = {name: value for name, value in attributes.items() if value is not None}
+    return Parcel(parcel.text, {**parcel.attributes, **present})
+
+
+def _join(names: tuple[str, ...]) -> str:
+    """Give names as JSON, as many of them as fit."""
+    kept = list(names)
+    while kept and len(json.dumps(kept)) > _CONSUMERS_BYTES:
+        kept.pop()
+    return json.dumps(kept) if kept else ""
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    try:
+        names = json.loads(text or "[]")
+    except ValueError:
+        return ()
+    return tuple(str(name) for name in names) if isinstance(names, list) else ()

@@ -1,0 +1,205 @@
+"""From messages to what a queue carries and back, large bodies by way of S3."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from balog.errors import TopicError
+from balog.topics.base import Received
+from balog.topics.sqs import codec
+from balog.topics.sqs.claim_check import MAX_BODY_BYTES, ClaimCheck, Lost, Pointer, read_pointer, write_pointer
+from balog.topics.sqs.codec import Attributes, Parcel, read_attribute
+
+__all__ = ["Packing", "Receipt", "message_group", "read_receipt", "token"]
+
+_NO_KEY = "balog"
+"""The message group of all that has no key: their order is kept, too."""
+
+_TOKEN = re.compile(r"[!-~]{1,128}")  # what SQS takes as a group and as a deduplication id
+
+
+class Receipt(Struct, frozen=True, omit_defaults=True):
+    """What settling a message takes: SQS's handle, and of a message that is not simply its body, what it was.
+
+    ``text`` was its body where that is a pointer, ``size`` and ``encoding`` what its attributes said, ``key`` the
+    object that goes with the message, ``problem`` why its body could not be had.
+    """
+
+    handle: str
+    text: str = ""
+    size: int = 0
+    encoding: str = ""
+    key: str = ""
+    problem: str = ""
+
+
+_receipt = msgspec.json.Decoder(Receipt)
+
+
+def read_receipt(received: Received) -> Receipt:
+    """Read what :meth:`Packing.unpack` wrote.
+
+    Raises:
+        TopicError: not a receipt of a queue.
+    """
+    if not received.receipt.startswith("{"):
+        return Receipt(received.receipt)
+    try:
+        return _receipt.decode(received.receipt)
+    except msgspec.DecodeError:
+        error = TopicError(f"message {received.id}: {received.receipt!r:.100} is not a receipt of a queue")
+        error.retryable = False
+        raise error from None
+
+
+def token(text: str) -> str:
+    """Give a text as a group or deduplication id, hashed when it has what SQS does not take there."""
+    return text if _TOKEN.fullmatch(text) else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def message_group(key: str | None) -> str:
+    """Give the group of a FIFO queue that keeps the order of a key."""
+    return _NO_KEY if key is None else token(key)
+
+
+class Packing:
+    """How one queue's messages are carried.
+
+    Args:
+        queue: its name, for the names of objects.
+        label: what errors call it.
+        claims: where bodies go that the queue is too small for; None refuses them.
+    """
+
+    def __init__(self, queue: str, label: str, claims: ClaimCheck | None) -> None:
+        self._queue = queue
+        self._label = label
+        self._claims = claims
+
+    def pack(self, id: str, body: bytes, key: str | None) -> Parcel:
+        """Make a parcel of a message, whatever its size.
+
+        Raises:
+            TopicError: the id or key is nothing that SQS carries.
+        """
+        text, attributes = codec.encode_body(body)
+        attributes[codec.ID] = codec.text_attribute("message id", id)
+        if key is not None:
+            attributes[codec.KEY] = codec.text_attribute("message key", key)
+        return Parcel(text, attributes)
+
+    def check(self, parcel: Parcel, limit: int) -> None:
+        """See that a parcel can be sent to a queue that takes ``limit`` bytes.
+
+        Raises:
+            TopicError: it is too large.
+        """
+        size = parcel.size
+        if size <= limit:
+            return
+        who = f"{self._label}: message {read_attribute(parcel.attributes, codec.ID)}"
+        if self._claims is None:
+            error = TopicError(
+                f"{who} has {size} bytes and the queue takes {limit}; open the topics with claim_check=s3://BUCKET/PREFIX"
+            )
+        elif size > MAX_BODY_BYTES:
+            error = TopicError(f"{who} has {size} bytes; at most {MAX_BODY_BYTES} can be sent")
+        else:
+            return
+        error.retryable = False
+        raise error
+
+    def fit(self, parcel: Parcel, limit: int) -> Parcel:
+        """Give the parcel back, or one that says where its body is, which is in S3 then.
+
+        Raises:
+            TopicError: S3 refused it or is out of reach.
+        """
+        if self._claims is None or parcel.size <= limit or codec.claim_size(parcel.attributes) is not None:
+            return parcel
+        pointer = self._claims.keep(self._queue, parcel.text, self._label)
+        size = codec.number_attribute(len(parcel.text.encode()))
+        return Parcel(write_pointer(pointer), {**parcel.attributes, codec.CLAIM_SIZE: size})
+
+    def unpack(self, raw: Mapping[str, Any], patience: int = 0) -> Received:
+        """Read a message as SQS gives it.
+
+        Args:
+            patience: deliveries for which a body that S3 does not let us read is waited for; after them, and when it
+                is lost for certain, the message's own text is its body and the receipt says why.
+
+        Raises:
+            Lost: a body that is still waited for.
+            TopicError: S3 is out of reach.
+        """
+        system = raw.get("Attributes", {})
+        attempts = int(system.get("ApproximateReceiveCount", 1))
+        attributes: Attributes
+        text, attributes, sns_id = codec.unwrap(raw["Body"], raw.get("MessageAttributes") or {})
+        size = codec.claim_size(attributes)
+        pointer = None if size is None else read_pointer(text)
+        body_text, problem = text, ""
+        if pointer is not None:
+            try:
+                body_text = self._fetch(pointer)
+            except Lost as lost:
+                if not lost.certain and attempts < patience:
+                    raise
+                problem = str(lost)
+        body = text.encode("utf-8", "surrogatepass")
+        if not problem:
+            try:
+                body = codec.decode_body(body_text, attributes)
+            except ValueError as error:
+                problem = str(error)
+        receipt = raw["ReceiptHandle"]
+        if pointer is not None or problem:
+            held = Receipt(
+                receipt,
+                text=text if pointer is not None else "",
+                size=size or 0,
+                encoding=read_attribute(attributes, codec.ENCODING) or "",
+                key=pointer.s3Key if pointer is not None and not problem else "",
+                problem=problem,
+            )
+            receipt = msgspec.json.encode(held).decode()
+        id = read_attribute(attributes, codec.ID)
+        key = read_attribute(attributes, codec.KEY)
+        if key is None and id is None:  # not from here: the group is all the key that it has
+            key = system.get("MessageGroupId")
+        return Received(
+            id=id or codec.event_id(body) or sns_id or str(raw["MessageId"]),
+            body=body,
+            receipt=receipt,
+            attempts=attempts,
+            published=int(system.get("SentTimestamp", 0)) / 1000,
+            key=key,
+        )
+
+    def repack(self, received: Received, receipt: Receipt) -> Parcel:
+        """Make a parcel of a received message, to be carried elsewhere; the object of its body stays where it is."""
+        parcel = self.pack(received.id, received.body, received.key)
+        if not (receipt.text or receipt.problem):
+            return parcel
+        attributes = {name: value for name, value in parcel.attributes.items() if name != codec.ENCODING}
+        if receipt.encoding:
+            attributes[codec.ENCODING] = codec.text_attribute("encoding", receipt.encoding)
+        if receipt.size:
+            attributes[codec.CLAIM_SIZE] = codec.number_attribute(receipt.size)
+        return Parcel(receipt.text or received.body.decode("utf-8", "replace"), attributes)
+
+    def drop(self, receipt: Receipt) -> None:
+        """Delete the object that went with a message, if one did; the message must be gone for good."""
+        if receipt.key and self._claims is not None:
+            self._claims.drop(receipt.key, self._label)
+
+    def _fetch(self, pointer: Pointer) -> str:
+        if self._claims is None:
+            raise Lost(f"its body is in the bucket {pointer.s3BucketName!r:.80}, and no claim_check is set")
+        return self._claims.fetch(pointer, self._label)

@@ -1,0 +1,254 @@
+"""One SQS queue: its address and attributes, and its batch calls with what they refuse entry by entry."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from balog.topics.sqs.account import Account
+from balog.topics.sqs.codec import Parcel
+from balog.topics.sqs.trouble import AwsError, short_code
+
+__all__ = ["MAX_LEASE", "Outgoing", "Queue", "seconds"]
+
+MAX_LEASE = 12 * 3600
+"""SQS keeps a message hidden for so many seconds at most, from its receiving on."""
+
+LONGEST_POLL = 20
+"""Seconds; SQS's limit."""
+
+_ENTRIES = 10
+"""Messages in one call; SQS's limit."""
+
+_REQUEST_BYTES = 256 * 1024
+"""What every server takes in one call; a queue whose messages may be larger takes one of them at least."""
+
+_ATTRIBUTES_FOR = 300.0
+"""Seconds that what rarely changes about a queue is remembered."""
+
+_DEAD_RETENTION = 14 * 86400
+"""Seconds; the longest that SQS keeps a message. A letter should outlive a holiday."""
+
+_ENTRY_TRIES = 6
+_FIRST_PAUSE = 0.1
+
+_STALE = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandleIsInvalid"})
+"""How servers refuse a receipt whose lease is over; also one that is held for the longest time already."""
+
+
+class Outgoing(Struct, frozen=True):
+    """A parcel on its way; ``group`` and ``unique`` (the deduplication id) are for FIFO queues."""
+
+    parcel: Parcel
+    group: str
+    unique: str
+
+
+class Queue:
+    """A queue by name, which may not exist yet. What it learned of it is shared by threads; losing it costs a call.
+
+    Args:
+        label: what errors call it.
+        owner: the AWS account that has it, when it is not the caller's.
+    """
+
+    def __init__(self, account: Account, name: str, label: str, owner: str | None = None) -> None:
+        self.name = name
+        self.label = label
+        self.is_fifo = name.endswith(".fifo")
+        self._account = account
+        self._owner = owner
+        self._url: str | None = None
+        self._settings: tuple[float, dict[str, str]] = (-math.inf, {})
+
+    def exists(self) -> bool:
+        """Tell whether it is there."""
+        try:
+            self._address()
+        except AwsError as error:
+            if error.code == "QueueDoesNotExist":
+                return False
+            raise
+        return True
+
+    def make(self, *, for_dead_letters: bool = False) -> None:
+        """Make it where it is missing; of one that is there already nothing is changed."""
+        if self.exists():
+            return
+        attributes = {"MessageRetentionPeriod": str(_DEAD_RETENTION)} if for_dead_letters else {}
+        if self.is_fifo:
+            attributes["FifoQueue"] = "true"
+        try:
+            self._account.call("sqs", "create_queue", self.label, QueueName=self.name, Attributes=attributes)
+        except AwsError as error:
+            if error.code != "QueueNameExists":  # somebody else was faster, with other attributes
+                raise
+
+    def settings(self) -> dict[str, str]:
+        """Give what rarely changes: MaximumMessageSize, RedrivePolicy, QueueArn …; up to five minutes old."""
+        at, known = self._settings
+        if time.monotonic() - at > _ATTRIBUTES_FOR:
+            known = self._ask_attributes(["All"])
+            self._settings = (time.monotonic(), known)
+        return known
+
+    def max_bytes(self) -> int:
+        """Give the bytes that a message may have, attributes included."""
+        return int(self.settings().get("MaximumMessageSize", _REQUEST_BYTES))
+
+    def redrive_policy(self) -> dict[str, Any]:
+        """Give the queue's own rule for messages that are received too often; empty when it has none."""
+        try:
+            policy = json.loads(self.settings().get("RedrivePolicy") or "{}")
+        except ValueError:
+            return {}
+        return policy if isinstance(policy, dict) else {}
+
+    def counts(self) -> tuple[int, int, int]:
+        """Give the messages that are ready, in flight and delayed; SQS counts them approximately, a minute late."""
+        names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
+        found = self._ask_attributes(names)
+        ready, in_flight, delayed = (int(found.get(name, 0)) for name in names)
+        return ready, in_flight, delayed
+
+    def receive(self, limit: int, wait: int, lease: float) -> list[dict[str, Any]]:
+        """Take up to ten messages, as SQS gives them.
+
+        Args:
+            wait: whole seconds, up to 20.
+            lease: seconds.
+        """
+        answer = self._call(
+            "receive_message",
+            MaxNumberOfMessages=min(limit, _ENTRIES),
+            WaitTimeSeconds=min(wait, LONGEST_POLL),
+            VisibilityTimeout=max(seconds(lease), 1),
+            AttributeNames=["ApproximateReceiveCount", "SentTimestamp", "MessageGroupId", "DeadLetterQueueSourceArn"],
+            MessageAttributeNames=["All"],
+        )
+        found: list[dict[str, Any]] = answer.get("Messages") or []
+        return found
+
+    def send(self, outgoing: Sequence[Outgoing]) -> None:
+        """Send in order, as many at a time as SQS takes.
+
+        Raises:
+            AwsError: some were refused; those before them are in the queue.
+        """
+        for batch in self._batches(outgoing):
+            self._send(batch)
+
+    def delete(self, handles: Sequence[str]) -> list[bool]:
+        """Delete what was received; tells of each whether its receipt was still good, as far as the server says."""
+        return self._settle("delete_message_batch", [{"ReceiptHandle": handle} for handle in handles])
+
+    def hide(self, handles: Sequence[str], lease: float) -> list[bool]:
+        """Hide what was received for ``lease`` seconds from now, 0 to show it at once; tells as ``delete`` does."""
+        timeout = seconds(lease)
+        return self._settle(
+            "change_message_visibility_batch",
+            [{"ReceiptHandle": handle, "VisibilityTimeout": timeout} for handle in handles],
+        )
+
+    def _batches(self, outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+        batch: list[Outgoing] = []
+        size = 0
+        for one in outgoing:
+            if batch and (len(batch) == _ENTRIES or size + one.parcel.size > _REQUEST_BYTES):
+                yield batch
+                batch, size = [], 0
+            batch.append(one)
+            size += one.parcel.size
+        if batch:
+            yield batch
+
+    def _send(self, batch: list[Outgoing]) -> None:
+        entries: list[dict[str, Any]] = []
+        for one in batch:
+            entry: dict[str, Any] = {"MessageBody": one.parcel.text, "MessageAttributes": one.parcel.attributes}
+            if self.is_fifo:
+                entry.update(MessageGroupId=one.group, MessageDeduplicationId=one.unique)
+            entries.append(entry)
+        refused = self._batch("send_message_batch", entries)
+        for code, text in refused.values():
+            raise AwsError(
+                f"{self.label}: {len(refused)} of {len(entries)} messages not taken: {code}: {text}",
+                code,
+                retryable=False,
+            )
+
+    def _settle(self, operation: str, entries: list[dict[str, Any]]) -> list[bool]:
+        changed: list[bool] = []
+        for start in range(0, len(entries), _ENTRIES):
+            part = entries[start : start + _ENTRIES]
+            try:
+                refused = self._batch(operation, part)
+            except AwsError as error:  # a server that refuses the whole call for one bad receipt
+                if error.code not in _STALE:
+                    raise
+                if len(part) > 1:
+                    for entry in part:
+                        changed += self._settle(operation, [entry])
+                    continue
+                refused = {0: (error.code, "")}
+            for code, text in refused.values():
+                if code not in _STALE:
+                    raise AwsError(f"{self.label}: {code}: {text}", code, retryable=False)
+            changed += [number not in refused for number in range(len(part))]
+        return changed
+
+    def _batch(self, operation: str, entries: list[dict[str, Any]]) -> dict[int, tuple[str, str]]:
+        """Make one call, and again for the entries that SQS itself failed on; give those refused, each with why."""
+        refused: dict[int, tuple[str, str]] = {}
+        left = dict(enumerate(entries))
+        for trial in range(_ENTRY_TRIES):
+            answer = self._call(operation, Entries=[{"Id": str(number), **entry} for number, entry in left.items()])
+            failed: dict[int, dict[str, Any]] = {}
+            for entry in answer.get("Failed") or ():
+                number, code = int(entry["Id"]), short_code(str(entry.get("Code", "")))
+                text = str(entry.get("Message", ""))[:300]
+                if _is_passing(entry, code):
+                    failed[number] = left[number]
+                    last = f"{code}: {text}"
+                else:
+                    refused[number] = (code, text)
+            if not failed:
+                return refused
+            left = failed
+            if trial < _ENTRY_TRIES - 1:
+                time.sleep(_FIRST_PAUSE * 2**trial * random.uniform(0.5, 1.5))
+        raise AwsError(f"{self.label}: {len(left)} of {len(entries)} messages not taken: {last}; try again")
+
+    def _ask_attributes(self, names: list[str]) -> dict[str, str]:
+        found: dict[str, str] = self._call("get_queue_attributes", AttributeNames=names).get("Attributes", {})
+        return found
+
+    def _address(self) -> str:
+        if self._url is None:
+            parameters = {"QueueOwnerAWSAccountId": self._owner} if self._owner else {}
+            answer = self._account.call("sqs", "get_queue_url", self.label, QueueName=self.name, **parameters)
+            self._url = str(answer["QueueUrl"])
+        return self._url
+
+    def _call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        try:
+            return self._account.call("sqs", operation, self.label, QueueUrl=self._address(), **parameters)
+        except AwsError as error:
+            if error.code == "QueueDoesNotExist":  # deleted since
+                self._url, self._settings = None, (-math.inf, {})
+            raise
+
+
+def seconds(lease: float) -> int:
+    """Give whole seconds that are no shorter, within what SQS takes."""
+    return min(max(math.ceil(lease), 0), MAX_LEASE)
+
+
+def _is_passing(entry: dict[str, Any], code: str) -> bool:
+    return not entry.get("SenderFault", True) or "Throttl" in code

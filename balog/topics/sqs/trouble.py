@@ -1,0 +1,130 @@
+"""What boto3 raises, as one line that says what to do, and whether trying again helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from balog.errors import TopicError
+
+__all__ = ["AwsError", "explain"]
+
+_MAX_REASON = 300
+
+_BAD_CREDENTIALS = frozenset(
+    {
+        "AuthFailure",
+        "IncompleteSignature",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSecurity",
+        "InvalidSignatureException",
+        "MissingAuthenticationToken",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+
+_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "KmsAccessDenied"})
+
+_PASSING = frozenset(
+    {
+        "KmsThrottled",
+        "OverLimit",  # too many messages in flight
+        "QueueDeletedRecently",
+        "QueueDoesNotExist",
+        "RequestThrottled",
+        "RequestTimeTooSkewed",
+        "RequestTimeout",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+"""What may be otherwise a little later, though AWS calls it the caller's mistake (a status of 4xx)."""
+
+
+class AwsError(TopicError):
+    """AWS refused, or could not be reached.
+
+    Attributes:
+        code: AWS's own name of the error, ``QueueDoesNotExist``, without the prefixes of older protocols; empty when
+            no answer came.
+        status: the answer's HTTP status, 0 when no answer came.
+    """
+
+    def __init__(self, reason: str, code: str = "", status: int = 0, *, retryable: bool = True) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.status = status
+        self.retryable = retryable
+
+
+def short_code(code: str) -> str:
+    """Give AWS's name of an error as its newest protocol writes it, ``AWS.SimpleQueueService.NonExistentQueue`` too."""
+    name = code.rpartition("#")[2].rpartition(".")[2].partition(":")[0]
+    return {"NonExistentQueue": "QueueDoesNotExist", "QueueAlreadyExists": "QueueNameExists"}.get(name, name)
+
+
+def explain(error: Exception, where: str, region: str, endpoint: str | None) -> AwsError | None:
+    """Give the error to raise in place of one of boto3's; None for what is none of those.
+
+    Args:
+        where: what was asked, ``topic orders (sqs:eu-central-1)``.
+        region: and ``endpoint``: of the client that asked.
+    """
+    from botocore import exceptions
+
+    if isinstance(error, exceptions.ClientError):
+        return _explain_answer(error.response, where)
+    if isinstance(error, (exceptions.NoCredentialsError, exceptions.PartialCredentialsError)):
+        return AwsError(
+            f"{where}: no AWS credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role",
+            retryable=False,
+        )
+    if isinstance(error, exceptions.EndpointConnectionError) and endpoint is None and not _is_region(region):
+        return AwsError(f"{where}: there is no region {region!r:.40}, or it has no SQS", retryable=False)
+    if isinstance(error, (exceptions.ProxyConnectionError, exceptions.SSLError)):  # more is in their text, URLs too
+        return AwsError(f"{where}: can't be reached: {type(error).__name__}; check proxy and certificates")
+    if isinstance(error, (exceptions.HTTPClientError, exceptions.ConnectionError)):
+        at = endpoint or f"AWS in {region}"
+        return AwsError(f"{where}: {at} can't be reached: {type(error).__name__}")
+    if isinstance(error, (exceptions.CredentialRetrievalError, exceptions.MetadataRetrievalError)):
+        return AwsError(f"{where}: AWS credentials could not be had: {_line(error)}")
+    if isinstance(error, exceptions.BotoCoreError):  # parameters, profiles, files of the configuration
+        return AwsError(f"{where}: {_line(error)}", retryable=False)
+    if isinstance(error, ValueError) and "endpoint" in str(error):  # "Invalid endpoint: …"
+        return AwsError(f"{where}: the endpoint is not a URL that can be called", retryable=False)
+    return None
+
+
+def _explain_answer(response: dict[str, Any], where: str) -> AwsError:
+    code = short_code(str(response.get("Error", {}).get("Code", "")))
+    status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    text = _line(response.get("Error", {}).get("Message", ""))
+    if code in _BAD_CREDENTIALS:  # the text of some shows what was signed
+        reason = f"AWS takes the credentials for wrong ({code}); check key, secret and session token"
+    elif code in ("ExpiredToken", "ExpiredTokenException"):
+        reason = "the AWS session token has expired; get new credentials"
+    elif code in _DENIED:
+        reason = f"access denied; allow it in the IAM policy: {text}"
+    elif code == "QueueDoesNotExist":
+        reason = "no such queue; it is made when something is first published to it"
+    else:
+        reason = f"{code or status}: {text}"
+    retryable = code in _PASSING or status >= 500 or status in (408, 429)
+    return AwsError(f"{where}: {reason}", code, status, retryable=retryable)
+
+
+def _is_region(region: str) -> bool:
+    import botocore.session
+
+    session = botocore.session.get_session()
+    return any(
+        region in session.get_available_regions("sqs", partition) for partition in session.get_available_partitions()
+    )
+
+
+def _line(text: object) -> str:
+    line = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
+    return line if len(line) <= _MAX_REASON else line[: _MAX_REASON - 1] + "…"
