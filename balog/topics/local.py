@@ -346,8 +346,10 @@ class LocalTopic(Topic):
                 (group, after, max(limit, 0)),
             ).fetchall()
         return [
-            DeadLetter(*row[:6], consumers=tuple(msgspec.json.decode(row[6])), traceback=row[7], token=str(row[8]))
-            for row in rows
+            DeadLetter(
+                id, body, grp, reason, attempts, died, tuple(msgspec.json.decode(consumers)), traceback, str(number)
+            )
+            for id, body, grp, reason, attempts, died, consumers, traceback, number in rows
         ]
 
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:

@@ -83,6 +83,7 @@ class TopicContract:
     tells_stale: a receipt that was used, or is another's by now, is seen to be stale.
     tells_apart: messages never received, in flight and waiting are counted each for itself.
     hands_out_once: several processes never get one message twice while its lease runs.
+    reaches_processes: another process can open the same home.
     survives_fork: a child may go on with what its parent opened.
     seeks: a group can go on from elsewhere.
     """
@@ -98,6 +99,7 @@ class TopicContract:
     tells_stale: ClassVar[bool] = True
     tells_apart: ClassVar[bool] = True
     hands_out_once: ClassVar[bool] = True
+    reaches_processes: ClassVar[bool] = True
     survives_fork: ClassVar[bool] = True
     seeks: ClassVar[bool] = True
 
@@ -609,6 +611,7 @@ class TopicContract:
     # -- many at once
 
     def test_several_processes_handle_each_message_once(self, url: str, name: str, home: Topics) -> None:
+        self.need(self.reaches_processes, "other processes")
         wanted = [f"m{number}" for number in range(400)]
         overlap = 50 if home.topic(name).keeps_ids else 0  # ids in both shares: stored once
         shares = [wanted[: 200 + overlap], wanted[200 - overlap :]]

@@ -1,0 +1,95 @@
+"""The topic in memory keeps the contract of the others, and a test's clock."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+from topic_contract import TopicContract, ids, messages
+
+from balog.errors import TopicError
+from balog.topics import Topics
+from balog.topics.memory import MemoryTopics
+
+
+class TestMemoryTopicKeepsTheContract(TopicContract):
+    reaches_processes = False
+    survives_fork = False
+
+    @pytest.fixture
+    def url(self) -> str:
+        return "memory:"
+
+    @pytest.fixture
+    def home(self) -> Iterator[Topics]:
+        with MemoryTopics() as home:
+            yield home
+
+    def another(self, url: str, home: Topics) -> AbstractContextManager[Topics]:
+        return nullcontext(home)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_a_lease_runs_out_by_the_clock_that_was_given(clock: Clock) -> None:
+    topic = MemoryTopics(clock).topic("t")
+    topic.publish(messages("a"))
+    topic.receive("g", lease=3600)
+    clock.now += 3599
+    assert topic.receive("g") == []
+    clock.now += 1
+    assert [(message.id, message.attempts) for message in topic.receive("g")] == [("a", 2)]
+
+
+def test_waiting_may_move_the_clock_instead_of_taking_time(clock: Clock) -> None:
+    topic = MemoryTopics(clock, clock.sleep).topic("t")
+    topic.publish(messages("a"))
+    topic.release("g", topic.receive("g"), delay=86_400)
+    assert topic.receive("g", wait=86_399) == []
+    assert ids(topic.receive("g", wait=1)) == ["a"]
+
+
+def test_the_same_calls_give_the_same(clock: Clock) -> None:
+    def run() -> list[object]:
+        topic = MemoryTopics(clock).topic("t")
+        topic.publish(messages("a", "b"))
+        first = topic.receive("g")
+        topic.release("g", first[:1])
+        topic.dead_letter("g", first[1:], "why")
+        return [first, topic.receive("g"), topic.dead_letters("g"), topic.describe()]
+
+    assert run() == run()
+
+
+def test_homes_share_nothing() -> None:
+    MemoryTopics().topic("t").publish(messages("a"))
+    assert MemoryTopics().names() == []
+
+
+def test_a_receipt_of_another_kind_is_refused() -> None:
+    topic = MemoryTopics().topic("t")
+    topic.publish(messages("a"))
+    (received,) = topic.receive("g")
+    with pytest.raises(TopicError, match="not a receipt"):
+        topic.ack("g", [type(received)("a", b"", "AQEB", 1, 0.0)])
+
+
+def test_a_body_that_the_publisher_changes_later_stays_what_it_was() -> None:
+    topic = MemoryTopics().topic("t")
+    body = bytearray(b"before")
+    topic.publish([type(messages("a")[0])("a", body)])  # type: ignore[arg-type]
+    body[:] = b"after!"
+    assert topic.receive("g")[0].body == b"before"
