@@ -11,6 +11,7 @@ from balog.errors import EventError, split_refusal
 from balog.event import Event
 
 __all__ = [
+    "ConsumerFailurePayload",
     "ExceptionInfo",
     "Frame",
     "HeldBackChannel",
@@ -160,6 +161,28 @@ class HeldBackPayload(Struct, tag_field="cls_type", tag="held_back", kw_only=Tru
     version: str = "1.0.0"
 
 
+class ConsumerFailurePayload(Struct, tag_field="cls_type", tag="consumer_failure", kw_only=True):
+    """A consumer failed at an event, or a message was dead-lettered.
+
+    Attributes:
+        event: the event's id; the message's when it is no event.
+        consumers: who failed, of a dead letter who gave it up.
+        attempt: which one failed; of a dead letter, how often it was delivered.
+        delay: seconds until the next attempt.
+    """
+
+    outcome: Literal["retry", "dead"]
+    topic: str
+    event: str
+    consumers: list[str]
+    attempt: _Count
+    reason: str
+    version: str = "1.0.0"
+    channel: str | UnsetType = UNSET
+    error_type: str | UnsetType = UNSET
+    delay: _Seconds | UnsetType = UNSET
+
+
 class StatePayload(Struct, tag_field="cls_type", tag="state", kw_only=True):
     """A Singer STATE message that went on; ``value`` is the tap's own."""
 
@@ -182,9 +205,19 @@ def log_payload(message: str, severity: str, **parts: Any) -> dict[str, Any]:
     return payload
 
 
-Payload = HeldBackPayload | LogPayload | MetricsPayload | MetricPayload | RunPayload | StatePayload | NullPayload
+Payload = (
+    ConsumerFailurePayload
+    | HeldBackPayload
+    | LogPayload
+    | MetricsPayload
+    | MetricPayload
+    | RunPayload
+    | StatePayload
+    | NullPayload
+)
 
 _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
+    "consumer_failure": msgspec.json.Decoder(ConsumerFailurePayload, strict=False),
     "log": msgspec.json.Decoder(LogPayload, strict=False),
     "metrics": msgspec.json.Decoder(MetricsPayload, strict=False),
     "metric": msgspec.json.Decoder(MetricPayload, strict=False),

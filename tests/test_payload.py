@@ -13,6 +13,7 @@ from balog import payload as payloads
 from balog.errors import EventError
 from balog.event import Event, decode
 from balog.payload import (
+    ConsumerFailurePayload,
     ExceptionInfo,
     HeldBackChannel,
     HeldBackPayload,
@@ -30,6 +31,7 @@ from balog.payload import (
 
 SCHEMAS = Path(__file__).parents[1] / "schemas" / "payload"
 TYPES = {
+    "consumer_failure": ConsumerFailurePayload,
     "held_back": HeldBackPayload,
     "log": LogPayload,
     "metrics": MetricsPayload,
@@ -101,6 +103,18 @@ held_back = st.builds(
     ),
 )
 states = st.builds(StatePayload, value=plain | text | st.integers(-(2**60), 2**60))
+failures = st.builds(
+    ConsumerFailurePayload,
+    outcome=st.sampled_from(["retry", "dead"]),
+    topic=text,
+    event=text,
+    consumers=st.lists(text, max_size=3),
+    attempt=counts,
+    reason=text,
+    channel=st.just(UNSET) | text,
+    error_type=st.just(UNSET) | text,
+    delay=st.just(UNSET) | st.floats(0, 1e9),
+)
 nulls = st.builds(NullPayload, version=st.none() | st.just("1.0.0"))
 
 
@@ -119,7 +133,7 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
     assert set(payloads._decoders) == set(TYPES)
 
 
-@given(payload=held_back | logs | metrics | metric | runs | states | nulls)
+@given(payload=failures | held_back | logs | metrics | metric | runs | states | nulls)
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)
     cls_type = type(payload).__struct_config__.tag

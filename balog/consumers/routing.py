@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from balog.consumers.causes import causes
 from balog.consumers.conditions import Facts
 from balog.consumers.consumer import Consumer
 from balog.event import Event
@@ -52,7 +53,7 @@ class Router:
         if not are_sure:
             consumers = tuple([one for one in consumers if _asks(one, event)])
         if consumers and "caused_by" in event.header.context:
-            consumers = _without_cause(consumers, event.header.context["caused_by"])
+            consumers = _without_cause(consumers, event)
         return consumers
 
     def _find(self, facts: Facts) -> tuple[tuple[Consumer, ...], bool]:
@@ -75,8 +76,6 @@ def _asks(consumer: Consumer, event: Event) -> bool:
     return consumer.where is None or consumer.where.matches(event)
 
 
-def _without_cause(consumers: tuple[Consumer, ...], cause: object) -> tuple[Consumer, ...]:
-    names = cause.get("consumers") if isinstance(cause, dict) else None
-    if not isinstance(names, list):
-        return consumers
-    return tuple(consumer for consumer in consumers if consumer.name not in names)
+def _without_cause(consumers: tuple[Consumer, ...], event: Event) -> tuple[Consumer, ...]:
+    names = causes(event)
+    return tuple([consumer for consumer in consumers if consumer.name not in names]) if names else consumers
