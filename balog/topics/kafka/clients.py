@@ -1,0 +1,238 @@
+"""The clients of one cluster in one process: made when they are first needed, never used by a child of a fork.
+
+librdkafka's threads don't survive a fork, and ending a client without them would wait for ever. So a child leaves what
+it inherited as it is, and makes its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
+
+from balog.errors import ConfigError, TopicError
+from balog.topics.kafka.member import Member
+from balog.topics.kafka.publishing import Publisher
+from balog.topics.kafka.settings import Settings
+from balog.topics.kafka.troubles import as_kafka_error, explain, is_denied, is_missing
+
+__all__ = ["PATIENCE", "Clients", "check_settings"]
+
+PATIENCE = 15.0
+"""Seconds that the cluster may take to answer."""
+
+T = TypeVar("T")
+
+
+class Clients:
+    """What talks to the cluster: a producer, an admin client, a consumer that only looks, members of groups."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        self._admin: AdminClient | None = None
+        self._lookup: Consumer | None = None
+        self._publisher: Publisher | None = None
+        self._members: dict[tuple[str, str], Member] = {}
+        self._denied: KafkaError | None = None
+        _all.add(self)
+
+    # -- clients --------------------------------------------------------------------------------------------------
+
+    @property
+    def admin(self) -> AdminClient:
+        """The client that makes topics and asks for groups."""
+        with self._lock:
+            if self._admin is None:
+                with _making:
+                    config: dict[str, Any] = {**self.settings.admin(), "error_cb": self._on_error}
+                    self._admin = AdminClient(config)
+            return self._admin
+
+    @property
+    def lookup(self) -> Consumer:
+        """A consumer that is in no group and reads nothing."""
+        with self._lock:
+            if self._lookup is None:
+                with _making:
+                    self._lookup = Consumer({**self.settings.consumer("balog"), "error_cb": self._on_error})
+            return self._lookup
+
+    @property
+    def publisher(self) -> Publisher:
+        """The producer; another one after a failure that it can't get over."""
+        with self._lock:
+            if self._publisher is not None and self._publisher.broken:
+                self._publisher.close()
+                self._publisher = None
+            if self._publisher is None:
+                with _making:
+                    self._publisher = Publisher(self.settings.producer())
+            return self._publisher
+
+    def member(self, topic: str, group: str, make: Callable[[], Member]) -> Member:
+        """Give this process's member of a group on a topic; made when it is not there, or can't go on."""
+        with self._lock:
+            member = self._members.get((topic, group))
+            if member is None or not member.usable:
+                with _making:
+                    member = self._members[topic, group] = make()
+            return member
+
+    def member_if_there(self, topic: str, group: str) -> Member | None:
+        """Give this process's member of a group on a topic, if it has one."""
+        with self._lock:
+            member = self._members.get((topic, group))
+            return member if member is not None and member.usable else None
+
+    def leave(self, topic: str, group: str) -> None:
+        """End this process's member of a group on a topic, if it has one."""
+        with self._lock:
+            member = self._members.pop((topic, group), None)
+        if member is not None:
+            member.close()
+
+    def close(self, topic: str | None = None) -> None:
+        """End the members on a topic; without one those on all topics, and every client."""
+        with self._lock:
+            if os.getpid() != self._pid:
+                return
+            members = [self._members.pop(key) for key in list(self._members) if topic is None or key[0] == topic]
+            lookup = publisher = None
+            if topic is None:
+                lookup, self._lookup = self._lookup, None
+                publisher, self._publisher = self._publisher, None
+                self._admin = None
+        for member in members:
+            member.ask_to_close()
+        for member in members:
+            member.close()
+        if publisher is not None:
+            publisher.close()
+        if lookup is not None:
+            lookup.close()
+
+    def _on_error(self, error: KafkaError) -> None:
+        if is_denied(error):
+            self._denied = error
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+
+    def ask(self, where: str, question: Callable[[], T]) -> T:
+        """Ask the cluster.
+
+        Raises:
+            TopicError: it did not answer, or said no.
+        """
+        try:
+            return question()
+        except KafkaException as error:
+            raise self.explain(error, where) from None
+
+    def explain(self, error: KafkaException, where: str) -> TopicError:
+        """Give the error to raise for one of a client's."""
+        if self._lookup is not None:
+            self._lookup.poll(0)  # has the reason told, if it is that we can't log in
+        if self._admin is not None:
+            self._admin.poll(0)
+        return explain(as_kafka_error(error) or KafkaError(KafkaError._FAIL), where, self._denied)
+
+    def topics(self, where: str) -> dict[str, int]:
+        """Give the topics of the cluster with their numbers of partitions."""
+        found = self.ask(where, lambda: self.lookup.list_topics(timeout=PATIENCE))
+        return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
+
+    def partitions(self, topic: str, where: str) -> int:
+        """Give the number of a topic's partitions; 0 when there is no such topic."""
+        found = self.ask(where, lambda: self.lookup.list_topics(topic, timeout=PATIENCE)).topics[topic]
+        if found.error is not None:
+            if is_missing(found.error):
+                return 0
+            raise explain(found.error, where)
+        return len(found.partitions)
+
+    def bounds(self, topic: str, partitions: Iterable[int], where: str) -> dict[int, tuple[int, int]]:
+        """Give the first offset of each partition, and the one after its last."""
+        wanted = [TopicPartition(topic, number) for number in partitions]
+        ends: list[dict[int, int]] = []
+        for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
+            answers = self.admin.list_offsets(dict.fromkeys(wanted, spec), request_timeout=PATIENCE)
+            ends.append({one.partition: self.ask(where, answer.result).offset for one, answer in answers.items()})
+        return {number: (ends[0][number], ends[1][number]) for number in ends[0]}
+
+    def make_topic(self, topic: str, partitions: int, replication: int, config: dict[str, str], where: str) -> None:
+        """Make a topic unless it is there; without ``config`` where the cluster allows none of it."""
+        refused = (KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION)
+        try:
+            made = NewTopic(topic, num_partitions=partitions, replication_factor=replication, config=config)
+            self.admin.create_topics([made], request_timeout=PATIENCE)[topic].result()
+        except KafkaException as error:
+            found = as_kafka_error(error)
+            if found is not None and found.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            if not (config and found is not None and found.code() in refused):
+                raise self.explain(error, where) from None
+            self.make_topic(topic, partitions, replication, {}, where)
+
+
+def check_settings(settings: Settings) -> None:
+    """Have librdkafka look at what the user set.
+
+    Raises:
+        ConfigError: it knows no such setting, or not such a value.
+    """
+    if not settings.client:
+        return
+    for config in (settings.producer(), settings.member("balog")):
+        try:
+            with _making:
+                client: Any = AdminClient(config) if "acks" in config else Consumer(config)
+        except KafkaException as error:
+            found = as_kafka_error(error)
+            said = " ".join(str(found.str() if found else error).split())
+            for secret in (value for name, value in settings.client.items() if "secret" in name or "pass" in name):
+                said = said.replace(secret, "…")
+            raise ConfigError(f"kafka:{settings.servers:.100}: {said[:300]}") from None
+        if isinstance(client, Consumer):
+            client.close()
+
+
+_all: weakref.WeakSet[Clients] = weakref.WeakSet()
+_making = threading.Lock()
+
+
+def _begin_fork() -> None:
+    _making.acquire()
+
+
+def _end_fork() -> None:
+    _making.release()
+
+
+def _leave_behind() -> None:
+    """In a child: keep what was inherited from ever being ended, and forget it."""
+    global _making
+    _making = threading.Lock()
+    for clients in list(_all):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(dict(clients.__dict__)))
+        clients.__dict__.update(Clients(clients.settings).__dict__)
+
+
+@atexit.register
+def _close_all() -> None:
+    for clients in list(_all):
+        try:
+            clients.close()
+        except (TopicError, KafkaException, RuntimeError):
+            continue
+
+
+os.register_at_fork(before=_begin_fork, after_in_parent=_end_fork, after_in_child=_leave_behind)

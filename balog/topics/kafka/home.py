@@ -1,0 +1,50 @@
+"""A Kafka cluster as a home of topics."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from balog.topics.base import Topics, check_name
+from balog.topics.kafka.clients import Clients, check_settings
+from balog.topics.kafka.settings import parse_settings
+from balog.topics.kafka.topic import DEAD, RETRY, KafkaTopic
+
+__all__ = ["KafkaTopics"]
+
+
+class KafkaTopics(Topics):
+    """The topics of a cluster. No server is asked before one of them is used.
+
+    Args:
+        servers: where to begin, ``HOST:PORT,HOST:PORT``.
+        options: librdkafka's settings by name, and those of docs/kafka.md.
+
+    Raises:
+        ConfigError: not such servers or options, or a secret that is not to be had.
+    """
+
+    def __init__(self, servers: str, options: Mapping[str, str] | None = None) -> None:
+        settings = parse_settings(servers, options or {})
+        check_settings(settings)
+        self.url = f"kafka:{servers}"
+        self._clients = Clients(settings)
+        self._lock = threading.Lock()
+        self._topics: dict[str, KafkaTopic] = {}
+
+    def topic(self, name: str) -> KafkaTopic:
+        """Give the topic of that name; the same object each time."""
+        check_name("topic", name)
+        with self._lock:
+            if name not in self._topics:
+                self._topics[name] = KafkaTopic(name, self._clients, self.url)
+            return self._topics[name]
+
+    def names(self) -> list[str]:
+        """List the topics that exist, sorted; without Kafka's own, and without groups' dead letters and retries."""
+        found = self._clients.topics(self.url)
+        return sorted(name for name in found if not name.startswith("__") and not name.endswith((DEAD, RETRY)))
+
+    def close(self) -> None:
+        """Leave all groups and close all connections; a later use opens them again."""
+        self._clients.close()

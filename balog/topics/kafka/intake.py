@@ -1,0 +1,153 @@
+"""What a member reads: records become messages that it holds, as many as there is room for."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Message as Record
+
+from balog.topics.kafka.partition import Held, Partition
+from balog.topics.kafka.progress import decode
+from balog.topics.kafka.records import attempts_of, body_of, due_of, read_headers, read_id, read_key, read_published
+
+__all__ = ["MAX_TRAIL", "Intake", "begin"]
+
+FRESH_MESSAGES = 5000
+FRESH_BYTES = 32 * 1024 * 1024
+HELD_BYTES = 256 * 1024 * 1024
+"""No more is read while so much is held: messages and bytes that were never handed out, bytes of all."""
+
+MAX_TRAIL = 10_000
+"""A partition is not read on while its commit is so many offsets behind what was handed out of it."""
+
+FULL_FOR = 5.0
+"""Seconds of having no room after which the partitions are paused."""
+
+_BATCH = 500
+_POLL = 0.1
+
+log = logging.getLogger("balog.topics.kafka")
+
+
+class Intake:
+    """Polls the consumer, which keeps the member in its group however long a handler takes.
+
+    Args:
+        partitions: those that are the member's, as they are now.
+        changed: guards them; notified when messages came.
+        hold: takes a message in, with the time when it is due (seconds since the epoch, 0 for at once).
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        partitions: Mapping[tuple[str, int], Partition],
+        changed: threading.Condition,
+        hold: Callable[[Held, float], None],
+    ) -> None:
+        self._consumer = consumer
+        self._partitions = partitions
+        self._changed = changed
+        self._hold = hold
+        self._full_since = 0.0
+
+    def poll(self) -> list[Record]:
+        """Read what there is room for; give what came and was no message."""
+        with self._changed:
+            full = self._is_full()
+            if full:
+                self._changed.wait(_POLL)
+                full = self._is_full()
+        if full:
+            self._full_since = self._full_since or time.monotonic()
+            record = self._consumer.poll(0)
+        else:
+            self._full_since = 0.0
+            record = self._consumer.poll(_POLL)
+        if record is None:
+            return []
+        records = [record] if full else [record, *self._consumer.consume(_BATCH - 1, 0)]
+        read = [(one, _read(one)) for one in records]
+        others: list[Record] = []
+        with self._changed:
+            for one, message in read:
+                self._take(one, message, others)
+            self._changed.notify_all()
+        return others
+
+    def _take(
+        self, record: Record, message: tuple[str, bytes, str | None, float, int, float] | None, others: list[Record]
+    ) -> None:
+        partition = self._partitions.get((record.topic() or "", record.partition() or 0))
+        if message is not None:
+            if partition is not None:
+                id, body, key, published, attempts, due = message
+                held = Held(partition, record.offset() or 0, id, body, key, published)
+                held.before = attempts
+                held.touched = attempts > 0
+                self._hold(held, due)
+            return
+        error = record.error()
+        if error is None or error.code() != KafkaError._PARTITION_EOF:
+            others.append(record)
+        elif partition is not None:
+            partition.reach(record.offset() or 0)
+
+    def steer(self) -> None:
+        """Pause the partitions that must not be read on, and those again that may."""
+        with self._changed:
+            stuck = bool(self._full_since) and time.monotonic() - self._full_since > FULL_FOR
+            pause: list[TopicPartition] = []
+            resume: list[TopicPartition] = []
+            for partition in self._partitions.values():
+                wanted = stuck or partition.trail > (MAX_TRAIL // 2 if partition.paused else MAX_TRAIL)
+                if wanted != partition.paused:
+                    (pause if wanted else resume).append(TopicPartition(partition.topic, partition.number))
+                    partition.paused = wanted
+        if pause:
+            self._consumer.pause(pause)
+        if resume:
+            self._consumer.resume(resume)
+
+    def made_room(self) -> None:
+        """Wake the poll if it waits for room; called with the lock."""
+        if self._full_since and not self._is_full():
+            self._changed.notify_all()
+
+    def _is_full(self) -> bool:
+        count = fresh = held = 0
+        for partition in self._partitions.values():
+            count += len(partition.fresh)
+            fresh += partition.fresh_bytes
+            held += partition.bytes
+        return count >= FRESH_MESSAGES or fresh >= FRESH_BYTES or held >= HELD_BYTES
+
+
+def begin(committed: TopicPartition) -> Partition:
+    """Give a partition as the group left it."""
+    known = committed.offset >= 0
+    progress = decode(committed.offset, committed.metadata) if known else None
+    if known and committed.metadata and progress is None:
+        log.info(
+            "%s/%d: the commit's metadata is not balog's: going on at its offset", committed.topic, committed.partition
+        )
+    return Partition(committed.topic, committed.partition, committed.offset if known else None, progress)
+
+
+def _read(record: Record) -> tuple[str, bytes, str | None, float, int, float] | None:
+    """Give what a record says: id, body, key, when published, attempts and due; None where it is no message."""
+    if record.error() is not None:
+        return None
+    headers = read_headers(record)
+    return (
+        read_id(record, headers),
+        body_of(record),
+        read_key(record, headers),
+        read_published(record, headers),
+        attempts_of(headers),
+        due_of(headers),
+    )

@@ -1,0 +1,175 @@
+"""What a member of a group knows of one partition that is its own. No clients, no clock, no threads in here."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from balog.topics.kafka.progress import Progress
+
+__all__ = ["Held", "Partition"]
+
+
+class Held:
+    """A message that was fetched and is not settled.
+
+    Attributes:
+        attempts: how often it was handed out from this partition.
+        before: how often it was handed out from another one, before it went to the group's retry topic.
+        ready_at: when it may be handed out (seconds on the member's clock): the end of its lease, or of a delay.
+        token: which delivery holds it; 0 when nobody does.
+        touched: it was handed out at least once, here or elsewhere.
+        settling: what settles it is being written; until that has succeeded it is neither handed out nor settled.
+    """
+
+    __slots__ = (
+        *("attempts", "before", "body", "id", "key", "offset", "partition"),
+        *("published", "ready_at", "settling", "token", "touched"),
+    )
+
+    def __init__(self, partition: Partition, offset: int, id: str, body: bytes, key: str | None, published: float):
+        self.partition = partition
+        self.offset = offset
+        self.id = id
+        self.body = body
+        self.key = key
+        self.published = published
+        self.attempts = 0
+        self.before = 0
+        self.ready_at = 0.0
+        self.token = 0
+        self.touched = False
+        self.settling = False
+
+
+class Partition:
+    """One partition: what of it is held, what is settled, and what a commit has to say of that.
+
+    ``fresh`` are the messages that were never handed out, ``handed`` is the offset up to which they were.
+
+    Args:
+        topic: the topic's name.
+        number: the partition's.
+        commit: the offset that the group committed; None when it has committed none.
+        progress: what the text beside that offset said.
+    """
+
+    def __init__(self, topic: str, number: int, commit: int | None = None, progress: Progress | None = None) -> None:
+        self.topic = topic
+        self.number = number
+        self.next_offset = commit
+        self.held: dict[int, Held] = {}
+        self.fresh: deque[Held] = deque()
+        self.bytes = 0
+        self.fresh_bytes = 0
+        self.dirty = False
+        self.draining = False
+        self.paused = False
+        self.roomy = True
+        self.handed = progress.handed if progress else 0
+        self._recalled = dict(progress.unsettled) if progress else {}
+        self._recalled_end = self.handed
+
+    def add(self, held: Held, ready_at: float | None = None) -> bool:
+        """Take a message that was fetched; False when it is settled already.
+
+        Args:
+            ready_at: when it may be handed out, if that is not at once; it is not among the fresh ones then.
+        """
+        offset = held.offset
+        if self.next_offset is not None and offset < self.next_offset:
+            if offset in self.held or self.held or self.fresh:
+                return False  # fetched twice
+            self._start_anew()  # the log is another one than that of the commit
+        self.next_offset = offset + 1
+        self.dirty = True
+        if offset < self._recalled_end:
+            attempts = self._recalled.pop(offset, None)
+            if attempts is None:
+                return False
+            held.attempts = attempts
+            held.touched = True
+        elif self._recalled:
+            self._recalled.clear()  # those are gone from the log
+        self.held[offset] = held
+        self.bytes += len(held.body)
+        if ready_at is None:
+            self.fresh.append(held)
+            self.fresh_bytes += len(held.body)
+        else:
+            held.ready_at = ready_at
+            self.handed = max(self.handed, offset + 1)
+        return True
+
+    def reach(self, offset: int) -> None:
+        """Note that the log was read up to an offset, also where nothing but gaps was in front of it."""
+        if self.next_offset is None or offset > self.next_offset:
+            self.next_offset = offset
+            self.dirty = True
+
+    def pop_fresh(self) -> Held:
+        """Give the oldest message that was never handed out."""
+        held = self.fresh.popleft()
+        self.fresh_bytes -= len(held.body)
+        return held
+
+    def hand_out(self, held: Held, token: int, until: float) -> None:
+        """Give a message to a delivery."""
+        held.token = token
+        held.ready_at = until
+        held.attempts += 1
+        held.touched = True
+        self.handed = max(self.handed, held.offset + 1)
+        self.dirty = True
+
+    def take_back(self, held: Held, ready_at: float, *, attempted: bool) -> None:
+        """Take a message from its delivery, to be handed out again."""
+        held.token = 0
+        held.ready_at = ready_at
+        if not attempted:
+            held.attempts -= 1
+            self.dirty = True
+
+    def settle(self, held: Held) -> None:
+        """Forget a message that is settled."""
+        del self.held[held.offset]
+        self.bytes -= len(held.body)
+        self.dirty = True
+
+    @property
+    def commit(self) -> int | None:
+        """The first offset that is not settled; None while nothing is known of the log."""
+        for offset, held in self.held.items():
+            if not held.settling:
+                return offset
+        return self.next_offset
+
+    @property
+    def trail(self) -> int:
+        """How far the commit is behind what was handed out, in offsets."""
+        commit = self.commit
+        return 0 if commit is None else max(0, self.handed - commit)
+
+    def progress(self) -> Progress | None:
+        """Give what a commit says; None while nothing is known of the log."""
+        commit = self.commit
+        if commit is None or self.next_offset is None:
+            return None
+        unsettled: dict[int, int] = {}
+        for offset, held in self.held.items():
+            if offset >= self.handed:
+                break
+            if not held.settling:
+                unsettled[offset] = held.attempts
+        for offset, attempts in self._recalled.items():
+            if offset >= self.next_offset:
+                unsettled[offset] = attempts
+        return Progress(commit, max(self.handed, commit), unsettled)
+
+    def waiting(self) -> Iterator[Held]:
+        """Give the messages that nobody holds and that are to be handed out later, oldest first."""
+        return (held for held in self.held.values() if held.ready_at and not held.token and not held.settling)
+
+    def _start_anew(self) -> None:
+        self._recalled = {}
+        self._recalled_end = self.handed = 0

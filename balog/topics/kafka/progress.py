@@ -1,0 +1,135 @@
+"""How far a group is in one partition, and how that fits beside a committed offset.
+
+Kafka keeps one offset for a group and a partition, and a text of up to 4,096 bytes beside it. Messages are settled out
+of order, so the offset is the first one that is not settled, and the text says the rest: up to where messages were
+handed out, which of those are not settled, and how often each was handed out.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+__all__ = ["ROOMY", "Progress", "decode", "encode"]
+
+MAX_TEXT = 4000
+"""Bytes of a commit's text at most; a broker takes ``offset.metadata.max.bytes``, 4,096 by default."""
+
+ROOMY = 3000
+"""Bytes of a commit's text beyond which nothing new should be handed out."""
+
+_PREFIX = "balog1:"
+_MAX_BYTES = 1024 * 1024
+_MAX_LENGTH = 10_000_000
+
+
+class Progress(NamedTuple):
+    """How far a group is.
+
+    ``commit`` is the first offset that is not settled. Of the offsets from there up to ``handed``, which is not
+    included, those in ``unsettled`` were handed out that many times and are not settled; all others are settled or hold
+    no message. From ``handed`` on nothing was handed out.
+    """
+
+    commit: int
+    handed: int
+    unsettled: dict[int, int]
+
+
+def encode(progress: Progress) -> tuple[str, int]:
+    """Give the text for a commit at ``progress.commit``, and the offset up to which it tells all.
+
+    Where the text would be too long, it ends early: what was settled beyond is forgotten by it and would be handed out
+    once more after a crash. That is ``progress.handed`` when nothing had to be forgotten.
+    """
+    runs = list(_runs(progress))
+    text = _write(progress.commit, runs, progress.handed)
+    if len(text) <= MAX_TEXT:
+        return text, progress.handed
+    fits, too_many = 0, len(runs)
+    best = _write(progress.commit, [], progress.commit), progress.commit
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        cut = runs[middle][0]
+        text = _write(progress.commit, runs[:middle], cut)
+        if len(text) <= MAX_TEXT:
+            fits, best = middle, (text, cut)
+        else:
+            too_many = middle
+    return best
+
+
+def decode(commit: int, text: str | None) -> Progress | None:
+    """Read a commit's text; None where it is not one of ours."""
+    if not text or not text.startswith(_PREFIX):
+        return None
+    try:
+        packed = base64.b64decode(text[len(_PREFIX) :], validate=True)
+        inflate = zlib.decompressobj()
+        numbers = _read_numbers(inflate.decompress(packed, _MAX_BYTES))
+        length = next(numbers)
+        if inflate.unconsumed_tail or length > _MAX_LENGTH:
+            return None
+        unsettled: dict[int, int] = {}
+        offset = commit
+        for gap in numbers:
+            offset += gap
+            run, attempts = next(numbers), next(numbers)
+            if offset + run > commit + length:
+                return None
+            unsettled.update(dict.fromkeys(range(offset, offset + run), attempts))
+            offset += run
+    except (ValueError, binascii.Error, zlib.error, StopIteration, RuntimeError):
+        return None
+    return Progress(commit, commit + length, unsettled)
+
+
+def _runs(progress: Progress) -> Iterator[tuple[int, int, int]]:
+    """Give (first offset, length, attempts) of neighbours that were handed out equally often."""
+    start = length = attempts = 0
+    for offset in sorted(progress.unsettled):
+        if length and offset == start + length and progress.unsettled[offset] == attempts:
+            length += 1
+            continue
+        if length:
+            yield start, length, attempts
+        start, length, attempts = offset, 1, progress.unsettled[offset]
+    if length:
+        yield start, length, attempts
+
+
+def _write(commit: int, runs: Iterable[tuple[int, int, int]], handed: int) -> str:
+    numbers = bytearray()
+    _append(numbers, handed - commit)
+    end = commit
+    for start, length, attempts in runs:
+        for number in (start - end, length, attempts):
+            _append(numbers, number)
+        end = start + length
+    return _PREFIX + base64.b64encode(zlib.compress(bytes(numbers), 6)).decode()
+
+
+def _append(numbers: bytearray, number: int) -> None:
+    """Write a number in groups of seven bits, the lowest first, as protobuf does."""
+    while number > 0x7F:
+        numbers.append(number & 0x7F | 0x80)
+        number >>= 7
+    numbers.append(number)
+
+
+def _read_numbers(packed: bytes) -> Iterator[int]:
+    number = shift = 0
+    for byte in packed:
+        number |= (byte & 0x7F) << shift
+        if byte & 0x80:
+            shift += 7
+            if shift > 63:
+                raise ValueError("no number is that long")
+            continue
+        yield number
+        number = shift = 0
+    if shift:
+        raise ValueError("the last number is cut off")

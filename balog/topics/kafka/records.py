@@ -1,0 +1,224 @@
+"""Messages as Kafka's records, and back. What a record can't hold by itself travels in headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from confluent_kafka import Message as Record
+
+from balog.topics.base import DeadLetter, Message
+
+__all__ = [
+    "Headers",
+    "Letter",
+    "again_headers",
+    "attempts_of",
+    "body_of",
+    "due_of",
+    "letter_headers",
+    "message_headers",
+    "origin_of",
+    "read_headers",
+    "read_id",
+    "read_key",
+    "read_letter",
+    "read_published",
+]
+
+Headers = list[tuple[str, str | bytes | None]]
+
+ID = "balog-id"
+ATTEMPTS = "balog-attempts"
+DUE = "balog-due"
+PUBLISHED = "balog-published"
+TOPIC, GROUP, ORIGIN = "balog-topic", "balog-group", "balog-origin"
+REASON, TRACEBACK, CONSUMERS, DIED = "balog-reason", "balog-traceback", "balog-consumers", "balog-died"
+KEY = "balog-key"
+
+MAX_REASON = 4096
+MAX_TRACEBACK = 32 * 1024
+"""Bytes of a dead letter's headers."""
+
+
+class Letter(NamedTuple):
+    """A dead letter as it lies in its topic."""
+
+    key: bytes
+    offset: int
+    letter: DeadLetter
+    message_key: str | None
+    published: float
+
+
+def message_headers(message: Message) -> Headers:
+    """Give the headers of a message that is published."""
+    return [(ID, message.id)]
+
+
+def again_headers(id: str, key: str | None, published: float, attempts: int = 0, due: float = 0.0) -> Headers:
+    """Give the headers of a message that goes to a group once more, by the group's own topic.
+
+    Args:
+        attempts: how often it was handed out before.
+        due: when it may be handed out, in seconds since the epoch.
+    """
+    headers: Headers = [(ID, id), (PUBLISHED, repr(published)), (ATTEMPTS, str(attempts)), (DUE, repr(due))]
+    if key is not None:
+        headers.append((KEY, key))
+    return headers
+
+
+def letter_headers(
+    topic: str, letter: DeadLetter, origin: str, message_key: str | None, published: float, *, brief: bool = False
+) -> Headers:
+    """Give the headers of a dead letter.
+
+    Args:
+        origin: the record that died, ``topic-partition-offset``.
+        brief: leave out what could be long.
+    """
+    headers: Headers = [
+        (ID, letter.id),
+        (TOPIC, topic),
+        (GROUP, letter.group),
+        (ORIGIN, origin),
+        (REASON, _cut(letter.reason, 256 if brief else MAX_REASON)),
+        (ATTEMPTS, str(letter.attempts)),
+        (DIED, repr(letter.died)),
+        (PUBLISHED, repr(published)),
+    ]
+    if letter.consumers:
+        headers.append((CONSUMERS, _names(letter.consumers, 256 if brief else MAX_REASON)))
+    if letter.traceback and not brief:
+        headers.append((TRACEBACK, _cut(letter.traceback, MAX_TRACEBACK)))
+    if message_key is not None:
+        headers.append((KEY, message_key))
+    return headers
+
+
+def read_headers(record: Record) -> dict[str, str]:
+    """Give the headers of ours; of one that is there twice the last."""
+    found: dict[str, str] = {}
+    pairs: Any = record.headers() or ()
+    for name, value in pairs:
+        if name.startswith("balog-") and value is not None:
+            found[name] = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    return found
+
+
+def read_id(record: Record, headers: dict[str, str]) -> str:
+    """Give a record's id: its header's, else that of the event in it, else ``topic-partition-offset``."""
+    found = headers.get(ID)
+    return found if found else _event_id(record.value() or b"") or origin_of(record)
+
+
+def origin_of(record: Record) -> str:
+    """Give the place of a record, ``topic-partition-offset``."""
+    return f"{record.topic()}-{record.partition()}-{record.offset()}"
+
+
+def read_key(record: Record, headers: dict[str, str]) -> str | None:
+    """Give the key of a message; None when it has none, or one that is no text."""
+    if KEY in headers:
+        return headers[KEY]
+    key = record.key()
+    if key is None:
+        return None
+    try:
+        return key.decode() if isinstance(key, bytes) else str(key)
+    except UnicodeDecodeError:
+        return None
+
+
+def read_published(record: Record, headers: dict[str, str]) -> float:
+    """Give the seconds since the epoch when a message was first published."""
+    return float(_number(headers, PUBLISHED, float, max(record.timestamp()[1], 0) / 1000))
+
+
+def attempts_of(headers: dict[str, str]) -> int:
+    """Give how often a message was handed out before it went to the retry topic."""
+    return int(max(0, _number(headers, ATTEMPTS, int, 0)))
+
+
+def due_of(headers: dict[str, str]) -> float:
+    """Give when a message may be handed out, in seconds since the epoch; 0 for at once."""
+    return float(_number(headers, DUE, float, 0.0))
+
+
+def read_letter(record: Record, topic: str, group: str) -> Letter | None:
+    """Read a dead letter of a group; None where the record is none, or another topic's or group's."""
+    headers = read_headers(record)
+    key = record.key()
+    if not key or headers.get(TOPIC, topic) != topic or headers.get(GROUP, group) != group:
+        return None
+    raw_key = key if isinstance(key, bytes) else str(key).encode()
+    offset = int(record.offset() or 0)
+    letter = DeadLetter(
+        read_id(record, headers),
+        body_of(record),
+        group,
+        headers.get(REASON, ""),
+        _number(headers, ATTEMPTS, int, 0),
+        _number(headers, DIED, float, max(record.timestamp()[1], 0) / 1000),
+        _read_names(headers.get(CONSUMERS, "")),
+        headers.get(TRACEBACK, ""),
+        str(offset),
+    )
+    return Letter(raw_key, offset, letter, headers.get(KEY), read_published(record, headers))
+
+
+def body_of(record: Record) -> bytes:
+    """Give a record's body; one without a value has an empty one."""
+    value = record.value()
+    if value is None:
+        return b""
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _number(headers: dict[str, str], name: str, kind: Callable[[str], Any], otherwise: Any) -> Any:
+    """Give the number in a header, or something else where it is missing or no number."""
+    try:
+        return kind(headers[name])
+    except (KeyError, ValueError):
+        return otherwise
+
+
+class _Header(msgspec.Struct):
+    id: str
+
+
+class _Head(msgspec.Struct):
+    header: _Header
+
+
+_head = msgspec.json.Decoder(_Head)
+
+
+def _event_id(body: bytes | str) -> str | None:
+    try:
+        return _head.decode(body).header.id[:200] or None
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _names(names: Sequence[str], longest: int) -> bytes:
+    """Write as many names as fit in so many bytes."""
+    fitting = list(names)
+    while len(written := msgspec.json.encode(fitting)) > longest:
+        fitting.pop()
+    return written
+
+
+def _read_names(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(msgspec.json.decode(text, type=list[str]))
+    except msgspec.MsgspecError:
+        return ()
+
+
+def _cut(text: str, longest: int) -> str:
+    """Cut a text to so many bytes of UTF-8, which has no lone surrogates."""
+    raw = text.encode("utf-8", "backslashreplace")
+    return raw[:longest].decode("utf-8", "ignore")

@@ -1,0 +1,163 @@
+"""What the URL of a Kafka cluster says beside its servers, and what every client of ours is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from balog.errors import ConfigError
+from balog.secrets import Secret
+
+__all__ = ["Settings", "parse_settings"]
+
+# What promises rest on; whoever could set these could break them.
+_OURS = frozenset(
+    {
+        "acks",
+        "auto.offset.reset",
+        "bootstrap.servers",
+        "metadata.broker.list",
+        "builtin.features",
+        "debug",
+        "enable.auto.commit",
+        "enable.auto.offset.store",
+        "enable.idempotence",
+        "enable.partition.eof",
+        "group.id",
+        "group.protocol",
+        "log_level",
+        "partition.assignment.strategy",
+        "plugin.library.paths",
+        "request.required.acks",
+        "transactional.id",
+    }
+)
+
+_SECRETS = frozenset(
+    {
+        "sasl.password",
+        "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.config",
+        "ssl.key.password",
+        "ssl.key.pem",
+        "ssl.keystore.password",
+    }
+)
+
+_SERVER = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?")
+
+_COMMON: dict[str, Any] = {
+    "client.id": "balog",
+    "log_level": 0,  # librdkafka writes to stderr; what matters it tells its callbacks
+    "socket.keepalive.enable": True,
+    "reconnect.backoff.max.ms": 3000,
+}
+_PRODUCER: dict[str, Any] = {
+    "acks": "all",
+    "enable.idempotence": True,
+    "linger.ms": 2,
+    "message.timeout.ms": 30_000,
+    "message.max.bytes": 100_000_000,  # how large a message may be is for the broker to say
+    "compression.type": "lz4",
+    "partitioner": "murmur2_random",  # Java's: a key has one partition whoever publishes
+}
+_CONSUMER: dict[str, Any] = {
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "allow.auto.create.topics": False,
+    "fetch.wait.max.ms": 100,
+    "fetch.queue.backoff.ms": 10,
+    "queued.max.messages.kbytes": 16_384,
+}
+_MEMBER: dict[str, Any] = {
+    "partition.assignment.strategy": "cooperative-sticky",
+    "session.timeout.ms": 10_000,
+    "heartbeat.interval.ms": 1000,
+    "topic.metadata.refresh.interval.ms": 10_000,  # how soon a group's retry topic is found
+}
+_NOT_FOR_CONSUMERS = frozenset(_PRODUCER) | {"batch.size", "batch.num.messages", "queue.buffering.max.ms"}
+_NOT_FOR_PRODUCERS = frozenset(_CONSUMER) | frozenset(_MEMBER)
+
+
+class Settings(Struct, frozen=True):
+    """What the clients of one cluster are told. ``client`` holds secrets, so it is in no repr.
+
+    ``partitions`` and ``replication`` are for topics that are made here; -1 leaves them to the broker.
+    """
+
+    servers: str
+    client: dict[str, str]
+    partitions: int = -1
+    replication: int = -1
+
+    def __repr__(self) -> str:
+        return f"Settings({self.servers!r}, {sorted(self.client)}, {self.partitions}, {self.replication})"
+
+    def producer(self) -> dict[str, Any]:
+        """What a producer is told."""
+        own = {name: value for name, value in self.client.items() if name not in _NOT_FOR_PRODUCERS}
+        return {**_COMMON, **_PRODUCER, **own, "bootstrap.servers": self.servers}
+
+    def consumer(self, group: str) -> dict[str, Any]:
+        """What a consumer is told that reads, and is no member of a group."""
+        own = {name: value for name, value in self.client.items() if name not in _NOT_FOR_CONSUMERS}
+        return {**_COMMON, **_CONSUMER, **own, "bootstrap.servers": self.servers, "group.id": group}
+
+    def member(self, group: str) -> dict[str, Any]:
+        """What a member of a group is told."""
+        return {**_MEMBER, **self.consumer(group)}
+
+    def admin(self) -> dict[str, Any]:
+        """What an admin client is told."""
+        own = {
+            name: value
+            for name, value in self.client.items()
+            if name not in _NOT_FOR_PRODUCERS and name not in _NOT_FOR_CONSUMERS
+        }
+        return {**_COMMON, **own, "bootstrap.servers": self.servers}
+
+
+def parse_settings(servers: str, options: Mapping[str, str]) -> Settings:
+    """Read what a URL says.
+
+    Args:
+        servers: ``HOST:PORT,HOST:PORT``.
+        options: librdkafka's settings by name; a secret's value is elsewhere, ``sasl.password.env`` names the
+            environment variable, ``sasl.password.file`` the file; ``partitions`` and ``replication`` of topics that
+            are made.
+
+    Raises:
+        ConfigError: no such servers or option, or a secret in the URL itself.
+    """
+    where = f"kafka:{servers:.100}"
+    for server in servers.split(","):
+        if "@" in server:
+            raise ConfigError("kafka: no user in front of a server: want sasl.username=… and sasl.password.env=NAME")
+        if not _SERVER.fullmatch(server):
+            raise ConfigError(f"{where}: {server!r:.80} is not a server: want HOST:PORT,HOST:PORT")
+    client: dict[str, str] = {}
+    numbers = {"partitions": -1, "replication": -1}
+    for name, value in options.items():
+        secret, dot, kind = name.rpartition(".")
+        if name in numbers:
+            numbers[name] = _count(where, name, value)
+        elif name in _OURS:
+            raise ConfigError(f"{where}: option {name} is not yours to set: balog's promises rest on it")
+        elif name in _SECRETS:
+            raise ConfigError(f"{where}: {name} must not be in a URL: want {name}.env=NAME or {name}.file=PATH")
+        elif dot and secret in _SECRETS and kind in ("env", "file"):
+            client[secret] = Secret(**{kind: value}).reveal(name)
+        else:
+            client[name] = value
+    return Settings(servers, client, **numbers)
+
+
+def _count(where: str, name: str, value: str) -> int:
+    if not (value.isascii() and value.isdecimal() and 1 <= int(value) <= 10_000):
+        raise ConfigError(f"{where}: {name}={value!r:.40} is no number from 1 to 10000")
+    return int(value)

@@ -1,0 +1,76 @@
+"""A few messages that wait for their next attempt must not hold back a commit, so they leave for the retry topic."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from balog.errors import BalogError
+from balog.topics.kafka.partition import Held, Partition
+
+__all__ = ["MOVE_BEYOND", "Stragglers"]
+
+MOVE_BEYOND = 2000
+"""A commit that is so many offsets behind what was handed out has its waiting messages moved out of the way."""
+
+_AT_ONCE = 500
+_PAUSE = 5.0
+
+log = logging.getLogger("balog.topics.kafka")
+
+
+class Stragglers:
+    """Looks for them, and has them written to the group's retry topic before they are settled in this one.
+
+    Args:
+        partitions: those that are the member's, as they are now.
+        changed: guards them.
+        move: writes messages to the retry topic, durably; ``(held, due)``, seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        partitions: Mapping[tuple[str, int], Partition],
+        changed: threading.Condition,
+        move: Callable[[Sequence[tuple[Held, float]]], None],
+    ) -> None:
+        self._partitions = partitions
+        self._changed = changed
+        self._move = move
+        self._not_before = 0.0
+
+    def leave(self) -> bool:
+        """Move what is in the way; tell whether anything was."""
+        now = time.monotonic()
+        if now < self._not_before:
+            return False
+        epoch = time.time() - now
+        with self._changed:
+            leaving = [held for partition in self._partitions.values() for held in _in_the_way(partition)][:_AT_ONCE]
+            for held in leaving:
+                held.settling = True
+        if not leaving:
+            return False
+        try:
+            self._move([(held, held.ready_at + epoch) for held in leaving])
+        except BalogError as error:
+            log.warning("messages that wait for a retry could not be moved: %s", error)
+            self._not_before = now + _PAUSE
+            with self._changed:
+                for held in leaving:
+                    held.settling = False
+            return False
+        with self._changed:
+            for held in leaving:
+                if held.partition.held.get(held.offset) is held:
+                    held.partition.settle(held)
+        return True
+
+
+def _in_the_way(partition: Partition) -> list[Held]:
+    if partition.trail <= MOVE_BEYOND or partition.draining:
+        return []
+    until = partition.handed - MOVE_BEYOND // 2
+    return [held for held in partition.waiting() if held.offset < until]

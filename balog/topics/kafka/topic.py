@@ -1,0 +1,263 @@
+"""One topic of a Kafka cluster."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Literal
+
+from balog.errors import ConfigError, TopicError
+from balog.event import MAX_EVENT_BYTES
+from balog.topics.base import (
+    DEFAULT_LEASE,
+    DeadLetter,
+    GroupState,
+    Message,
+    Received,
+    Topic,
+    TopicState,
+    check_name,
+)
+from balog.topics.kafka import looking
+from balog.topics.kafka.clients import Clients
+from balog.topics.kafka.letters import DeadLetters
+from balog.topics.kafka.member import Member
+from balog.topics.kafka.partition import Held
+from balog.topics.kafka.publishing import Outgoing
+from balog.topics.kafka.records import again_headers, message_headers
+
+__all__ = ["DEAD", "RETRY", "KafkaTopic"]
+
+DEAD = ".dead"
+RETRY = ".retry"
+"""A group's own topics are called ``<topic>.<group>.dead`` and ``<topic>.<group>.retry``."""
+
+_LONGEST = 249
+_ROOM = 128 * 1024
+_CONFIG = {"max.message.bytes": str(MAX_EVENT_BYTES + _ROOM)}
+
+
+class KafkaTopic(Topic):
+    """A log in partitions, each of which keeps its order; a key always goes to the same one.
+
+    A group's receiver in this process is a member of the consumer group, and gets the partitions that Kafka gives it.
+    """
+
+    keeps_ids: ClassVar[bool] = False
+
+    def __init__(self, name: str, clients: Clients, where: str) -> None:
+        self.name = name
+        self._clients = clients
+        self._where = f"topic {name} ({where})"
+        self._lock = threading.Lock()
+        self._partitions = 0
+        self._letters: dict[str, DeadLetters] = {}
+        self._retries: set[str] = set()
+
+    @property
+    def keeps_order(self) -> bool:  # type: ignore[override]  # not known before the topic is
+        """True for a topic of one partition."""
+        return (self._count_partitions() or self._clients.settings.partitions) == 1
+
+    def _count_partitions(self) -> int:
+        if not self._partitions:
+            self._partitions = self._clients.partitions(self.name, self._where)
+        return self._partitions
+
+    def exists(self) -> bool:
+        """Ask the cluster whether it has the topic; asking makes none."""
+        return self._clients.partitions(self.name, self._where) > 0
+
+    def close(self) -> None:
+        """Leave the groups; what was received and not acked comes again. A later use joins them again."""
+        self._clients.close(self.name)
+
+    # -- publishing -----------------------------------------------------------------------------------------------
+
+    def publish(self, messages: Iterable[Message]) -> int:
+        """Store messages on every replica in sync, and give their number.
+
+        Not all or none: when this raises, the error tells how many are stored. Publishing them all again stores those
+        twice; the ids tell.
+        """
+        outgoing = [
+            Outgoing(bytes(message.body), message.key, message_headers(message), message.id) for message in messages
+        ]
+        if not outgoing:
+            return 0
+        if not self._count_partitions():
+            settings = self._clients.settings
+            self._clients.make_topic(self.name, settings.partitions, settings.replication, _CONFIG, self._where)
+        self._clients.publisher.send(self.name, outgoing, self._where)
+        return len(outgoing)
+
+    # -- receiving and settling -----------------------------------------------------------------------------------
+
+    def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
+        """Take messages of the partitions that this process has in the group.
+
+        The first call joins the group and waits up to 10 seconds for it. That a message was handed out is committed
+        before it is: a process that dies over it has had its attempt.
+        """
+        return self._member(group).receive(limit, wait, lease)
+
+    def _member(self, group: str) -> Member:
+        member = self._clients.member_if_there(self.name, group)
+        if member is not None:
+            return member
+        names = self._names(group)
+        if not self._count_partitions():
+            raise self._missing()
+        return self._clients.member(self.name, group, lambda: self._join(group, names))
+
+    def _join(self, group: str, names: tuple[str, str]) -> Member:
+        def move(leaving: Sequence[tuple[Held, float]]) -> None:
+            self._move(group, leaving)
+
+        return Member(self._clients.settings, self.name, names[1], group, self._where, move)
+
+    def ack(self, group: str, received: Sequence[Received]) -> int:
+        """Mark messages as handled; committed when this returns."""
+        member = self._clients.member_if_there(self.name, group)
+        return member.settle(received) if member is not None else 0
+
+    def release(self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True) -> int:
+        """Give messages back to this process, or to whoever has their partition by then."""
+        member = self._clients.member_if_there(self.name, group)
+        return member.release(received, delay, attempted=attempted) if member is not None else 0
+
+    def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
+        """Let leases run from now. They are this process's own: Kafka knows none."""
+        member = self._clients.member_if_there(self.name, group)
+        return member.extend(received, lease) if member is not None else 0
+
+    def dead_letter(
+        self,
+        group: str,
+        received: Sequence[Received],
+        reason: str,
+        *,
+        consumers: Sequence[str] = (),
+        traceback: str = "",
+    ) -> int:
+        """Write messages to the group's dead letters, then settle them; both durable when this returns."""
+        member = self._clients.member_if_there(self.name, group)
+        if member is None:
+            return 0
+        letters = self._dead(group)
+        return member.settle(received, lambda held: letters.write(held, reason, consumers, traceback))
+
+    def _move(self, group: str, leaving: Sequence[tuple[Held, float]]) -> None:
+        self._make_retry(group)
+        again = [
+            Outgoing(
+                held.body,
+                held.key,
+                again_headers(held.id, held.key, held.published, held.before + held.attempts, due),
+                held.id,
+            )
+            for held, due in leaving
+        ]
+        self._clients.publisher.send(self._names(group)[1], again, self._where)
+
+    def _make_retry(self, group: str) -> None:
+        if group in self._retries:
+            return
+        name = self._names(group)[1]
+        if not self._clients.partitions(name, self._where):
+            self._clients.make_topic(name, 1, self._clients.settings.replication, _CONFIG, self._where)
+            member = self._clients.member_if_there(self.name, group)
+            if member is not None:
+                member.find_retries()
+        self._retries.add(group)
+
+    # -- dead letters ---------------------------------------------------------------------------------------------
+
+    def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
+        """Give a group's dead letters, oldest first."""
+        return self._dead(group).list(limit)
+
+    def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
+        """Write dead letters to the group's retry topic, which its consumers read too, then delete them.
+
+        Killed in between, a letter is both back and still there.
+        """
+        back = self._dead(group).redrive(decide, limit)
+        member = self._clients.member_if_there(self.name, group)
+        if back and member is not None:
+            member.find_retries()
+        return back
+
+    def _dead(self, group: str) -> DeadLetters:
+        dead, retry = self._names(group)
+        with self._lock:
+            if group not in self._letters:
+                self._letters[group] = DeadLetters(
+                    *(self._clients, self.name, group, dead, retry, self._where), lambda: self._make_retry(group)
+                )
+            return self._letters[group]
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
+        """Read from an end of the log; several partitions are merged by time."""
+        return looking.peek(self._clients, self._log(), limit, self._where, newest=newest)
+
+    def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
+        """Commit other offsets. What waits in the group's retry topic stays, unless it goes to the latest."""
+        check_name("group", group)
+        log = self._log()
+        self._clients.leave(self.name, group)
+        looking.seek(self._clients, log, group, to, self._where)
+        retries = self._retry_log(group)
+        if retries is not None and to == "latest":
+            looking.seek(self._clients, retries, group, to, self._where)
+        return self.group_state(group)
+
+    def group_state(self, group: str) -> GroupState:
+        """Tell how far a group is, by its offsets: gaps in a compacted log count as messages.
+
+        What other processes received and did not settle counts as in flight; when the group has no members, as waiting.
+        """
+        check_name("group", group)
+        return self._state_of(group, self._log())
+
+    def _state_of(self, group: str, log: looking.Log) -> GroupState:
+        member = self._clients.member_if_there(self.name, group)
+        total = looking.pending(self._clients, log, group, member, self._where)
+        retries = self._retry_log(group)
+        if retries is not None:
+            more = looking.pending(self._clients, retries, group, member, self._where)
+            total = (total + more)._replace(position=total.position)
+        return looking.group_of(group, total, self._dead(group).count())
+
+    def describe(self) -> TopicState:
+        """Tell what the topic holds; from more than 10,000 messages on the bytes are reckoned from the oldest ones."""
+        log = self._log()
+        messages, size, oldest = looking.weigh(self._clients, log, self._where)
+        groups = [self._state_of(name, log) for name in looking.groups(self._clients, log, self._where)]
+        return TopicState(self.name, messages, size, oldest, groups)
+
+    def _log(self) -> looking.Log:
+        count = self._clients.partitions(self.name, self._where)
+        if not count:
+            raise self._missing()
+        return looking.Log(self.name, self._clients.bounds(self.name, range(count), self._where))
+
+    def _retry_log(self, group: str) -> looking.Log | None:
+        name = self._names(group)[1]
+        count = self._clients.partitions(name, self._where)
+        return looking.Log(name, self._clients.bounds(name, range(count), self._where)) if count else None
+
+    def _names(self, group: str) -> tuple[str, str]:
+        check_name("group", group)
+        dead, retry = f"{self.name}.{group}{DEAD}", f"{self.name}.{group}{RETRY}"
+        if len(retry) > _LONGEST:
+            raise ConfigError(
+                f"topic name {self.name!r} and group name {group!r} can't be used together: {retry!r} is longer than"
+                f" {_LONGEST} characters"
+            )
+        return dead, retry
+
+    def _missing(self) -> TopicError:
+        return TopicError(f"{self._where}: no such topic; it is made when something is first published to it")

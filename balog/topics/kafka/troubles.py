@@ -1,0 +1,110 @@
+"""What Kafka's errors mean to whoever publishes and receives: one line, and whether trying again can help."""
+
+from __future__ import annotations
+
+from confluent_kafka import KafkaError, KafkaException
+
+from balog.errors import TopicError
+
+__all__ = ["as_kafka_error", "explain", "is_fenced", "is_missing"]
+
+_DENIED = {
+    KafkaError._AUTHENTICATION,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    KafkaError.ILLEGAL_SASL_STATE,
+    KafkaError._SSL,
+}
+_FORBIDDEN = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+_TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
+_PERMANENT = {
+    KafkaError.TOPIC_EXCEPTION,
+    KafkaError.INVALID_PARTITIONS,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.INVALID_CONFIG,
+    KafkaError.UNSUPPORTED_VERSION,
+    KafkaError.INVALID_RECORD,
+    KafkaError._INVALID_ARG,
+    KafkaError._UNSUPPORTED_FEATURE,
+}
+_MISSING = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+_FENCED = {
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+    KafkaError.FENCED_INSTANCE_ID,
+    KafkaError._ASSIGNMENT_LOST,
+    KafkaError.STALE_MEMBER_EPOCH,
+}
+_AWAY = {
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._MSG_TIMED_OUT,
+    KafkaError._RESOLVE,
+    KafkaError._TIMED_OUT_QUEUE,
+}
+
+
+def as_kafka_error(error: BaseException) -> KafkaError | None:
+    """Give the KafkaError in an exception, if it is one of the client's."""
+    found = error.args[0] if isinstance(error, KafkaException) and error.args else None
+    return found if isinstance(found, KafkaError) else None
+
+
+def is_missing(error: KafkaError) -> bool:
+    """Tell whether it says that there is no such topic."""
+    return error.code() in _MISSING
+
+
+def is_fenced(error: KafkaError) -> bool:
+    """Tell whether it says that partitions are somebody else's by now, or about to be."""
+    return error.code() in _FENCED
+
+
+def is_denied(error: KafkaError) -> bool:
+    """Tell whether it says that the cluster doesn't know us, or we don't trust it."""
+    return error.code() in _DENIED
+
+
+def explain(error: KafkaError, where: str, denied: KafkaError | None = None) -> TopicError:
+    """Give the error to raise.
+
+    Args:
+        where: what was asked for, ``topic orders (kafka:host:9092)``.
+        denied: what the client was told before, when it could not log in: it goes on trying, and then times out.
+    """
+    code = error.code()
+    if denied is not None and (code in _AWAY or code in _DENIED):
+        error, code = denied, denied.code()
+    text = _clause(error)
+    if code in _DENIED:
+        return _permanent(f"{where}: could not log in or agree on TLS ({text}); check the sasl.* and ssl.* options")
+    if code in _FORBIDDEN:
+        return _permanent(f"{where}: not allowed ({text}); ask for an ACL")
+    if code in _TOO_LARGE:
+        return _permanent(f"{where}: a message is too large for it ({text}); see max.message.bytes of the topic")
+    if code in _MISSING:
+        return TopicError(f"{where}: no such topic; it is made when something is first published to it")
+    if code in _AWAY:
+        return TopicError(f"{where}: the cluster can't be reached ({text}); check that it runs, and try again")
+    if code in _PERMANENT or error.fatal():
+        return _permanent(f"{where}: {text}")
+    return TopicError(f"{where}: {text}")
+
+
+def _permanent(text: str) -> TopicError:
+    error = TopicError(text)
+    error.retryable = False
+    return error
+
+
+def _clause(error: KafkaError) -> str:
+    """Give what an error says, in one line."""
+    return " ".join(str(error.str() or error.name()).split())[:300]
