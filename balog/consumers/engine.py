@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
-import traceback
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from balog.consumers.consumer import Consumer
-from balog.consumers.hand import Hand, LeaseKeeper
+from balog.consumers.consumer import LONGEST_BACKOFF, Backoff, Consumer
+from balog.consumers.hooks import Hook
 from balog.consumers.hub import ConsumerHub
+from balog.consumers.ledger import Ledger
 from balog.consumers.operator import ConsumerOperator, Operator
-from balog.errors import ConfigError, EventError, TopicError
-from balog.event import decode
+from balog.errors import ConfigError, TopicError
+from balog.event import Event
 from balog.signals import StopSignals
-from balog.topics import Received, Topic, Topics
+from balog.topics import Topics
 from balog.topics.base import DEFAULT_LEASE, check_name
 
-__all__ = ["Counts", "Engine"]
+if TYPE_CHECKING:
+    from balog.consumers.running import Run
 
-POLL = 0.5
-"""Seconds to wait for messages when there were none: also how long a stop may take when idle."""
+__all__ = ["Counts", "Engine", "State"]
 
-LONGEST_DELAY = 60.0
-"""Seconds between two attempts at most."""
-
-_REASON_LIMIT = 32_768
-_REMEMBERED = 100_000
-
-log = logging.getLogger("balog.consumers")
+DEFAULT_DRAIN = 30.0
 
 
 class Counts(Struct):
-    """What a run did, in messages; ``failed`` counts attempts.
+    """What a run did, in messages; ``failed`` counts failed attempts, of each consumer at each event.
 
-    Of the messages that were ``received`` to be handled, ``succeeded`` went through every consumer that wanted them,
-    ``unwanted`` were acked since none did, and ``dead`` were dead-lettered: no events, or failed too often.
+    Of the messages whose handling began (``received``), ``succeeded`` went through every consumer that wanted them,
+    ``unwanted`` were acked since none did, ``duplicates`` since all who want them had succeeded before, and ``dead``
+    were dead-lettered: no events, or failed too often.
     """
 
     received: int = 0
@@ -47,26 +41,70 @@ class Counts(Struct):
     failed: int = 0
     dead: int = 0
     unwanted: int = 0
+    duplicates: int = 0
+
+
+class State(Struct, frozen=True):
+    """A snapshot of an engine, for those who watch it.
+
+    Attributes:
+        draining: it was told to stop and waits for handlers.
+        alive: when its main loop last turned, in seconds of ``time.monotonic``; it does at least every second.
+        in_flight: messages in hand.
+        calls: calls of handlers under way.
+        hung: handlers that took longer than their timeout and can't be ended; more than ``hung_limit`` end the run.
+        last_receive: by topic, when it last answered a receive, in seconds since the epoch; None before.
+        trouble: by topic, what is wrong with it; empty when it answers.
+    """
+
+    running: bool = False
+    draining: bool = False
+    alive: float = 0.0
+    in_flight: int = 0
+    calls: int = 0
+    hung: int = 0
+    hung_limit: int = 1
+    last_receive: dict[str, float | None] = {}
+    trouble: dict[str, str] = {}
 
 
 class Engine:
     """Runs the consumers of a hub on the topics that they name.
 
-    A message is acked after every consumer that wants it succeeded. When one raises, the message is released and
-    comes back, later each time; after ``max_attempts`` deliveries it is dead-lettered with the tracebacks. A retry
-    leaves out the consumers that succeeded already. That is remembered in memory: when another process takes the
-    retry over, all of them run again, as they do for what was handled but not acked when a process was killed.
+    Pollers receive, workers call plain handlers, an event loop runs ``async def`` ones, and what was handled is acked
+    together with others, within a second. Leases of all that is in hand are extended as long as it takes.
+
+    A message is acked after every consumer that wants it succeeded. When some fail, it is released with a backoff that
+    grows, and comes again for those alone: the ledger knows who succeeded, in whichever process that was. A consumer
+    that used up its attempts gives up, and when all others are through, the message is dead-lettered with the reasons,
+    tracebacks and names. Crashes count as attempts. :class:`~balog.consumers.outcomes.Reject` gives up at once,
+    :class:`~balog.consumers.outcomes.Retry` waits in here without counting.
+
+    Handlers of batches get first attempts together and each later one alone. Where a consumer asks for order by key, a
+    failed event is tried again in here, and only later ones of its key wait. At most 10,000 messages or 128 MiB are in
+    hand; then no more is received until some are settled.
+
+    With ``concurrency=1`` the plain handlers take the events of a topic that keeps order one after the other, and so
+    does each ``async def`` handler that does not set its own ``concurrency``.
 
     Args:
         hub: whose consumers run.
         topics: the home of their topics. A topic that does not exist yet is waited for.
         consumer_operator: gives the topics' names and calls the handlers; :class:`ConsumerOperator` when omitted.
         group: engines of one group share the events, each group gets all of them.
+        concurrency: threads for plain handlers. An ``async def`` handler is called 8 times as often at once, unless it
+            is 1 or the handler's own.
+        pollers: threads that receive from each topic which keeps no order; one that does has one.
         batch: messages to receive at once.
-        lease: seconds that messages stay with this engine if it dies; while it lives it extends them.
-        max_attempts: deliveries of a message before it is dead-lettered.
-        first_delay: seconds before the second attempt, doubled for each further one up to 60. When omitted 1, or
-            0.1 in a run that ends when nothing is left.
+        lease: seconds that messages stay with this engine if it dies.
+        max_attempts: attempts of a consumer at an event before it gives up, unless it has its own ``retries``.
+        first_delay: seconds before the second attempt, doubled for each further one up to 60, unless the consumer has
+            its own ``backoff``. When omitted 1, or 0.1 in a run that ends when nothing is left. Of several consumers
+            that fail at one event, the longest delay counts.
+        drain: seconds that a stop waits for handlers. What they have in hand then is given back, as an attempt.
+        ledger: who is through with what; a SQLite file of the topics' home and the group when omitted.
+        hooks: see all that happens.
+        default_event_handler: gets each event that no consumer wants, with the same retries.
     """
 
     def __init__(
@@ -76,182 +114,114 @@ class Engine:
         consumer_operator: Operator | None = None,
         group: str = "balog",
         *,
+        concurrency: int = 1,
+        pollers: int = 1,
         batch: int = 100,
         lease: float = DEFAULT_LEASE,
         max_attempts: int = 5,
         first_delay: float | None = None,
+        drain: float = DEFAULT_DRAIN,
+        ledger: Ledger | None = None,
+        hooks: Sequence[Hook] = (),
+        default_event_handler: Callable[[Event], object] | None = None,
     ) -> None:
         self.hub = hub
         self.topics = topics
         self.operator = consumer_operator if consumer_operator is not None else ConsumerOperator()
         self.group = check_name("group", group)
-        self.counts = Counts()
-        self._batch = batch
-        self._lease = lease
-        self._max_attempts = max_attempts
-        self._first_delay = first_delay
-        self._delay = 1.0
+        self.concurrency = _at_least("concurrency", concurrency, 1)
+        self.pollers = _at_least("pollers", pollers, 1)
+        self.batch = _at_least("batch", batch, 1)
+        self.lease = lease
+        self.max_attempts = _at_least("max_attempts", max_attempts, 1)
+        self.first_delay = first_delay
+        self.drain = drain
+        self.ledger = ledger
+        self.hooks = tuple(hooks)
+        self.default_event_handler = default_event_handler
+        self._run: Run | None = None
+        self._is_running = False
         self._stopping = False
-        self._succeeded: dict[tuple[str, str], set[str]] = {}
+
+    @property
+    def counts(self) -> Counts:
+        """What the run that is under way did so far, or the last one."""
+        return self._run.counts() if self._run is not None else Counts()
+
+    @property
+    def state(self) -> State:
+        """How the engine is, now."""
+        if self._run is None or not self._is_running:
+            return State(hung_limit=self.concurrency)
+        return self._run.state()
+
+    @property
+    def consumers(self) -> list[tuple[str, Consumer]]:
+        """The consumers with the names of their topics.
+
+        Raises:
+            ConfigError: no consumers, or a topic's name that can't be.
+        """
+        found = [(self.operator.get_topic(consumer), consumer) for consumer in self.hub.consumers]
+        if not found:
+            raise ConfigError("no consumers: no function that was scanned has @consumer_config")
+        return found
 
     def stop(self) -> None:
-        """End the run after the message in hand. May be called from any thread, a handler or a signal handler."""
+        """End the run: begin nothing more, wait for handlers, give the rest back.
+
+        May be called from any thread, a handler or a signal handler.
+        """
         self._stopping = True
+        if self._run is not None:
+            self._run.stop()
 
     def run(self, until_empty: bool = False) -> Counts:
         """Handle events until stopped: by :meth:`stop`, or, in the main thread, by SIGTERM or SIGINT.
 
-        The first signal finishes the message in hand and releases the rest, the second ends the process.
+        The first signal waits for handlers in hand and gives the rest back, the second ends the process with exit code
+        128 and its number.
 
         Args:
             until_empty: return when the group has nothing left, in flight or waiting for a retry.
 
         Raises:
             ConfigError: no consumers, or a topic's name that can't be.
-            TopicError: a topic is damaged; with ``until_empty``, also when none of the topics exists or one can't be
-                reached. Without, what may pass is waited out.
+            TopicError: a topic or the ledger is damaged; with ``until_empty``, also when none of the topics exists or
+                one can't be reached. Without, what may pass is waited out.
+            BalogError: more handlers hang than there are workers.
         """
-        routes = self._routes()
-        self.counts = Counts()
-        self._delay = self._first_delay if self._first_delay is not None else 0.1 if until_empty else 1.0
-        if until_empty and not any(topic.exists() for topic, _ in routes):
-            names = ", ".join(topic.name for topic, _ in routes)
+        from balog.consumers.running import Run  # on top of what is here
+
+        run = Run(self, self.consumers, until_empty)
+        if until_empty and not any(topic.exists() for topic in run.topics):
+            names = ", ".join(topic.name for topic in run.topics)
             raise TopicError(
                 f"no topic {names} in {self.topics.url}; it is made when something is first published to it"
             )
+        self._run = run
+        self._is_running = True
         try:
-            with self._signals(), LeaseKeeper(self._lease) as keeper:
-                self._loop(routes, keeper, until_empty)
+            with self._signals() as signals:
+                if not self._stopping:
+                    run.run(signals.wake if signals is not None else None)
         finally:
-            self._stopping = False
-        return self.counts
+            self._is_running = self._stopping = False
+            run.release()
+        return run.counts()
 
-    def _signals(self) -> AbstractContextManager[object]:
+    def backoff(self, until_empty: bool) -> Backoff:
+        """Give the delays of consumers that have none of their own."""
+        first = self.first_delay if self.first_delay is not None else 0.1 if until_empty else 1.0
+        return Backoff(first, max(first, LONGEST_BACKOFF))
+
+    def _signals(self) -> AbstractContextManager[StopSignals | None]:
         if threading.current_thread() is not threading.main_thread():
             return nullcontext()  # only the main thread gets signals
         return StopSignals(lambda number: self.stop())
 
-    def _routes(self) -> list[tuple[Topic, list[Consumer]]]:
-        by_topic: dict[str, list[Consumer]] = {}
-        for consumer in self.hub.consumers:
-            by_topic.setdefault(self.operator.get_topic(consumer), []).append(consumer)
-        if not by_topic:
-            raise ConfigError("no consumers: no function that was scanned has @consumer_config")
-        return [(self.topics.topic(name), consumers) for name, consumers in sorted(by_topic.items())]
 
-    def _loop(self, routes: list[tuple[Topic, list[Consumer]]], keeper: LeaseKeeper, until_empty: bool) -> None:
-        for topic, _ in routes:
-            if not topic.exists():
-                log.info("waiting for topic %s", topic.name)
-        idle = told = False
-        pause = 1.0
-        while not self._stopping:
-            try:
-                wait = POLL / len(routes) if idle else 0.0
-                handled = sum([self._work(*route, keeper, wait) for route in routes if not self._stopping])
-                idle = handled == 0
-                if until_empty and idle:
-                    states = [topic.group_state(self.group) for topic, _ in routes if topic.exists()]
-                    if not any(state.pending for state in states):
-                        return
-                    in_flight = sum(state.in_flight for state in states)
-                    if in_flight and not told:
-                        log.info("waiting for %d messages that another consumer holds or held when it died", in_flight)
-                        told = True
-                pause = 1.0
-            except TopicError as error:
-                if until_empty or not error.retryable:
-                    raise
-                log.warning("%s; trying again in %g s", error, pause)
-                self._sleep(pause)
-                pause = min(pause * 2, LONGEST_DELAY)
-
-    def _work(self, topic: Topic, consumers: list[Consumer], keeper: LeaseKeeper, wait: float) -> int:
-        """Receive and handle one batch; give the number of messages in it."""
-        if not topic.exists():
-            self._sleep(wait)
-            return 0
-        received = topic.receive(self.group, self._batch, wait, self._lease)
-        if not received:
-            return 0
-        with Hand(topic, self.group, received, partial(self._forget, topic)) as hand:
-            keeper.keep(hand)
-            try:
-                for message in received:
-                    if self._stopping:
-                        break
-                    self._handle(topic, message, consumers, hand)
-            finally:
-                keeper.keep(None)
-        return len(received)
-
-    def _handle(self, topic: Topic, message: Received, consumers: list[Consumer], hand: Hand) -> None:
-        self.counts.received += 1
-        try:
-            event = decode(message.body)
-        except EventError as error:
-            hand.give_up(message, f"not an event: {error}")
-            self.counts.dead += 1
-            log.error("%s in %s is not an event, dead-lettered: %s", message.id, topic.name, error)
-            return
-        wanting = [consumer for consumer in consumers if consumer.match_event(event)]
-        if not wanting:
-            hand.handled(message)
-            self.counts.unwanted += 1
-            return
-        succeeded = self._remember(topic, message)
-        failures: list[tuple[Consumer, BaseException]] = []
-        for consumer in wanting:
-            if consumer.name in succeeded:
-                continue
-            try:
-                # A handler may change what it gets, so the next one gets its own.
-                self.operator.process_event(consumer, event if consumer is wanting[0] else decode(message.body))
-            except (Exception, SystemExit) as error:
-                failures.append((consumer, error))
-            else:
-                succeeded.add(consumer.name)
-        if failures:
-            self._fail(topic, message, failures, hand)
-        else:
-            hand.handled(message)
-            self.counts.succeeded += 1
-
-    def _fail(
-        self, topic: Topic, message: Received, failures: list[tuple[Consumer, BaseException]], hand: Hand
-    ) -> None:
-        self.counts.failed += 1
-        if message.attempts >= self._max_attempts:
-            hand.give_up(message, "\n".join(f"{consumer.name}: {_trace(error)}" for consumer, error in failures))
-            self.counts.dead += 1
-            then = "dead-lettered"
-        else:
-            delay = min(self._delay * 2 ** min(message.attempts - 1, 20), LONGEST_DELAY)
-            hand.retry(message, delay)
-            then = f"again in {delay:g} s"
-        for consumer, error in failures:
-            log.error(
-                "%s failed on %s in %s, attempt %d of %d, %s: %s",
-                *(consumer.name, message.id, topic.name, message.attempts, self._max_attempts, then, _line(error)),
-            )
-
-    def _remember(self, topic: Topic, message: Received) -> set[str]:
-        while len(self._succeeded) >= _REMEMBERED:  # retries that other engines took over
-            del self._succeeded[next(iter(self._succeeded))]
-        return self._succeeded.setdefault((topic.name, message.id), set())
-
-    def _forget(self, topic: Topic, message: Received) -> None:
-        self._succeeded.pop((topic.name, message.id), None)
-
-    def _sleep(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while not self._stopping and (rest := end - time.monotonic()) > 0:
-            time.sleep(min(rest, 0.1))
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(traceback.format_exception_only(type(error), error)[-1].split())[:300]
-
-
-def _trace(error: BaseException) -> str:
-    return f"{_line(error)}\n{''.join(traceback.format_exception(error))}"[:_REASON_LIMIT]
+def _at_least(name: str, value: int, least: int) -> int:
+    if not isinstance(value, int) or value < least:
+        raise ConfigError(f"{name} {value!r} can't be; want a whole number from {least}")
+    return value

@@ -144,8 +144,9 @@ class TestFailure:
         assert len(recorder.seen) == 5
         (dead,) = orders.dead_letters("balog")
         assert (dead.id, dead.attempts) == (id, 5)
-        assert dead.reason.startswith("handler0: ValueError: no luck at all\nTraceback")
-        assert 'raise self.error("no luck' in dead.reason
+        assert (dead.reason, dead.consumers) == ("handler0: ValueError: no luck at all", ("handler0",))
+        assert dead.traceback.startswith("Traceback")
+        assert 'raise self.error("no luck' in dead.traceback
         assert orders.group_state("balog").pending == 0
 
     def test_a_retry_leaves_out_who_succeeded(self, home: LocalTopics, publish: Publish) -> None:
@@ -255,7 +256,12 @@ class TestStopping:
     def test_the_first_signal_stops_gently(self, home: LocalTopics, publish: Publish, number: signal.Signals) -> None:
         publish({}, {})
         before = signal.getsignal(number)
-        engine = Engine(hub_of(lambda settings, event: os.kill(os.getpid(), number)), home)
+
+        def signal_and_wait(settings: dict[str, Any], event: Event) -> None:
+            os.kill(os.getpid(), number)
+            wait_for(lambda: engine.state.draining)
+
+        engine = Engine(hub_of(signal_and_wait), home)
         assert engine.run() == Counts(received=1, succeeded=1)
         assert signal.getsignal(number) is before
 

@@ -1,0 +1,112 @@
+"""One thread with an event loop, which runs ``async def`` handlers, many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Awaitable
+from contextvars import copy_context
+from functools import partial
+from inspect import isawaitable
+from typing import Any
+
+from balog.consumers.calling import Caller, too_long
+from balog.consumers.delivery import Call
+from balog.consumers.scheduling import GRACE, Schedule
+
+__all__ = ["AsyncLoop"]
+
+log = logging.getLogger("balog.consumers")
+
+
+class AsyncLoop:
+    """Runs what the schedule has for it. The thread begins with the first call."""
+
+    def __init__(self) -> None:
+        self._schedule: Schedule
+        self._caller: Caller
+        self._start = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_ending = False
+
+    def serve(self, schedule: Schedule, caller: Caller) -> None:
+        """Say whose calls are run, before the first one."""
+        self._schedule = schedule
+        self._caller = caller
+
+    def wake(self) -> None:
+        """Have the thread look for calls. May be called from any thread."""
+        self._running_loop().call_soon_threadsafe(self._take)
+
+    def go_on(self, call: Call, awaitable: Awaitable[Any]) -> None:
+        """Await what a plain handler returned, in the context of the calling thread."""
+        call.retire = None
+        self._running_loop().call_soon_threadsafe(self._begin, call, awaitable, context=copy_context())
+
+    def stop(self) -> None:
+        """Cancel what still runs and end the thread, if it can be ended."""
+        with self._start:
+            self._is_ending = True
+            loop, thread = self._loop, self._thread
+        if loop is None or thread is None:
+            return
+        loop.call_soon_threadsafe(self._end)
+        thread.join(GRACE)
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        with self._start:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=self._run, args=(self._loop,), name="balog-async", daemon=True)
+                self._thread.start()
+            return self._loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        asyncio.set_event_loop(loop)
+        while not self._is_ending:
+            try:
+                loop.run_forever()
+            except BaseException as error:  # SystemExit in a task that a handler left behind
+                log.warning("a task that a handler started raised %s", type(error).__name__)
+        loop.run_until_complete(self._close())
+        loop.close()
+
+    async def _close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1.0)
+        await asyncio.get_running_loop().shutdown_asyncgens()
+
+    def _end(self) -> None:
+        assert self._loop is not None  # noqa: S101
+        self._loop.stop()
+
+    def _take(self) -> None:
+        while (call := self._schedule.take_async()) is not None:
+            self._begin(call, None)
+
+    def _begin(self, call: Call, awaitable: Awaitable[Any] | None) -> None:
+        assert self._loop is not None  # noqa: S101
+        task = self._loop.create_task(self._handle(call, awaitable))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        call.cancel = partial(self._loop.call_soon_threadsafe, task.cancel)
+
+    async def _handle(self, call: Call, awaitable: Awaitable[Any] | None) -> None:
+        error: BaseException | None = None
+        try:
+            if awaitable is not None:
+                await awaitable
+            else:
+                given = self._caller.prepare(call)
+                with self._caller.binding(call):
+                    result = call.desk.call(given)
+                    if isawaitable(result):
+                        await result
+        except BaseException as raised:  # a loop whose task lets SystemExit through would end
+            error = too_long(call) if call.is_expired and isinstance(raised, asyncio.CancelledError) else raised
+        self._caller.end(call, error)

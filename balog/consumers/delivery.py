@@ -1,0 +1,151 @@
+"""What an engine has in hand: a delivery (one message), its tasks (one for each consumer), calls of handlers."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from balog.consumers.ledger import Entry
+from balog.event import Event, decode
+from balog.topics import Received, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from balog.consumers.desk import Desk
+    from balog.consumers.hooks import Work
+    from balog.consumers.routing import Router
+
+__all__ = ["Call", "Delivery", "Lane", "Task"]
+
+
+class Lane:
+    """One topic as the engine reads it, and all of its messages that are in hand.
+
+    ``io`` is held while messages are settled or their leases extended, so that no lease is extended that was just
+    given back.
+    """
+
+    def __init__(self, topic: Topic, desks: Mapping[str, Desk], router: Router, default: Desk | None) -> None:
+        self.topic = topic
+        self.name = topic.name
+        self.desks = desks
+        self.router = router
+        self.default = default
+        self.held: dict[str, Delivery] = {}
+        """By receipt: received and neither acked, released nor dead-lettered yet."""
+        self.in_hand: dict[str, Delivery] = {}
+        """By event id: the one copy whose tasks are under way."""
+        self.io = threading.Lock()
+        self.last_receive: float | None = None
+        self.trouble = ""
+
+
+class Delivery:
+    """One message in hand, and what became of it so far.
+
+    Attributes:
+        id: the event's; the message's when it is no event.
+        done: consumers that are through with success, now or as the ledger knows.
+        gave_up: consumers that gave up, with the reason in the first line and the traceback below.
+        entries: what the ledger has not been told yet.
+        tasks: what is to be done, the first of which may use ``event`` up.
+        open: tasks that are neither through nor to be tried at a later delivery.
+        running: tasks in a call that is under way.
+        delay: seconds after which to be delivered again, since some consumer failed; None when none did.
+        has_failed: some consumer failed, so that the delivery counts as an attempt.
+        is_concluded: nothing more happens to it here; it is to be settled.
+        is_left: it was concluded with tasks undone, since the run stops.
+        followers: other copies of the event, which came while this one was in hand and wait for what it comes to.
+    """
+
+    __slots__ = (
+        *("begun", "delay", "done", "entries", "event", "followers", "gave_up", "has_failed", "id", "is_concluded"),
+        *("is_duplicate", "is_left", "is_unwanted", "lane", "leased_at", "message", "open", "running", "tasks"),
+    )
+
+    def __init__(self, lane: Lane, message: Received, leased_at: float) -> None:
+        self.lane = lane
+        self.message = message
+        self.leased_at = leased_at
+        self.event: Event | None = None
+        self.id = message.id
+        self.done: set[str] = set()
+        self.gave_up: dict[str, str] = {}
+        self.entries: list[Entry] = []
+        self.tasks: list[Task] = []
+        self.open = 0
+        self.running = 0
+        self.delay: float | None = None
+        self.has_failed = False
+        self.begun = False
+        self.is_concluded = False
+        self.is_left = False
+        self.is_unwanted = False
+        self.is_duplicate = False
+        self.followers: list[Delivery] = []
+
+    def succeed(self, consumer: str) -> None:
+        """Note that a consumer is through."""
+        self.done.add(consumer)
+        self.entries.append(Entry(self.id, consumer))
+
+    def give_up(self, consumer: str, reason: str) -> None:
+        """Note that a consumer will not try again."""
+        self.gave_up[consumer] = reason
+        self.entries.append(Entry(self.id, consumer, reason))
+
+
+class Task:
+    """One consumer's share of a delivery.
+
+    ``tries`` counts failed attempts in this process, beyond what the topic counts.
+    """
+
+    __slots__ = ("delivery", "desk", "is_used", "key", "tries")
+
+    def __init__(self, delivery: Delivery, desk: Desk, key: str | None) -> None:
+        self.delivery = delivery
+        self.desk = desk
+        self.key = key
+        self.tries = 0
+        self.is_used = False
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt that is next or under way."""
+        return self.delivery.message.attempts + self.tries
+
+    def take_event(self) -> Event:
+        """Give the event for one call: a handler may change what it gets, so each gets its own."""
+        event = self.delivery.event
+        if event is None or self.is_used or self is not self.delivery.tasks[0]:
+            return decode(self.delivery.message.body)
+        self.is_used = True
+        return event
+
+
+class Call:
+    """One call of a handler, with one task or, for a batch, several.
+
+    Attributes:
+        deadline: in monotonic seconds, when the consumer has a timeout.
+        is_expired: it took too long and was asked to end.
+        is_over: what it comes to was decided without waiting for its end, so a late return changes nothing.
+        cancel: asks it to end, where that is possible.
+        retire: replaces the thread that runs it, so that others need not wait.
+    """
+
+    __slots__ = ("cancel", "deadline", "desk", "events", "is_expired", "is_over", "retire", "started", "tasks", "work")
+
+    def __init__(self, desk: Desk, tasks: list[Task]) -> None:
+        self.desk = desk
+        self.tasks = tasks
+        self.events: list[Event] = []
+        self.work: Work | None = None
+        self.started = 0.0
+        self.deadline = 0.0
+        self.is_expired = False
+        self.is_over = False
+        self.cancel: Callable[[], object] | None = None
+        self.retire: Callable[[], object] | None = None

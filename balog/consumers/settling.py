@@ -1,0 +1,167 @@
+"""The settler: a thread that acks, releases and dead-letters what was handled, many messages at once.
+
+What the ledger must know is written first. So a kill at any moment leaves either a message that comes again with all
+that its consumers had done by then on record, or one that is settled.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from balog.consumers.delivery import Delivery, Lane
+from balog.consumers.hook_calls import HookCalls
+from balog.consumers.ledger import Entry, Ledger
+from balog.consumers.scheduling import Schedule
+from balog.errors import TopicError
+
+__all__ = ["Settler"]
+
+LONGEST_PAUSE = 60.0
+
+log = logging.getLogger("balog.consumers")
+
+
+class Settler:
+    """Settles what the schedule concluded.
+
+    Args:
+        is_patient: what may pass is waited out.
+        fail: ends the run with an error.
+
+    Attributes:
+        succeeded: messages that were acked since all who wanted them succeeded; ``unwanted``: those that nobody wanted;
+            ``duplicates``: those whose consumers had all succeeded before; ``dead``: those that were dead-lettered.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        ledger: Ledger,
+        hooks: HookCalls,
+        group: str,
+        is_patient: bool,
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self.succeeded = self.unwanted = self.duplicates = self.dead = 0
+        self._schedule = schedule
+        self._ledger = ledger
+        self._hooks = hooks
+        self._group = group
+        self._is_patient = is_patient
+        self._fail = fail
+        self._nap = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="balog-settler", daemon=True)
+
+    def hurry(self) -> None:
+        """Wait for nothing any more: the run is about to end."""
+        self._nap.set()
+
+    def _run(self) -> None:
+        pause = 1.0
+        while (found := self._schedule.wait_to_settle()) is not None:
+            concluded, entries = found
+            try:
+                self._settle(concluded, entries)
+                pause = 1.0
+            except TopicError as error:
+                if self._nap.is_set():
+                    log.warning("%s; what was in hand comes back when its lease runs out", error)
+                    return
+                self._schedule.settle_again([one for one in concluded if one.message.receipt in one.lane.held])
+                if self._is_patient and error.retryable:
+                    log.warning("%s; trying again in %g s", error, pause)
+                else:
+                    self._fail(error)
+                self._nap.wait(pause)
+                pause = min(pause * 2, LONGEST_PAUSE)
+            except BaseException as error:
+                self._fail(error)
+                return
+
+    def _settle(self, concluded: Sequence[Delivery], entries: list[Entry]) -> None:
+        for delivery in concluded:
+            if delivery.entries and _needs_record(delivery):
+                entries += delivery.entries
+        if entries:
+            self._ledger.record(self._group, entries)
+            for delivery in concluded:
+                delivery.entries = []
+        for lane, deliveries in _grouped(concluded, lambda delivery: delivery.lane):
+            acked: list[Delivery] = []
+            released: list[Delivery] = []
+            dead: list[Delivery] = []
+            for delivery in deliveries:
+                kind = (
+                    released if delivery.is_left or delivery.delay is not None else dead if delivery.gave_up else acked
+                )
+                kind.append(delivery)
+            if acked:
+                self._ack(lane, acked)
+            self._release(lane, released)
+            for reason, letters in _grouped(dead, _reason):
+                self._dead_letter(lane, letters, *reason)
+
+    def _ack(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
+        messages = [delivery.message for delivery in deliveries]
+        self._hooks.call(self._hooks.before_ack, lane.name, messages)
+        with lane.io:
+            self._check(lane, "acks", len(messages), lane.topic.ack(self._group, messages))
+            self._schedule.settled(deliveries)
+        for delivery in deliveries:
+            if delivery.is_unwanted:
+                self.unwanted += 1
+            elif delivery.is_duplicate:
+                self.duplicates += 1
+            else:
+                self.succeeded += 1
+        self._hooks.call(self._hooks.after_ack, lane.name, messages)
+
+    def _release(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
+        """Give messages back; those that failed first, since others of their key may come behind them."""
+        ordered = sorted(deliveries, key=lambda delivery: not delivery.has_failed)
+        for (delay, attempted), some in _grouped(ordered, lambda one: (one.delay or 0.0, one.has_failed)):
+            messages = [delivery.message for delivery in some]
+            with lane.io:
+                changed = lane.topic.release(self._group, messages, delay, attempted=attempted)
+                self._check(lane, "releases", len(messages), changed)
+                self._schedule.settled(some)
+
+    def _dead_letter(
+        self, lane: Lane, deliveries: Sequence[Delivery], reason: str, consumers: tuple[str, ...], trace: str
+    ) -> None:
+        messages = [delivery.message for delivery in deliveries]
+        with lane.io:
+            changed = lane.topic.dead_letter(self._group, messages, reason, consumers=consumers, traceback=trace)
+            self._check(lane, "dead letters", len(messages), changed)
+            self._schedule.settled(deliveries)
+        self.dead += len(deliveries)
+        for delivery in deliveries:
+            self._hooks.call(self._hooks.dead, lane.name, delivery.message, delivery.event, reason, consumers)
+
+    def _check(self, lane: Lane, what: str, asked: int, changed: int) -> None:
+        if changed < asked:
+            log.info(
+                "%d of %d %s in %s came too late: others have those messages", asked - changed, asked, what, lane.name
+            )
+
+
+def _needs_record(delivery: Delivery) -> bool:
+    # Where no message is ever two, an ack alone is record enough.
+    is_acked = not (delivery.is_left or delivery.delay is not None or delivery.gave_up)
+    return not (is_acked and delivery.lane.topic.keeps_ids)
+
+
+def _reason(delivery: Delivery) -> tuple[str, tuple[str, ...], str]:
+    consumers = tuple(name for name in delivery.gave_up if name)
+    split = [text.partition("\n") for text in delivery.gave_up.values()]
+    return "; ".join(line for line, _, _ in split), consumers, "\n".join(rest for _, _, rest in split if rest)
+
+
+def _grouped(deliveries: Iterable[Delivery], key: Callable[[Delivery], Any]) -> list[tuple[Any, list[Delivery]]]:
+    groups: dict[Any, list[Delivery]] = {}
+    for delivery in deliveries:
+        groups.setdefault(key(delivery), []).append(delivery)
+    return list(groups.items())

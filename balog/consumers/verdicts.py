@@ -1,0 +1,127 @@
+"""What a call came to, event by event: through, again, later, or given up."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from balog.consumers.delivery import Call, Task
+from balog.consumers.outcomes import PartialFailure, Reject, Retry
+
+__all__ = ["Kind", "Verdict", "describe", "judge", "tell"]
+
+TRACEBACK_LIMIT = 16_384
+"""Characters of a traceback that are kept, the end of it."""
+
+_LINE_LIMIT = 300
+
+log = logging.getLogger("balog.consumers")
+
+
+class Kind(Enum):
+    """What becomes of a task."""
+
+    DONE = "done"
+    AGAIN = "again"
+    """It failed and is tried again after a delay; counted as an attempt."""
+    LATER = "later"
+    """The other side is not ready; tried again after a delay, not counted."""
+    DEAD = "dead"
+    """It is given up."""
+
+
+class Verdict(NamedTuple):
+    """What became of a task, the seconds until it is tried again, and for one that is given up the reason."""
+
+    task: Task
+    kind: Kind
+    delay: float = 0.0
+    reason: str = ""
+    error: BaseException | None = None
+
+
+def judge(call: Call, error: BaseException | None) -> list[Verdict]:
+    """Tell what a call's end means for each of its tasks.
+
+    Args:
+        error: what the handler raised.
+    """
+    if error is None:
+        return [Verdict(task, Kind.DONE) for task in call.tasks]
+    if isinstance(error, PartialFailure):
+        return _judge_each(call, error)
+    return [_judge(task, error) for task in call.tasks]
+
+
+def _judge_each(call: Call, error: PartialFailure) -> list[Verdict]:
+    ids = {task.delivery.id for task in call.tasks}
+    strangers = [id for id in error.failed if id not in ids]
+    if strangers or not error.failed:
+        what = f"names {strangers[0]!r:.100}, which is not in the batch" if strangers else "names no event"
+        wrong = ValueError(f"PartialFailure {what}")
+        wrong.__cause__ = error
+        return [_judge(task, wrong) for task in call.tasks]
+    return [_judge_one(task, error.failed, error) for task in call.tasks]
+
+
+def _judge_one(task: Task, failed: Mapping[str, str | BaseException], whole: PartialFailure) -> Verdict:
+    why = failed.get(task.delivery.id)
+    if why is None:
+        return Verdict(task, Kind.DONE)
+    if isinstance(why, BaseException):
+        return _judge(task, why)
+    error = PartialFailure({task.delivery.id: why})
+    error.args = (why,)
+    error.__traceback__ = whole.__traceback__
+    return _judge(task, error)
+
+
+def _judge(task: Task, error: BaseException) -> Verdict:
+    desk = task.desk
+    attempt = task.attempt
+    if isinstance(error, Retry):
+        delay = desk.delay(attempt) if error.after is None else max(0.0, error.after)
+        return Verdict(task, Kind.LATER, delay, error=error)
+    if isinstance(error, Reject) or attempt >= desk.limit:
+        return Verdict(task, Kind.DEAD, reason=f"{desk.name}: {describe(error)}\n{_trace(error)}", error=error)
+    return Verdict(task, Kind.AGAIN, desk.delay(attempt), error=error)
+
+
+def describe(error: BaseException) -> str:
+    """Give an error in one line of bounded length."""
+    if isinstance(error, PartialFailure):
+        return f"PartialFailure: {' '.join(str(error).split())}"[:_LINE_LIMIT]
+    try:
+        text = traceback.format_exception_only(type(error), error)[-1]
+    except Exception:  # its own __str__ raises
+        text = type(error).__name__
+    return " ".join(text.split())[:_LINE_LIMIT]
+
+
+def _trace(error: BaseException) -> str:
+    try:
+        return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-TRACEBACK_LIMIT:]
+    except Exception:
+        return describe(error)
+
+
+def tell(verdicts: Sequence[Verdict]) -> None:
+    """Log one line for each failure."""
+    for task, kind, delay, _, error in verdicts:
+        if error is None:
+            continue
+        desk, delivery = task.desk, task.delivery
+        if kind is Kind.LATER:
+            log.info(
+                *("%s is to try %s in %s again in %g s: %s", desk.name, delivery.id, delivery.lane.name, delay),
+                describe(error),
+            )
+            continue
+        then = "dead-lettered" if kind is Kind.DEAD else f"again in {delay:g} s"
+        log.error(
+            "%s failed on %s in %s, attempt %d of %d, %s: %s",
+            *(desk.name, delivery.id, delivery.lane.name, task.attempt, desk.limit, then, describe(error)),
+        )
