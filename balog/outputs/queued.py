@@ -30,6 +30,9 @@ class QueuedOutput(Output):
     def __init__(self, config: SinkConfig) -> None:
         self._config = config
         config.build()  # refused here rather than at the first event
+        # Clients such as boto3 want it when they are first used; once the main thread is over it can't be imported.
+        import concurrent.futures.thread  # noqa: F401
+
         self._dispatcher: Dispatcher | None = None
         self._lock = threading.RLock()  # a signal handler may log while its thread is in here
         self._lost = 0

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from balog.errors import ConfigError, TopicError
+from balog.errors import ConfigError, MissingExtraError, TopicError
 from balog.event import Event, encode
 from balog.sinks import Delivery, SinkError, TopicSinkConfig
 
@@ -90,7 +90,7 @@ def write(config, *events):
         ({}, ["LGrun", None]),
         ({"key": None}, [None, None]),
         ({"key": "payload.user"}, ["7", None]),
-        ({"key": "channel || '/' || payload.user"}, ["a.b/7", None]),
+        ({"key": "channel || '/' || CAST(payload.user AS STRING)"}, ["a.b/7", None]),
     ],
 )
 def test_the_key_is_the_run_or_what_an_expression_gives(elsewhere, key, expected):
@@ -129,3 +129,9 @@ def test_a_probe_elsewhere_asks_whether_the_topic_is_there_and_makes_nothing(els
     home = elsewhere()
     TopicSinkConfig(url="sqs:eu-west-1", topic="events").build().probe()
     assert home.published == []
+
+
+def test_a_home_whose_packages_are_missing_is_told_before_an_event_comes(monkeypatch):
+    monkeypatch.setattr("balog.topics.sqs.home.find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="balog\\[aws\\]"):
+        TopicSinkConfig(url="sqs:eu-west-1", topic="events").build()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
-from balog.errors import ConfigError
+from balog.errors import ConfigError, MissingExtraError
 from balog.topics.base import Topics
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.claim_check import ClaimCheck
@@ -111,8 +112,11 @@ def open_sqs(region: str, options: Mapping[str, str]) -> SqsTopics:
 
     Raises:
         ConfigError: an option that there is not, or that can't be. Credentials are never taken from a URL, which
-            others see in process lists and logs.
+        others see in process lists and logs.
+        MissingExtraError: boto3 is not installed.
     """
+    if find_spec("boto3") is None:  # said before anything waits for these topics
+        raise MissingExtraError("SQS", "aws")
     for name in options:
         if name in _OPTIONS:
             continue
