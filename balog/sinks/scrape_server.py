@@ -1,17 +1,17 @@
-"""The HTTP server behind ``scraping``: bounded in clients and in patience, and silent.
+"""The HTTP server behind ``scraping`` and an engine's health: bounded in clients and in patience, and silent.
 
-A module of its own, so that only a broker that is scraped imports a server.
+A module of its own, so that only a program that is asked imports a server.
 """
 
 from __future__ import annotations
 
 import socketserver
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, NamedTuple
 
-__all__ = ["Answer", "HttpServer"]
+__all__ = ["Answer", "HttpServer", "Page", "metrics_answer"]
 
 _TIMEOUT = 10.0  # seconds for a client to say what it wants, and to take it
 _MAX_CLIENTS = 16
@@ -23,15 +23,28 @@ class Answer(NamedTuple):
 
     content_type: str
     body: bytes
-    taken: Callable[[], None]
+    taken: Callable[[], object] = lambda: None
+    status: int = 200
+
+
+Page = Callable[[str], Answer]
+"""Gives the answer to what a client accepts, the header ``Accept``."""
+
+
+def metrics_answer(registry: Any, accept: str, taken: Callable[[], object] = lambda: None) -> Answer:
+    """Give what a registry of prometheus-client holds, in the format that a client accepts."""
+    from prometheus_client.exposition import choose_encoder
+
+    encode, content_type = choose_encoder(accept)
+    return Answer(content_type, encode(registry), taken)
 
 
 class HttpServer(socketserver.ThreadingMixIn, HTTPServer):
-    """Answers GET /metrics from a thread of its own.
+    """Answers GET from threads of its own.
 
     Args:
-        family: of the address.
-        answer: gives the answer to what a client accepts, the header ``Accept``.
+        family: of the address, AF_UNIX for a path.
+        pages: by path.
 
     Raises:
         OSError: the address is not to be had.
@@ -39,9 +52,9 @@ class HttpServer(socketserver.ThreadingMixIn, HTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, family: Any, address: Any, answer: Callable[[str], Answer]) -> None:
+    def __init__(self, family: Any, address: Any, pages: Mapping[str, Page]) -> None:
         self.address_family = family
-        self.answer = answer
+        self.pages = pages
         self._places = threading.BoundedSemaphore(_MAX_CLIENTS)
         super().__init__(address, _Handler)
         threading.Thread(target=self.serve_forever, args=(_POLL,), name="balog scraping", daemon=True).start()
@@ -80,11 +93,16 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        if self.path.partition("?")[0] not in ("/metrics", "/"):
-            self.send_error(404, "the metrics are at /metrics")
+        page = self.server.pages.get(self.path.partition("?")[0])
+        if page is None:
+            self.send_error(404, f"there are {' '.join(path for path in self.server.pages if path != '/')}")
             return
-        answer = self.server.answer(self.headers.get("Accept", ""))
-        self.send_response(200)
+        try:
+            answer = page(self.headers.get("Accept", ""))
+        except Exception as error:
+            self.send_error(500, f"{type(error).__name__} in the page")
+            return
+        self.send_response(answer.status)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()

@@ -60,7 +60,8 @@ class ScrapeServer:
             return
         try:
             found = socket.getaddrinfo(self._config.host, self._config.port, type=socket.SOCK_STREAM)
-            self._server = HttpServer(found[0][0], found[0][4], self._answer)
+            pages = {"/metrics": self._answer, "/": self._answer}
+            self._server = HttpServer(found[0][0], found[0][4], pages)
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise SinkError(f"cannot listen at {self._config.place}: {reason}") from None
@@ -82,14 +83,11 @@ class ScrapeServer:
         self._server = None
 
     def _answer(self, accept: str) -> Answer:
-        from prometheus_client.exposition import choose_encoder
-
-        from balog.sinks.scrape_server import Answer
+        from balog.sinks.scrape_server import metrics_answer
 
         with self._changed:
             published = self._published
-        encode, content_type = choose_encoder(accept)
-        return Answer(content_type, encode(self._registry), lambda: self._was_seen(published))
+        return metrics_answer(self._registry, accept, lambda: self._was_seen(published))
 
     def _was_seen(self, published: int) -> None:
         with self._changed:

@@ -1,0 +1,197 @@
+"""An engine that can be watched over HTTP: /metrics, /health and /ready."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from balog.consumers.hooks import Hook
+from balog.consumers.metrics_hook import MetricsHook
+from balog.errors import BalogError, ConfigError
+from balog.signals import signals_for_main_thread
+
+if TYPE_CHECKING:
+    from balog.consumers.engine import Engine
+    from balog.sinks.scrape_server import Answer, HttpServer
+
+__all__ = ["Watch"]
+
+STALE = 30.0
+"""Seconds without a turn of its main loop after which an engine is taken for dead; it turns every second."""
+
+_LOOPBACK = "127.0.0.1"
+_FORMS = "HOST:PORT, :PORT for this machine alone, 0.0.0.0:PORT for all addresses, or unix:PATH"
+
+
+class Watch(Hook):
+    """A small HTTP server beside an engine. Give its ``hooks`` to the engine, and use it as a context around the run.
+
+    ::
+
+        with Watch("0.0.0.0:9464") as watch:
+            Engine(hub, topics, hooks=watch.hooks).run()
+
+    ``/metrics`` has what :class:`MetricsHook` counts. ``/health`` is 200 as long as the engine's main loop turns:
+    restart a process where it is not. ``/ready`` is 200 while the engine runs, its topics answer, it does not drain,
+    and fewer handlers hang than would end it. Both say what is wrong, as JSON, with 503.
+
+    Args:
+        listen: ``HOST:PORT``, ``:PORT`` on loopback, or ``unix:PATH``, a socket for this user.
+        metrics: counts; a new one when omitted.
+
+    Raises:
+        ConfigError: no such address.
+        MissingExtraError: prometheus-client is not installed.
+    """
+
+    def __init__(self, listen: str, metrics: MetricsHook | None = None) -> None:
+        self.listen = listen
+        self.metrics = metrics if metrics is not None else MetricsHook()
+        self._family, self._address = _read_address(listen)
+        self._registry = self.metrics.registry()
+        self._engine: Engine | None = None
+        self._is_over = False
+        self._server: HttpServer | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def hooks(self) -> tuple[Hook, ...]:
+        """What the engine needs to be watched."""
+        return (self.metrics, self)
+
+    def started(self, engine: Engine) -> None:
+        """See a run begin."""
+        self._engine, self._is_over = engine, False
+
+    def stopped(self, engine: Engine) -> None:
+        """See it end."""
+        self._is_over = True
+
+    # -- serving --------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Listen.
+
+        Raises:
+            BalogError: the address is not to be had.
+        """
+        from balog.sinks.scrape_server import HttpServer
+
+        with self._lock:
+            if self._server is not None:
+                return
+            pages = {"/metrics": self._metrics_page, "/health": self._health_page, "/ready": self._ready_page}
+            try:
+                if self._family == socket.AF_UNIX:
+                    _remove_stale(self._address)
+                    family, address = self._family, self._address
+                else:
+                    host, port = self._address
+                    family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+                with signals_for_main_thread():
+                    self._server = HttpServer(family, address, pages)
+            except (OSError, UnicodeError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise BalogError(f"cannot listen at {self.listen}: {reason}") from None
+
+    def close(self) -> None:
+        """Listen no more."""
+        with self._lock:
+            server, self._server = self._server, None
+            if server is not None:
+                server.stop()
+                if self._family == socket.AF_UNIX:
+                    with suppress(OSError):
+                        os.unlink(self._address)
+
+    def __enter__(self) -> Watch:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def port(self) -> int:
+        """The TCP port that is listened at: tells which one it is where 0 was asked for; 0 for a path."""
+        address = self._server.server_address if self._server is not None else self._address
+        return int(address[1]) if self._family != socket.AF_UNIX else 0
+
+    # -- what is asked --------------------------------------------------------------------------------------------
+
+    def health(self) -> list[str]:
+        """Give what is wrong so that only a restart helps; nothing before the engine's first run."""
+        if self._engine is None:
+            return []
+        if self._is_over:
+            return ["the engine has ended"]
+        state = self._engine.state
+        silent = time.monotonic() - state.alive
+        if state.running and silent > STALE:
+            return [f"the engine's main loop has not turned for {silent:.0f} seconds"]
+        return []
+
+    def readiness(self) -> list[str]:
+        """Give what keeps the engine from handling events now."""
+        state = self._engine.state if self._engine is not None and not self._is_over else None
+        if state is None or not state.running:
+            return ["the engine is not running"]
+        problems = self.health()
+        if state.draining:
+            problems.append("the engine was told to stop and finishes what is in hand")
+        if state.hung >= max(1, state.hung_limit):
+            problems.append(f"{state.hung} handlers took longer than their timeout and have not come back")
+        return problems + [trouble for _, trouble in sorted(state.trouble.items()) if trouble]
+
+    def _metrics_page(self, accept: str) -> Answer:
+        from balog.sinks.scrape_server import metrics_answer
+
+        return metrics_answer(self._registry, accept)
+
+    def _health_page(self, accept: str) -> Answer:
+        return self._tell("alive", self.health())
+
+    def _ready_page(self, accept: str) -> Answer:
+        return self._tell("ready", self.readiness())
+
+    def _tell(self, word: str, problems: list[str]) -> Answer:
+        from balog.sinks.scrape_server import Answer
+
+        told: dict[str, Any] = {"status": f"not {word}" if problems else word, "problems": problems}
+        if self._engine is not None:
+            state = self._engine.state
+            told |= {"in_flight": state.in_flight, "calls": state.calls, "hung": state.hung}
+        return Answer("application/json", msgspec.json.encode(told) + b"\n", status=503 if problems else 200)
+
+
+def _read_address(listen: str) -> tuple[int, Any]:
+    if listen.startswith("unix:"):
+        path = listen.removeprefix("unix:")
+        if not path or "\0" in path or len(os.fsencode(path)) > 100:
+            raise ConfigError(f"cannot listen at {listen!r:.200}: want unix:PATH, of at most 100 bytes")
+        return socket.AF_UNIX, path
+    host, colon, port = listen.rpartition(":")
+    if not (colon and port.isascii() and port.isdigit() and int(port) <= 65535) or (":" in host and host[0] != "["):
+        raise ConfigError(f"cannot listen at {listen!r:.200}: want {_FORMS}")
+    return socket.AF_UNSPEC, (host.strip("[]") or _LOOPBACK, int(port))
+
+
+def _remove_stale(path: str) -> None:
+    """Remove a socket that somebody left who was killed; leave one that is listened at, and what is no socket."""
+    try:
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            return
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(1)
+            probe.connect(path)
+    except ConnectionRefusedError:
+        os.unlink(path)
+    except OSError:
+        return

@@ -1,0 +1,184 @@
+"""An engine is watched over HTTP: what is wrong with it is said, on TCP or a socket in the file system."""
+
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from balog.consumers import Consumer, ConsumerHub, Engine
+from balog.consumers.engine import State
+from balog.consumers.health import Watch
+from balog.errors import BalogError, ConfigError
+from balog.topics.local import LocalTopics
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    with Watch("127.0.0.1:0") as watch:
+        yield watch
+
+
+def get(watch: Watch, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", watch.port, timeout=10)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+def look(watch: Watch, path: str) -> tuple[int, list[str]]:
+    status, body = get(watch, path)
+    return status, json.loads(body)["problems"]
+
+
+def engine(topics: object = None, **state: object) -> SimpleNamespace:
+    found = State(**{"running": True, "alive": time.monotonic(), **state})
+    return SimpleNamespace(topics=topics, group="g", consumers=[], state=found)
+
+
+class TestPages:
+    def test_before_the_engine_runs_it_lives_and_is_not_ready(self, watch: Watch) -> None:
+        assert look(watch, "/health") == (200, [])
+        assert look(watch, "/ready") == (503, ["the engine is not running"])
+        assert get(watch, "/metrics")[0] == 200
+
+    def test_a_running_engine_is_well(self, watch: Watch) -> None:
+        watch.started(engine(in_flight=3))
+        assert look(watch, "/health") == look(watch, "/ready") == (200, [])
+        assert json.loads(get(watch, "/ready")[1])["in_flight"] == 3
+
+    @pytest.mark.parametrize(
+        ("state", "health", "ready", "problem"),
+        [
+            ({"draining": True}, 200, 503, "told to stop"),
+            (
+                {"trouble": {"orders": "topic orders: out of reach", "other": ""}},
+                200,
+                503,
+                "topic orders: out of reach",
+            ),
+            ({"hung": 2, "hung_limit": 2}, 200, 503, "2 handlers took longer"),
+            ({"hung": 1, "hung_limit": 2}, 200, 200, ""),
+            ({"alive": time.monotonic() - 3600}, 503, 503, "main loop has not turned"),
+            ({"running": False}, 200, 503, "not running"),
+        ],
+    )
+    def test_what_is_wrong_is_said(self, watch: Watch, state: dict, health: int, ready: int, problem: str) -> None:
+        watch.started(engine(**state))
+        assert look(watch, "/health")[0] == health
+        status, problems = look(watch, "/ready")
+        assert status == ready
+        assert len(problems) == (1 if problem else 0)
+        assert problem in "".join(problems)
+
+    def test_an_engine_that_ended_is_dead_until_it_runs_again(self, watch: Watch) -> None:
+        watch.started(engine())
+        watch.stopped(engine())
+        assert look(watch, "/health") == (503, ["the engine has ended"])
+        watch.started(engine())
+        assert look(watch, "/health") == (200, [])
+
+    def test_another_page_names_those_that_there_are(self, watch: Watch) -> None:
+        status, body = get(watch, "/secret")
+        assert status == 404
+        assert "/metrics /health /ready" in body
+
+    def test_a_page_that_fails_says_so_and_the_server_goes_on(self, watch: Watch) -> None:
+        watch.started(SimpleNamespace())
+        assert get(watch, "/ready")[0] == 500
+        watch.started(engine())
+        assert get(watch, "/ready")[0] == 200
+
+
+class TestAddress:
+    @pytest.mark.parametrize(
+        "listen",
+        ["", "9464", "host:", "host:http", "host:65536", "host:-1", "::1:80", "unix:", "unix:" + "x" * 101, "host:1²"],
+    )
+    def test_what_is_no_address_is_refused(self, listen: str) -> None:
+        with pytest.raises(ConfigError, match="cannot listen at"):
+            Watch(listen)
+
+    def test_without_a_host_it_is_loopback(self) -> None:
+        with Watch(":0") as watch:
+            assert watch._server.server_address[0] == "127.0.0.1"
+
+    def test_an_address_that_is_taken_is_one_line(self, watch: Watch) -> None:
+        with pytest.raises(BalogError, match=f"cannot listen at 127.0.0.1:{watch.port}: "):
+            Watch(f"127.0.0.1:{watch.port}").open()
+
+    def test_a_closed_one_listens_no_more(self) -> None:
+        watch = Watch("127.0.0.1:0")
+        watch.open()
+        port = watch.port
+        watch.close()
+        watch.close()
+        with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), 5):
+            pass
+
+
+class TestUnixSocket:
+    def ask(self, path: Path) -> bytes:
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(10)
+            client.connect(str(path))
+            client.sendall(b"GET /health HTTP/1.0\r\n\r\n")
+            return b"".join(iter(lambda: client.recv(4096), b""))
+
+    def test_it_is_served_and_removed_at_the_end(self, tmp_path: Path) -> None:
+        path = tmp_path / "watch.sock"
+        with Watch(f"unix:{path}"):
+            assert b"200 OK" in self.ask(path)
+        assert not path.exists()
+
+    def test_one_that_somebody_left_who_was_killed_is_taken_over(self, tmp_path: Path) -> None:
+        path = tmp_path / "watch.sock"
+        left = socket.socket(socket.AF_UNIX)
+        left.bind(str(path))
+        left.close()
+        with Watch(f"unix:{path}"):
+            assert b"200 OK" in self.ask(path)
+
+    def test_one_that_is_in_use_is_left_alone(self, tmp_path: Path) -> None:
+        path = tmp_path / "watch.sock"
+        with Watch(f"unix:{path}"):
+            with pytest.raises(BalogError, match="in use"):
+                Watch(f"unix:{path}").open()
+            assert b"200 OK" in self.ask(path)
+
+    def test_a_file_that_is_no_socket_is_left_alone(self, tmp_path: Path) -> None:
+        path = tmp_path / "precious"
+        path.write_text("data")
+        with pytest.raises(BalogError):
+            Watch(f"unix:{path}").open()
+        assert path.read_text() == "data"
+
+
+def test_an_engine_at_work_is_seen(home: LocalTopics, publish: Callable[..., list[str]], watch: Watch) -> None:
+    publish({"n": 1}, {"n": 2}, {"n": 3})
+    hub = ConsumerHub()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def handle(settings: object, event: object) -> None:
+        inside.set()
+        assert go_on.wait(30)
+
+    hub.add(Consumer(handle, "orders", name="slow"))
+    made = Engine(hub, home, hooks=watch.hooks)
+    running = threading.Thread(target=made.run, args=(True,))
+    running.start()
+    assert inside.wait(30)
+    assert look(watch, "/health") == look(watch, "/ready") == (200, [])
+    assert "balog_consumer_calls 1.0" in get(watch, "/metrics")[1]
+    go_on.set()
+    running.join(30)
+    assert 'balog_consumer_succeeded_total{consumer="slow",topic="orders"} 3.0' in get(watch, "/metrics")[1]
+    assert look(watch, "/ready") == (503, ["the engine is not running"])

@@ -1,0 +1,202 @@
+"""What an engine does is counted, and rendered as Prometheus reads it."""
+
+from types import SimpleNamespace
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from balog.consumers import Consumer
+from balog.consumers.engine import State
+from balog.consumers.hooks import Work
+from balog.consumers.lag import Lag
+from balog.consumers.metrics_hook import MetricsHook
+from balog.consumers.outcomes import PartialFailure, Reject, Retry
+from balog.errors import ConfigError, TopicError
+from balog.event import Event, encode
+from balog.topics import GroupState, Message, Received
+from balog.topics.local import LocalTopics
+
+BILL = Consumer(print, "orders", name="bill")
+SHIP = Consumer(print, "orders", name="ship")
+
+
+def engine(topics: object, **state: object) -> SimpleNamespace:
+    consumers = [("orders", BILL), ("orders", SHIP)]
+    return SimpleNamespace(topics=topics, group="g", consumers=consumers, state=State(running=True, **state))
+
+
+def call(hook: MetricsHook, count: int = 1, error: BaseException | None = None, seconds: float = 0.02) -> list[Event]:
+    events = [Event.new("c", {}) for _ in range(count)]
+    hook.after_process(Work("orders", BILL, tuple(events), 1), error, seconds)
+    return events
+
+
+def values(hook: MetricsHook) -> dict[tuple[str, ...], float]:
+    text = generate_latest(hook.registry()).decode()
+    return {
+        (
+            sample.name.removeprefix("balog_consumer_"),
+            *(sample.labels[label] for label in ("topic", "group", "consumer", "le") if label in sample.labels),
+        ): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def received(count: int) -> list[Received]:
+    return [Received(f"m{number}", b"", "", 1, 0.0) for number in range(count)]
+
+
+class TestCounting:
+    def test_messages_are_counted_by_topic(self) -> None:
+        hook = MetricsHook()
+        hook.after_receive("orders", received(3))
+        hook.after_receive("orders", [])
+        hook.after_ack("orders", received(2))
+        hook.dead("orders", received(1)[0], None, "no", [])
+        found = values(hook)
+        assert [found[f"{name}_total", "orders"] for name in ("received", "acked", "dead")] == [3, 2, 1]
+
+    @pytest.mark.parametrize(
+        ("error", "succeeded", "failed"),
+        [
+            (None, 3, 0),
+            (ValueError("no"), 0, 3),
+            (Reject("never"), 0, 3),
+            (Retry("busy"), 0, 0),
+        ],
+    )
+    def test_events_of_a_call_succeed_or_fail_together(
+        self, error: BaseException | None, succeeded: int, failed: int
+    ) -> None:
+        hook = MetricsHook()
+        call(hook, 3, error)
+        found = values(hook)
+        assert (found["succeeded_total", "orders", "bill"], found["failed_total", "orders", "bill"]) == (
+            succeeded,
+            failed,
+        )
+
+    def test_a_partial_failure_names_those_that_failed_and_those_that_wait(self) -> None:
+        hook = MetricsHook()
+        events = [Event.new("c", {}) for _ in range(4)]
+        failed = {
+            events[0].header.id: "no",
+            events[1].header.id: Retry("busy"),
+            "LGother": "not of this batch",
+        }
+        hook.after_process(Work("orders", BILL, tuple(events), 1), PartialFailure(failed), 0.1)
+        found = values(hook)
+        assert (found["succeeded_total", "orders", "bill"], found["failed_total", "orders", "bill"]) == (2, 1)
+
+    def test_retries_are_counted_by_event(self) -> None:
+        hook = MetricsHook()
+        event = Event.new("c", {})
+        hook.retried(Work("orders", BILL, (event,), 1), event, ValueError("no"), 1.0)
+        assert values(hook)["retried_total", "orders", "bill"] == 1
+
+    def test_seconds_fall_into_buckets_whose_bound_is_within(self) -> None:
+        hook = MetricsHook(buckets=(0.1, 1))
+        for seconds in (0.05, 0.1, 0.5, 7):
+            call(hook, seconds=seconds)
+        found = values(hook)
+        counted = {key[-1]: value for key, value in found.items() if key[0] == "handler_seconds_bucket"}
+        assert counted == {"0.1": 2, "1.0": 3, "+Inf": 4}
+        assert found["handler_seconds_count", "orders", "bill"] == 4
+        assert found["handler_seconds_sum", "orders", "bill"] == pytest.approx(7.65)
+
+    @pytest.mark.parametrize("buckets", [(), (1, 1), (2, 1)])
+    def test_buckets_that_do_not_ascend_are_refused(self, buckets: tuple[float, ...]) -> None:
+        with pytest.raises(ConfigError, match="ascend"):
+            MetricsHook(buckets)
+
+
+class TestEngine:
+    def test_all_is_there_with_zero_before_anything_happened(self, home: LocalTopics) -> None:
+        hook = MetricsHook()
+        hook.started(engine(home))
+        found = values(hook)
+        assert found["received_total", "orders"] == found["failed_total", "orders", "ship"] == 0
+        assert found["handler_seconds_count", "orders", "bill"] == 0
+
+    def test_the_state_of_engine_and_group_is_asked_for_at_the_scrape(self, home: LocalTopics) -> None:
+        topic = home.topic("orders")
+        topic.publish([Message(event.header.id, encode(event)) for event in (Event.new("c", {}) for _ in range(5))])
+        first, second = topic.receive("g", 2)
+        topic.release("g", [first])
+        topic.dead_letter("g", [second], "no")
+        hook = MetricsHook()
+        hook.started(engine(home, in_flight=7, calls=2, hung=1, trouble={"orders": ""}))
+        found = values(hook)
+        assert [found[name,] for name in ("in_flight", "calls", "hung")] == [7, 2, 1]
+        of_group = [found[name, "orders", "g"] for name in ("lag", "waiting", "dead_letters")]
+        assert of_group == [3, 1, 1]
+        assert found["up", "orders"] == 1
+
+    def test_a_topic_in_trouble_is_down(self, home: LocalTopics) -> None:
+        hook = MetricsHook()
+        hook.started(engine(home, trouble={"orders": "out of reach"}))
+        assert values(hook)["up", "orders"] == 0
+
+    def test_a_run_that_is_over_is_asked_no_more_and_counts_stay(self, home: LocalTopics) -> None:
+        hook = MetricsHook()
+        hook.started(engine(home))
+        call(hook)
+        hook.stopped(engine(home))
+        found = values(hook)
+        assert found["succeeded_total", "orders", "bill"] == 1
+        assert ("in_flight",) not in found
+
+    def test_registering_it_asks_no_server(self) -> None:
+        class Untouchable:
+            def topic(self, name: str) -> None:
+                raise AssertionError("asked")
+
+        hook = MetricsHook()
+        hook.started(engine(Untouchable()))
+        hook.registry()
+
+
+class Asked:
+    """Topics that count how often they are asked."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.error: Exception | None = None
+
+    def topic(self, name: str) -> "Asked":
+        return self
+
+    def exists(self) -> bool:
+        return True
+
+    def group_state(self, group: str) -> GroupState:
+        self.times += 1
+        if self.error:
+            raise self.error
+        return GroupState(group, self.times, 0, 0, 0, 0)
+
+
+class TestLag:
+    def test_an_answer_is_good_for_some_seconds(self) -> None:
+        topics, now = Asked(), [100.0]
+        lag = Lag(topics, ["a", "a"], "g", 10, lambda: now[0])
+        seen = []
+        for seconds in (0, 5, 4.9, 0.1, 9):
+            now[0] += seconds
+            seen.append(lag.states()["a"].position)
+        assert seen == [1, 1, 1, 2, 2]
+
+    def test_a_topic_out_of_reach_has_no_state_and_is_asked_again_later(self) -> None:
+        topics, now = Asked(), [0.0]
+        topics.error = TopicError("gone")
+        lag = Lag(topics, ["a"], "g", 10, lambda: now[0])
+        assert lag.states() == {}
+        topics.error = None
+        assert lag.states() == {}
+        now[0] = 10
+        assert "a" in lag.states()
+
+    def test_a_topic_that_does_not_exist_yet_is_told_from_one_out_of_reach(self, home: LocalTopics) -> None:
+        assert Lag(home, ["orders"], "g").states() == {"orders": None}
