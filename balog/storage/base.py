@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Protocol
@@ -67,6 +68,15 @@ class Storage(Protocol):
 
     def modified(self, name: str = "") -> datetime | None:
         """Give the time, in UTC, at which a file was written; None when the place doesn't tell."""
+
+    def files(self, enter: Callable[[str], bool] = ...) -> Iterator[tuple[str, int]]:
+        """Give the files below, sorted folder by folder, each with its bytes; just ("", bytes) when this is a file.
+
+        Names that begin with ``.`` or ``_`` are left out: they are hidden, or still being written.
+
+        Args:
+            enter: tells of a folder, by its name relative to this place, whether to look into it.
+        """
 
     def remove(self, name: str = "") -> None:
         """Remove a file; one that is not there is no error."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -62,6 +62,27 @@ class LocalStorage:
         """See ``Storage``."""
         with self._told(name) as path:
             return datetime.fromtimestamp(path.stat().st_mtime, timezone.utc)
+
+    def files(self, enter: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, int]]:
+        """See ``Storage``."""
+        with self._told("") as root:
+            if not root.is_dir():
+                yield "", root.stat().st_size
+                return
+        yield from self._files("", enter)
+
+    def _files(self, folder: str, enter: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
+        with self._told(folder) as path:
+            entries = [
+                (f"{folder}/{entry.name}".lstrip("/"), entry.stat().st_size if entry.is_file() else None)
+                for entry in sorted(os.scandir(path), key=lambda entry: entry.name)
+                if not entry.name.startswith((".", "_")) and (entry.is_file() or entry.is_dir())
+            ]
+        for name, size in entries:
+            if size is not None:
+                yield name, size
+            elif enter(name):
+                yield from self._files(name, enter)
 
     def remove(self, name: str = "") -> None:
         """See ``Storage``."""

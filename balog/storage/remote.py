@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -92,6 +92,31 @@ class RemoteStorage:
                 return _ftp_time(system.info(path).get("modify"))
             when = when if isinstance(when, datetime) else datetime.fromtimestamp(when, timezone.utc)
             return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+
+    def files(self, enter: Callable[[str], bool] = lambda name: True) -> Iterator[tuple[str, int]]:
+        """See ``Storage``."""
+        with self._told("") as (system, path):
+            info = system.info(path)
+            if info["type"] == "file":
+                yield "", int(info["size"])
+                return
+        yield from self._files("", enter)
+
+    def _files(self, folder: str, enter: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
+        with self._told(folder) as (system, path):
+            entries = sorted(
+                (str(entry["name"]).rstrip("/").rpartition("/")[2], entry["type"], int(entry["size"] or 0))
+                for entry in system.ls(path, detail=True)
+                if str(entry["name"]).strip("/") != path.strip("/")  # S3 lists a folder's own marker in it
+            )
+        for last, kind, size in entries:
+            name = f"{folder}/{last}".lstrip("/")
+            if last.startswith((".", "_")):
+                continue
+            if kind == "file":
+                yield name, size
+            elif enter(name):
+                yield from self._files(name, enter)
 
     def remove(self, name: str = "") -> None:
         """See ``Storage``."""

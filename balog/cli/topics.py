@@ -1,0 +1,209 @@
+"""``balog topics …``: look into topics, publish to them, and move what is in them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from typing import IO, Any
+
+import click
+import msgspec
+
+from balog.cli.topics_moving import dump, ingest, offsets, redrive, topics_option
+from balog.errors import EventError
+from balog.event import LEVELS, Event
+from balog.expressions import Expression
+from balog.topics import Message, Received, open_topics
+from balog.topics.inspecting import inspect, look
+from balog.topics.publishing import SchemaCheck, as_message, publish_all, read_members, wrap
+
+__all__ = ["command"]
+
+_MAX_SHOWN = 200
+_MAX_REFUSALS = 20
+
+
+@click.group(
+    "topics",
+    epilog="\b\nExit codes:\n0  done\n1  failed, or something was refused\n2  wrong use",
+)
+def command() -> None:
+    """Look into topics, publish to them, and move what is in them.
+
+    \b
+    balog topics list --topics local:topics
+    balog topics describe --topics local:topics orders
+    balog topics peek --topics local:topics orders --where "level >= 'ERROR'"
+    balog topics redrive --topics local:topics orders --group balog --dry-run
+    balog topics dump --topics sqs:eu-west-1 orders --to s3://logs/archive
+    """
+
+
+for _command in (dump, ingest, offsets, redrive):
+    command.add_command(_command)
+
+
+@command.command("list")
+@topics_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def list_topics(url: str, as_json: bool) -> None:
+    """List the topics of a home: messages, megabytes, groups."""
+    with open_topics(url) as home:
+        rows = [("TOPIC", "MESSAGES", "MB", "GROUPS")]
+        for name in home.names():
+            state = home.topic(name).describe()
+            if as_json:
+                click.echo(msgspec.json.encode(state))
+            groups = ", ".join(group.name for group in state.groups) or "-"
+            rows.append((name, str(state.messages), _megabytes(state.bytes), groups))
+        if not as_json:
+            _table(rows)
+
+
+@command.command("describe")
+@topics_option
+@click.argument("topic")
+@click.option(
+    "--sample",
+    type=click.IntRange(0, 100_000),
+    default=1000,
+    show_default=True,
+    help="How many of the newest messages rate and types are told by.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def describe_topic(url: str, topic: str, sample: int, as_json: bool) -> None:
+    """Tell what TOPIC holds, how far its groups are, how fast it grows and which types of events are in it."""
+    with open_topics(url) as home:
+        found = inspect(home.topic(topic), sample)
+    if as_json:
+        click.echo(msgspec.json.encode(found))
+        return
+    state = found.state
+    click.echo(f"{state.name}: {state.messages} messages, {_megabytes(state.bytes)} MB")
+    if state.oldest is not None:
+        click.echo(f"oldest: {_time(state.oldest)}")
+    if found.rate is not None:
+        click.echo(f"rate: {found.rate:.3g} a second, by the newest {found.sampled} messages until now")
+    if state.groups:
+        click.echo("")
+        rows = [("GROUP", "LAG", "IN FLIGHT", "WAITING", "DEAD")]
+        rows += [
+            (group.name, str(group.lag), str(group.in_flight), str(group.waiting), str(group.dead))
+            for group in state.groups
+        ]
+        _table(rows)
+    if found.types:
+        click.echo("")
+        types = [("CLS_TYPE", f"SHARE OF {found.sampled}")]
+        types += [(_printable(name), f"{count / found.sampled:.1%}") for name, count in found.types.items()]
+        _table(types)
+
+
+@command.command("peek")
+@topics_option
+@click.argument("topic")
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Show at most so many.")
+@click.option("--newest", is_flag=True, help="The newest instead of the oldest.")
+@click.option("--where", metavar="EXPR", help="Only events for which this is true, among 10,000 messages.")
+@click.option("--raw", is_flag=True, help="The messages as they are, one a line.")
+def peek_topic(url: str, topic: str, limit: int, newest: bool, where: str | None, raw: bool) -> None:
+    """Look at messages of TOPIC; no group loses one, none counts as received."""
+    condition = Expression(where) if where else None
+    with open_topics(url) as home:
+        for message, event in look(home.topic(topic), limit, newest=newest, where=condition):
+            if raw:
+                click.echo(message.body)
+            else:
+                _show(message, event)
+
+
+@command.command("publish")
+@topics_option
+@click.argument("topic")
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--check", is_flag=True, help="Refuse what breaks the schemas that come with balog.")
+@click.option(
+    "--payload",
+    "members",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Lines are plain JSON objects: make events of them, with this in their payloads. Repeatable.",
+)
+@click.option("--channel", default="balog.topics.publish", show_default=True, help="With --payload: the channel.")
+@click.option("--level", type=click.Choice(list(LEVELS)), default="INFO", show_default=True, help="With --payload.")
+def publish_lines(
+    url: str, topic: str, file: IO[bytes], check: bool, members: tuple[str, ...], channel: str, level: Any
+) -> None:
+    """Publish events to TOPIC, one a line of FILE (or of standard input).
+
+    A line that is no event is refused with its number; the others are published.
+
+    \b
+    balog topics publish --topics local:topics orders events.jsonl
+    echo '{"rows": 3}' | balog topics publish --topics local:topics orders --payload cls_type=app.job
+    """
+    checker = SchemaCheck() if check else None
+    payload = read_members(members)
+    refused = 0
+
+    def read() -> Iterator[Message]:
+        nonlocal refused
+        for number, line in enumerate(file, 1):
+            text = line.rstrip(b"\r\n")
+            if not text.strip():
+                continue
+            try:
+                yield as_message(wrap(text, channel, level, payload) if payload else text, checker)
+            except EventError as error:
+                refused += 1
+                if refused <= _MAX_REFUSALS:
+                    _say(f"{file.name}: line {number}: {error}")
+
+    sent = new = 0
+    with open_topics(url) as home:
+        for count, stored in publish_all(home.topic(topic), read()):
+            sent, new = sent + count, new + stored
+    there = f" ({sent - new} were there already)" if sent - new else ""
+    _say(f"{new} events were published{there}" + (f", {refused} lines were refused" if refused else ""))
+    if refused:
+        sys.exit(1)
+
+
+def _show(message: Received, event: Event | EventError) -> None:
+    if isinstance(event, EventError):
+        click.echo(f"{_time(message.published)} {_printable(message.id)} is not an event: {event}")
+        click.echo(f"  {message.body[:_MAX_SHOWN]!r}")
+        return
+    kind = " ".join(part for part in (event.cls_type, event.version) if part)
+    header = event.header
+    parts = (f"{header.timestamp.isoformat()}", event.level or "-", header.channel, kind or "-", header.id)
+    click.echo(_printable(" ".join(parts)))
+    for name, value in header.context.items():
+        click.echo(_printable(f"  {name}: {msgspec.json.encode(value).decode()}"))
+    body = msgspec.json.format(bytes(event.raw_payload), indent=2).decode()
+    click.echo(_printable("\n".join(f"  {line}" for line in body.splitlines()), keep="\n"))
+
+
+def _printable(text: str, keep: str = "") -> str:
+    """Give a text that does nothing to a terminal."""
+    return "".join(char if char.isprintable() or char in keep else f"\\u{ord(char):04x}" for char in text)
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        first, *others = (cell.rjust(width) for cell, width in zip(row, widths))
+        click.echo("  ".join([first.strip().ljust(widths[0]), *others]).rstrip())
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f}"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _say(message: str) -> None:
+    click.echo(f"balog topics: {message}", err=True)

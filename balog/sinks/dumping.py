@@ -1,0 +1,100 @@
+"""A topic's messages into an archive's files: in the files first, and only then acked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from balog.errors import EventError
+from balog.event import decode, encode
+from balog.sinks.base import Delivery, Sink
+from balog.topics import Received, Topic
+
+__all__ = ["Counts", "dump"]
+
+_LEASE = 300.0
+_BATCH = 1000
+_QUIET = 2
+
+
+class Counts(Struct):
+    """What a dump did, in messages: ``written`` to the files; ``dead`` were no events and are dead letters now;
+    ``left`` were given back to the queue, with those that are no events.
+    """
+
+    written: int = 0
+    dead: int = 0
+    left: int = 0
+
+
+def dump(
+    topic: Topic,
+    group: str,
+    sink: Sink,
+    *,
+    keep: bool = False,
+    limit: int | None = None,
+    step: Callable[[Counts], object] = lambda counts: None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Counts:
+    """Write what a group has before it, until nothing comes any more.
+
+    A kill leaves what was not acked to the next dump, which may write some of it again; nothing is lost.
+
+    Args:
+        sink: opened; takes each batch durably before it is acked. Closed by the caller.
+        keep: hold every message until the end and then give it back, for a queue that is only to be looked at.
+        limit: at most so many messages.
+
+    Raises:
+        TopicError: the topic can't be reached.
+        SinkError: the files can't be written. What was not acked is given back.
+    """
+    counts = Counts()
+    held: dict[str, Received] = {}
+    quiet = taken = 0
+    renewed = time.monotonic()
+    in_hand: Sequence[Received] = ()
+    try:
+        while quiet < _QUIET and not should_stop() and (limit is None or taken < limit):
+            want = _BATCH if limit is None else min(limit - taken, _BATCH)
+            in_hand = topic.receive(group, want, max(topic.patience, 0.2), _LEASE)
+            if keep and time.monotonic() - renewed > _LEASE / 3:
+                topic.extend(group, list(held.values()), _LEASE)
+                renewed = time.monotonic()
+            quiet = 0 if in_hand else quiet + 1
+            taken += len(in_hand)
+            events, others = _read([message for message in in_hand if message.id not in held])
+            if events:
+                sink.write([delivery for _, delivery in events])
+                counts.written += len(events)
+            if keep:
+                held.update({message.id: message for message in in_hand})
+            else:
+                topic.ack(group, [message for message, _ in events])
+                for message, reason in others:
+                    counts.dead += topic.dead_letter(group, [message], reason)
+            in_hand = ()
+            step(counts)
+    finally:
+        back = [*held.values(), *in_hand]
+        if back:
+            topic.release(group, back, attempted=False)
+        counts.left = len(back)
+    return counts
+
+
+def _read(messages: Sequence[Received]) -> tuple[list[tuple[Received, Delivery]], list[tuple[Received, str]]]:
+    events, others = [], []
+    for message in messages:
+        try:
+            event = decode(message.body)
+        except EventError as error:
+            others.append((message, f"not an event: {error}"))
+        else:
+            # A line of the archive is one line, also where the message was laid out over several.
+            body = message.body if b"\n" not in message.body and b"\r" not in message.body else encode(event)
+            events.append((message, Delivery(event, body)))
+    return events, others

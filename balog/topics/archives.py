@@ -1,0 +1,138 @@
+"""Archived events, line by line: JSON lines as the store writes them, and the older ``time⇥channel⇥payload``."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from datetime import date, datetime, timezone
+from typing import IO, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from balog.errors import EventError
+from balog.event import MAX_EVENT_BYTES, Event, Header, decode, encode
+from balog.singer.batch.compression import Limits, decompress
+
+__all__ = ["LIMITS", "Line", "day_of", "read_event", "read_lines"]
+
+LIMITS = Limits(decompressed=256 << 30, ratio=1000.0)
+"""What a file may hold. Lines are read one by one, so this bounds time, not memory."""
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_DAY = re.compile(r"(?:.*/)?date=(\d{4}-\d\d-\d\d)")
+_NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
+
+
+class Line(NamedTuple):
+    """A line of a file: its number from 1, the byte in the decompressed file where it begins, and its bytes.
+
+    ``is_whole`` is False for one that is longer than any event; ``data`` is its beginning then.
+    """
+
+    number: int
+    offset: int
+    data: bytes
+    is_whole: bool = True
+
+
+def day_of(folder: str) -> date | None:
+    """Give the day of an archive's folder ``date=YYYY-MM-DD``; None for any other."""
+    match = _DAY.fullmatch(folder)
+    try:
+        return date.fromisoformat(match[1]) if match else None
+    except ValueError:
+        return None
+
+
+def read_lines(source: IO[bytes]) -> Iterator[Line]:
+    """Give the lines of a file that is plain, gzip or zstd by its first bytes; empty lines are left out.
+
+    Never more of it is in memory than a line and a block of 1 MiB.
+
+    Raises:
+        BatchError: it is cut off or damaged, after the lines before that; or holds too much, see ``LIMITS``.
+        MissingExtraError: zstd, and zstandard is not installed.
+    """
+    rest, number, offset, too_long = bytearray(), 1, 0, False
+    for block in decompress(source, None, LIMITS):
+        start = 0
+        while (end := block.find(b"\n", start)) >= 0:
+            length = len(rest) + end - start
+            if not too_long:
+                rest += block[start:end]
+                yield from _line(number, offset, bytes(rest), is_whole=length <= MAX_EVENT_BYTES)
+                offset += length + 1
+            else:
+                offset += end - start + 1
+            rest, number, too_long, start = bytearray(), number + 1, False, end + 1
+        if too_long:
+            offset += len(block) - start
+            continue
+        rest += block[start:]
+        if len(rest) > MAX_EVENT_BYTES:
+            yield Line(number, offset, bytes(rest[:MAX_EVENT_BYTES]), is_whole=False)
+            offset, too_long, rest = offset + len(rest), True, bytearray()
+    yield from _line(number, offset, bytes(rest))
+
+
+def _line(number: int, offset: int, data: bytes, is_whole: bool = True) -> Iterator[Line]:
+    if data.strip():
+        yield Line(number, offset, data, is_whole)
+
+
+def read_event(line: Line, file: str) -> Event:
+    """Read the event in a line.
+
+    One of the older form becomes an event of facility 0.0.1, with an id that follows from the file's name, the line's
+    place in it and what it says: read again, also from a copy elsewhere, it is the same event.
+
+    Args:
+        file: the file's path or URL; only the last name counts.
+
+    Raises:
+        EventError: it is none.
+    """
+    if not line.is_whole:
+        raise EventError(f"longer than {MAX_EVENT_BYTES} bytes, the limit of an event")
+    data = line.data.strip(b"\r")
+    if data[:1] == b"{" or data.count(b"\t") < 2:
+        return decode(data)
+    when, channel, payload = data.split(b"\t", 2)
+    try:
+        header = Header(
+            id=_id(line, file), channel=channel.decode(), timestamp=_read_time(when.decode("ascii").strip())
+        )
+        return decode(encode(Event(schema="0.0.1", header=header, raw_payload=Raw(_checked(payload)))))
+    except UnicodeError as error:
+        raise EventError(f"not UTF-8: {error}") from None
+
+
+def _checked(payload: bytes) -> bytes:
+    try:
+        msgspec.json.decode(payload)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise EventError(f"not JSON: {error}", "$.payload") from None
+    return payload
+
+
+def _id(line: Line, file: str) -> str:
+    place = f"{file.rpartition('/')[2]}\0{line.offset}\0".encode("utf-8", "surrogateescape")
+    number = int.from_bytes(hashlib.sha256(place + line.data).digest()[:16], "big")
+    digits = []
+    for _ in range(22):
+        number, digit = divmod(number, 62)
+        digits.append(_DIGITS[digit])
+    return "LG" + "".join(digits)
+
+
+def _read_time(text: str) -> datetime:
+    """Read ISO 8601, in UTC unless it names a zone, or seconds since the epoch."""
+    try:
+        if _NUMBER.fullmatch(text):
+            return datetime.fromtimestamp(float(text), timezone.utc)
+        found = datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))
+        return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
+    except (ValueError, OverflowError, OSError):
+        raise EventError(f"{text[:60]!r} is no time", "$.header.timestamp") from None

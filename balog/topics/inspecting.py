@@ -1,0 +1,77 @@
+"""What a topic looks like from outside: how much, how fast, of which types. Nothing is taken from any group."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from balog.errors import EventError
+from balog.event import Event, decode
+from balog.expressions import Expression
+from balog.topics.base import Received, Topic, TopicState
+
+__all__ = ["NO_EVENT", "NO_TYPE", "Inspection", "inspect", "look"]
+
+NO_TYPE = "(no cls_type)"
+NO_EVENT = "(not an event)"
+
+
+class Inspection(Struct, frozen=True):
+    """A topic's state, and what a sample of its newest messages tells.
+
+    ``sampled`` is how many messages that were, ``types`` how many of them each ``cls_type`` had, the most frequent
+    first. ``rate`` is in messages a second, from the sample's oldest message until now; None when the sample does not
+    tell, as where a home gives any messages instead of the newest.
+    """
+
+    state: TopicState
+    sampled: int
+    rate: float | None
+    types: dict[str, int]
+
+
+def inspect(topic: Topic, sample: int = 1000) -> Inspection:
+    """Look at a topic and at its newest ``sample`` messages.
+
+    Raises:
+        TopicError: there is no such topic, or it can't be reached.
+    """
+    state = topic.describe()
+    messages = topic.peek(sample, newest=True) if sample else []
+    types = Counter(_type_of(message.body) for message in messages)
+    rate = None
+    if messages and (topic.keeps_order or len(messages) >= state.messages):
+        seconds = time.time() - min(message.published for message in messages)
+        rate = len(messages) / max(seconds, 1.0)
+    return Inspection(state, len(messages), rate, dict(types.most_common()))
+
+
+def look(
+    topic: Topic, limit: int, *, newest: bool = False, where: Expression | None = None, among: int = 10_000
+) -> Iterator[tuple[Received, Event | EventError]]:
+    """Give messages with their events, or why they are none.
+
+    Args:
+        limit: at most so many.
+        where: only events for which it is true.
+        among: with ``where``, how many messages are looked at.
+    """
+    found = []
+    for message in topic.peek(limit if where is None else among, newest=newest):
+        try:
+            event: Event | EventError = decode(message.body)
+        except EventError as error:
+            event = error
+        if where is None or (isinstance(event, Event) and where.matches(event)):
+            found.append((message, event))
+    yield from found[-limit:] if newest else found[:limit]
+
+
+def _type_of(body: bytes) -> str:
+    try:
+        return decode(body).cls_type or NO_TYPE
+    except EventError:
+        return NO_EVENT

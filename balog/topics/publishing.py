@@ -1,0 +1,122 @@
+"""Lines of text into a topic: events as they are, or plain objects that become events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import resources
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from balog.errors import ConfigError, EventError, MissingExtraError
+from balog.event import MAX_EVENT_BYTES, Event, Level, decode, encode
+from balog.topics.base import Message, Topic
+
+__all__ = ["Check", "SchemaCheck", "as_message", "publish_all", "read_members", "wrap"]
+
+Check = Callable[[Event], None]
+"""Raises EventError for an event that is not what it should be."""
+
+_BATCH = 500
+_BATCH_BYTES = 4 << 20
+
+
+def as_message(line: bytes, check: Check | None = None) -> Message:
+    """Read a line that should be an event.
+
+    Raises:
+        EventError: it is none, or the check refuses it.
+    """
+    event = decode(line)
+    if check is not None:
+        check(event)
+    return Message(event.header.id, encode(event))
+
+
+def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any]) -> bytes:
+    """Make an event with a fresh id of a line that holds a JSON object.
+
+    Args:
+        members: of the payload, such as ``cls_type``, in front of the object's own; the object's win.
+
+    Raises:
+        EventError: it is no JSON object, or the channel is none.
+    """
+    if len(line) > MAX_EVENT_BYTES:
+        raise EventError(f"{len(line)} bytes; the limit is {MAX_EVENT_BYTES}")
+    try:
+        found = msgspec.json.decode(line, type=dict[str, Raw])
+        payload = msgspec.json.encode({**members, **found})
+        return encode(decode(encode(Event.new(channel, Raw(payload), level=level))))
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise EventError(f"want a JSON object: {error}") from None
+
+
+def publish_all(topic: Topic, messages: Iterable[Message]) -> Iterator[tuple[int, int]]:
+    """Publish messages in batches; give after each how many were sent and how many of them the topic had not."""
+    batch: list[Message] = []
+    size = 0
+    for message in messages:
+        batch.append(message)
+        size += len(message.body)
+        if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+            yield len(batch), topic.publish(batch)
+            batch, size = [], 0
+    if batch:
+        yield len(batch), topic.publish(batch)
+
+
+class SchemaCheck:
+    """Checks events against the schemas that come with balog: the facility's, and the payload's where there is one.
+
+    Raises:
+        MissingExtraError: jsonschema is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import jsonschema
+        except ImportError:
+            raise MissingExtraError("checking events against schemas", "schema") from None
+        self._jsonschema = jsonschema
+        self._validators: dict[tuple[str, ...], Any] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Raise EventError for an event that breaks a schema; ``path`` says where, and no value is told."""
+        self._check(msgspec.json.decode(encode(event)), ("facility", f"{event.schema}.json"), "$")
+        if event.cls_type is not None and event.version is not None:
+            self._check(event.payload, ("payload", event.cls_type, f"{event.version}.json"), "$.payload")
+
+    def _check(self, document: Any, place: tuple[str, ...], path: str) -> None:
+        if place not in self._validators:
+            self._validators[place] = self._load(place)
+        validator = self._validators[place]
+        if validator is not None and (error := self._jsonschema.exceptions.best_match(validator.iter_errors(document))):
+            rule = f"{error.validator} {msgspec.json.encode(error.validator_value).decode():.100}"
+            raise EventError(f"breaks its schema's {rule}", path + error.json_path.removeprefix("$"))
+
+    def _load(self, place: tuple[str, ...]) -> Any:
+        if not all(part.strip(".") and "/" not in part and "\0" not in part for part in place):
+            return None  # a cls_type may be any text, and is no path
+        try:
+            file = resources.files("balog.schemas").joinpath(*place)
+            data = file.read_bytes()
+        except (OSError, ModuleNotFoundError):
+            return None
+        return self._jsonschema.Draft202012Validator(msgspec.json.decode(data))
+
+
+def read_members(pairs: Iterable[str]) -> dict[str, str]:
+    """Read texts ``name=value``.
+
+    Raises:
+        ConfigError: one of another form.
+    """
+    members = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name and equals):
+            raise ConfigError(f"{pair!r:.100}: want NAME=VALUE, such as cls_type=app.job")
+        members[name] = value
+    return members

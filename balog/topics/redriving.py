@@ -1,0 +1,166 @@
+"""Dead letters on their way back: which of them, and what is changed in them before."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from balog.errors import ConfigError, EventError
+from balog.event import Event, decode, encode
+from balog.expressions import Expression
+from balog.topics.base import DeadLetter
+
+__all__ = ["Patch", "Redrive"]
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
+_PATH = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[\d{1,6}\])*")
+_IN_HEADER = ("channel", "level", "timestamp", "composition", "context")
+
+Step = str | int
+
+
+class Patch:
+    """Members of an event to set and to take away, named as in an expression: ``payload.a.b[0]``, ``context.key``,
+    ``channel``, ``level``, ``timestamp``, ``composition``.
+
+    Args:
+        set: texts ``path=value``; the value is JSON, or else the text itself. What is missing on the way is made.
+        unset: paths; what is not there is no error.
+
+    Raises:
+        ConfigError: a text or path of another form.
+    """
+
+    def __init__(self, set: Sequence[str] = (), unset: Sequence[str] = ()) -> None:
+        self._set = [(_steps(path, text), _value(value)) for text in set for path, value in [_split(text)]]
+        self._unset = [_steps(path, path) for path in unset]
+
+    def __bool__(self) -> bool:
+        return bool(self._set or self._unset)
+
+    def apply(self, body: bytes) -> bytes:
+        """Give an event's bytes with the patch applied.
+
+        Raises:
+            EventError: that is no event any more, or a path leads through something that has no members.
+        """
+        if not self:
+            return body
+        document = msgspec.json.decode(encode(decode(body)))
+        for steps, value in self._set:
+            _put(document, steps, value)
+        for steps in self._unset:
+            _drop(document, steps)
+        return encode(decode(msgspec.json.encode(document)))
+
+
+class Redrive(Struct):
+    """Decides on dead letters, for ``Topic.redrive``; counts what it decided.
+
+    Letters that are no events stay: they would only die again.
+
+    Attributes:
+        dry_run: leave all of them, and only count and tell.
+        tell: called with each letter that goes back, and the bytes it goes back with.
+        refuse: called with each letter that the patch makes no event of, and the reason; it stays.
+    """
+
+    where: Expression | None
+    patch: Patch
+    dry_run: bool
+    tell: Callable[[DeadLetter, bytes], object]
+    refuse: Callable[[DeadLetter, EventError], object]
+    chosen: int = 0
+    unwanted: int = 0
+    no_events: int = 0
+    refused: int = 0
+
+    def __call__(self, letter: DeadLetter) -> bytes | None:
+        """Give the bytes to go back, or None."""
+        try:
+            event: Event = decode(letter.body)
+        except EventError:
+            self.no_events += 1
+            return None
+        if self.where is not None and not self.where.matches(event):
+            self.unwanted += 1
+            return None
+        try:
+            body = self.patch.apply(letter.body)
+        except EventError as error:
+            self.refused += 1
+            self.refuse(letter, error)
+            return None
+        self.chosen += 1
+        self.tell(letter, body)
+        return None if self.dry_run else body
+
+
+def _split(text: str) -> tuple[str, str]:
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise ConfigError(f"{text!r:.100}: want PATH=VALUE, such as payload.currency=EUR")
+    return path, value
+
+
+def _value(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text.encode())
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return text
+
+
+def _steps(path: str, shown: str) -> list[Step]:
+    steps: list[Step] = []
+    if _PATH.fullmatch(path):
+        steps = [name or int(index) for name, index in _STEP.findall(path)]
+    if steps and steps[0] in _IN_HEADER and (steps[0] == "context") == (len(steps) > 1):
+        return ["header", *steps]
+    if len(steps) > 1 and steps[0] == "payload":
+        return steps
+    raise ConfigError(
+        f"{shown!r:.100}: not a member that can be changed; want payload.NAME, context.NAME, channel, level,"
+        " timestamp or composition"
+    )
+
+
+def _put(document: Any, steps: Sequence[Step], value: Any) -> None:
+    here = document
+    for step, following in itertools.pairwise(steps):
+        if isinstance(here, dict) and isinstance(step, str):
+            here = here.setdefault(step, {} if isinstance(following, str) else [])
+        else:
+            here = _item(here, step)
+    last = steps[-1]
+    if isinstance(here, dict) and isinstance(last, str):
+        here[last] = value
+    elif isinstance(here, list) and last == len(here):
+        here.append(value)
+    else:
+        _item(here, last)  # says what is wrong
+        here[last] = value
+
+
+def _drop(document: Any, steps: Sequence[Step]) -> None:
+    here = document
+    try:
+        for step in steps[:-1]:
+            here = _item(here, step)
+        _item(here, steps[-1])
+    except EventError:
+        return
+    del here[steps[-1]]
+
+
+def _item(here: Any, step: Any) -> Any:
+    try:
+        if isinstance(here, dict) if isinstance(step, str) else isinstance(here, list):
+            return here[step]
+    except (KeyError, IndexError):
+        pass
+    raise EventError(f"there is no {step!r} to go through")
