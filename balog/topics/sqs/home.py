@@ -112,7 +112,7 @@ def open_sqs(region: str, options: Mapping[str, str]) -> SqsTopics:
 
     Raises:
         ConfigError: an option that there is not, or that can't be. Credentials are never taken from a URL, which
-        others see in process lists and logs.
+            others see in process lists and logs.
         MissingExtraError: boto3 is not installed.
     """
     if find_spec("boto3") is None:  # said before anything waits for these topics
