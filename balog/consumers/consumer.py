@@ -134,6 +134,11 @@ class Consumer:
         """The conditions on the facility layer's version; None for all."""
         return self.conditions.version
 
+    @property
+    def matches_its_own_way(self) -> bool:
+        """Whether a subclass, or the object itself, has a ``match_event`` of its own."""
+        return getattr(self.match_event, "__func__", None) is not Consumer.match_event
+
     def match_event(self, event: Event | dict[str, Any]) -> bool:
         """Tell whether this consumer wants an event, given as an ``Event`` or as the plain dict of one.
 

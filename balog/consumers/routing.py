@@ -28,7 +28,7 @@ class Router:
 
     def __init__(self, consumers: Sequence[Consumer]) -> None:
         ordered = sorted(consumers, key=lambda consumer: consumer.name)
-        self._consumers = [(consumer, _matches_its_own_way(consumer)) for consumer in ordered]
+        self._consumers = [(consumer, consumer.matches_its_own_way) for consumer in ordered]
         plain = [consumer.conditions for consumer, is_own in self._consumers if not is_own]
         self._head = any(conditions.reads_head for conditions in plain)
         self._channel = any(conditions.channel is not None for conditions in plain)
@@ -66,12 +66,8 @@ class Router:
         return found
 
 
-def _matches_its_own_way(consumer: Consumer) -> bool:
-    return getattr(consumer.match_event, "__func__", None) is not Consumer.match_event
-
-
 def _asks(consumer: Consumer, event: Event) -> bool:
-    if _matches_its_own_way(consumer):
+    if consumer.matches_its_own_way:
         return consumer.match_event(event)
     return consumer.where is None or consumer.where.matches(event)
 

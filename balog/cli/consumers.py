@@ -1,0 +1,92 @@
+"""``balog consumers``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+import msgspec
+
+from balog.cli.settings import read_settings
+from balog.consumers import ConsumerHub, ConsumerOperator
+from balog.consumers.listing import Listed, Versions, describe, unmeetable
+from balog.errors import ConfigError
+
+
+@click.group()
+def command() -> None:
+    """Look at the handlers of a package."""
+
+
+@command.command("list")
+@click.argument("package")
+@click.option(
+    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting; fills {key} in topic names. Repeatable."
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="NAME",
+    help="A module to leave out: dotted, or .name below the package. Repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document: consumers and warnings.")
+@click.option("--strict", is_flag=True, help="Exit 1 when there is a warning.")
+def show(package: str, pairs: tuple[str, ...], ignore: tuple[str, ...], as_json: bool, strict: bool) -> None:
+    """List the @consumer_config handlers of PACKAGE: the topic of each, what it wants, and how it is called.
+
+    PACKAGE is a dotted name, looked for in the current directory first; it is imported, and nothing of it runs. A
+    condition on versions that no schema meets which comes with balog is a warning on stderr: such a handler gets
+    nothing. Exit codes: 0 done, 1 a module can't be imported, 2 wrong use.
+
+    \b
+    balog consumers list mypackage --set env=prod
+    balog consumers list mypackage --json | jq '.consumers[] | select(.topic == "orders")'
+    """
+    operator = ConsumerOperator(read_settings(pairs))
+    sys.path.insert(0, os.getcwd())
+    hub = ConsumerHub()
+    hub.scan(package, ignore or None)
+    if not hub.consumers:
+        raise ConfigError(f"{package} has no consumers: no function in it has @consumer_config")
+    listed = [describe(consumer, operator) for consumer in hub.consumers]
+    versions = Versions.registered()
+    warnings = [line for consumer in hub.consumers for line in unmeetable(consumer, versions)]
+    if as_json:
+        document = msgspec.json.encode({"consumers": listed, "warnings": warnings})
+        click.echo(msgspec.json.format(document, indent=2).decode())
+    else:
+        _print(listed)
+    for line in warnings:
+        click.echo(f"balog consumers: {line}", err=True)
+    if warnings and strict:
+        sys.exit(1)
+
+
+def _print(listed: Sequence[Listed]) -> None:
+    rows = [(one.consumer, one.topic, one.wants, one.handling) for one in listed]
+    if sys.stdout.isatty():
+        try:
+            _print_table(rows)
+            return
+        except ImportError:  # without the extra top
+            pass
+    width = max(len(name) for name, *_ in rows)
+    topics = max(len(topic) for _, topic, *_ in rows)
+    for name, topic, wants, handling in rows:
+        click.echo("  ".join((f"{name:<{width}}", f"{topic:<{topics}}", "; ".join(wants + handling))))
+
+
+def _print_table(rows: Sequence[tuple[str, str, list[str], list[str]]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("consumer", "topic", "wants", "called"):
+        table.add_column(name, overflow="fold")
+    for name, topic, wants, handling in rows:
+        table.add_row(Text(name), Text(topic), Text("\n".join(wants)), Text("\n".join(handling)))
+    Console().print(table)

@@ -1,0 +1,143 @@
+"""What the consumers of a hub listen to, and which of their conditions can never be met."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import resources
+
+from msgspec import Struct
+
+from balog.consumers.consumer import Consumer
+from balog.consumers.operator import Operator
+from balog.errors import ConfigError
+
+__all__ = ["Listed", "Versions", "describe", "unmeetable"]
+
+
+class Versions(Struct, frozen=True):
+    """The versions that are registered: of the facility layer, and of payload types by name."""
+
+    facility: tuple[str, ...]
+    payload: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def registered(cls) -> Versions:
+        """Give those that have a JSON Schema in ``schemas/``."""
+        root = resources.files("balog.schemas")
+        types = [folder for folder in root.joinpath("payload").iterdir() if folder.is_dir()]
+        return cls(
+            _versions(file.name for file in root.joinpath("facility").iterdir()),
+            {folder.name: _versions(file.name for file in folder.iterdir()) for folder in types},
+        )
+
+
+class Listed(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One consumer as it was declared; seconds are seconds, and what was not said is left out of the JSON."""
+
+    consumer: str
+    topic: str
+    cls_type: tuple[str, ...] | None = None
+    version: tuple[str, ...] | None = None
+    payload_version: tuple[str, ...] | None = None
+    channel: tuple[str, ...] | None = None
+    level: str | None = None
+    where: str | None = None
+    batch: tuple[int, float] | None = None
+    retries: int | None = None
+    backoff: tuple[float, float] | None = None
+    timeout: float | None = None
+    concurrency: int | None = None
+    ordered_by: str | None = None
+    is_async: bool = False
+    matches_its_own_way: bool = False
+
+    @property
+    def wants(self) -> list[str]:
+        """What an event must be, each condition in a line for people; everything when there is none."""
+        conditions = [
+            (", ".join(self.cls_type or ()), ""),
+            (", ".join(self.version or ()), "facility "),
+            (", ".join(self.payload_version or ()), "payload version "),
+            (" or ".join(self.channel or ()), "channel "),
+            (self.level and f"{self.level} and above", "level "),
+            (self.where, "where "),
+            (self.matches_its_own_way and "by its own match_event", ""),
+        ]
+        return [label + str(text) for text, label in conditions if text] or ["everything"]
+
+    @property
+    def handling(self) -> list[str]:
+        """How it is called, in lines for people; nothing when all is left to the engine."""
+        lines = ["async"] if self.is_async else []
+        if self.batch is not None:
+            lines.append(f"batches of {self.batch[0]}, or after {self.batch[1]:g} s")
+        if self.ordered_by is not None:
+            lines.append(f"in order by {self.ordered_by}")
+        if self.concurrency is not None:
+            lines.append(f"{self.concurrency} at once")
+        if self.retries is not None:
+            lines.append(f"{self.retries} retries")
+        if self.backoff is not None:
+            lines.append(f"backoff {self.backoff[0]:g} to {self.backoff[1]:g} s")
+        if self.timeout is not None:
+            lines.append(f"timeout {self.timeout:g} s")
+        return lines
+
+
+def describe(consumer: Consumer, operator: Operator) -> Listed:
+    """Describe a consumer; a topic whose placeholders the operator can't fill in stays as it was declared."""
+    try:
+        topic = operator.get_topic(consumer)
+    except ConfigError:
+        topic = consumer.topic
+    conditions = consumer.conditions
+    return Listed(
+        consumer=consumer.name,
+        topic=topic,
+        cls_type=None if conditions.cls_type is None else tuple(sorted(conditions.cls_type)),
+        version=conditions.version,
+        payload_version=conditions.payload_version,
+        channel=conditions.channel,
+        level=conditions.level,
+        where=None if consumer.where is None else consumer.where.text,
+        batch=consumer.batch,
+        retries=consumer.retries,
+        backoff=consumer.backoff,
+        timeout=consumer.timeout,
+        concurrency=consumer.concurrency,
+        ordered_by=None if consumer.ordered_by is None else consumer.ordered_by.text,
+        is_async=consumer.is_async,
+        matches_its_own_way=consumer.matches_its_own_way,
+    )
+
+
+def unmeetable(consumer: Consumer, versions: Versions) -> list[str]:
+    """Say which conditions on versions no registered schema meets, each in a line.
+
+    Of types without a registered schema nothing is known, so nothing is said.
+    """
+    conditions = consumer.conditions
+    lines = []
+    if conditions.version is not None and not any(map(conditions.meet_version, versions.facility)):
+        lines.append(
+            f"{consumer.name}: no version of the facility layer meets {_all_of(conditions.version)}; "
+            f"there are {', '.join(versions.facility)}"
+        )
+    if conditions.payload_version is not None:
+        for name in sorted(conditions.cls_type if conditions.cls_type is not None else ()):
+            known = versions.payload.get(name, ())
+            if known and not any(map(conditions.meet_payload_version, known)):
+                lines.append(
+                    f"{consumer.name}: no version of {name} meets {_all_of(conditions.payload_version)}; "
+                    f"there are {', '.join(known)}"
+                )
+    return lines
+
+
+def _all_of(conditions: tuple[str, ...]) -> str:
+    return " and ".join(conditions)
+
+
+def _versions(names: Iterable[str]) -> tuple[str, ...]:
+    found = [name.removesuffix(".json") for name in names if name.endswith(".json")]
+    return tuple(sorted(found, key=lambda version: [int(part) for part in version.split(".") if part.isdigit()]))

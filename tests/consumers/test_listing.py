@@ -1,0 +1,205 @@
+"""``balog consumers list`` shows what listens to what, and warns of what can never come."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from balog.consumers import Consumer, ConsumerOperator
+from balog.consumers.listing import Versions, describe, unmeetable
+from balog.event import FACILITY_VERSION
+
+VERSIONS = Versions(("0.0.1", "1.0.0"), {"order": ("1.0.0", "2.1.0"), "log": ("1.0.0",)})
+
+HANDLERS = """
+from balog.consumers import consumer_config
+
+@consumer_config("{env}-orders", ("order", "refund"), version=">=1", payload_version=">=1,<3", channel="tap_*",
+                 level="WARNING", where="payload.rows > 3", batch=(100, 2), retries=0, backoff=(1, 30), timeout=10,
+                 concurrency=4, ordered_by="payload.customer")
+async def busy(settings, event): ...
+
+@consumer_config("logs")
+def plain(settings, event): ...
+"""
+
+
+async def handler(settings: object, event: object) -> None: ...
+
+
+class Own(Consumer):
+    def match_event(self, event: object) -> bool:
+        return True
+
+
+class TestDescribe:
+    def test_all_that_was_said_is_in_lines_for_people(self) -> None:
+        listed = describe(
+            Consumer(
+                handler,
+                "{env}-t",
+                ("b", "a"),
+                (">=1", "<2"),
+                "n",
+                payload_version="<3",
+                channel=("x*", "y"),
+                level="warn",
+                where="payload.n > 1",
+                batch=10,
+                retries=0,
+                backoff=2,
+                timeout=0.5,
+                concurrency=3,
+                ordered_by="payload.k",
+            ),
+            ConsumerOperator({"env": "dev"}),
+        )
+        assert (listed.consumer, listed.topic) == ("n", "dev-t")
+        assert listed.wants == [
+            "a, b",
+            "facility >=1, <2",
+            "payload version <3",
+            "channel x* or y",
+            "level WARNING and above",
+            "where payload.n > 1",
+        ]
+        assert listed.handling == [
+            "async",
+            "batches of 10, or after 1 s",
+            "in order by payload.k",
+            "3 at once",
+            "0 retries",
+            "backoff 2 to 60 s",
+            "timeout 0.5 s",
+        ]
+
+    def test_who_asks_for_nothing_wants_everything(self) -> None:
+        listed = describe(Consumer(print, "t", name="n"), ConsumerOperator())
+        assert (listed.wants, listed.handling) == (["everything"], [])
+
+    def test_a_subclass_that_matches_in_its_own_way_says_so(self) -> None:
+        assert describe(Own(print, "t", "a"), ConsumerOperator()).wants == ["a", "by its own match_event"]
+
+    def test_a_topic_that_cannot_be_filled_in_stays(self) -> None:
+        assert describe(Consumer(print, "{env}-t"), ConsumerOperator()).topic == "{env}-t"
+
+
+class TestUnmeetable:
+    @pytest.mark.parametrize(
+        ("conditions", "warnings"),
+        [
+            ({}, []),
+            ({"version": "<1"}, []),
+            ({"version": ">=2"}, ["n: no version of the facility layer meets >=2; there are 0.0.1, 1.0.0"]),
+            (
+                {"version": (">=0.1", "<1")},
+                ["n: no version of the facility layer meets >=0.1 and <1; there are 0.0.1, 1.0.0"],
+            ),
+            ({"cls_type": "order", "payload_version": ">=2"}, []),
+            (
+                {"cls_type": ("order", "log"), "payload_version": ">=2"},
+                ["n: no version of log meets >=2; there are 1.0.0"],
+            ),
+            ({"cls_type": "nobody_s", "payload_version": ">=2"}, []),
+            ({"payload_version": ">=9"}, []),
+        ],
+    )
+    def test_a_condition_that_no_registered_schema_meets_is_said(self, conditions: dict, warnings: list[str]) -> None:
+        assert unmeetable(Consumer(print, "t", name="n", **conditions), VERSIONS) == warnings
+
+    def test_what_comes_with_balog_is_registered(self) -> None:
+        found = Versions.registered()
+        assert found.facility[-1] == FACILITY_VERSION
+        assert found.payload["log"] == ("1.0.0",)
+
+
+def run(folder: Path, *arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "balog", "consumers", "list", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, **options)
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Path:
+    package = tmp_path / "team"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "handlers.py").write_text(HANDLERS)
+    return tmp_path
+
+
+class TestCommand:
+    def test_each_consumer_is_a_line_where_no_terminal_is(self, team: Path) -> None:
+        done = run(team, "team", "--set", "env=dev")
+        assert (done.returncode, done.stderr) == (0, "")
+        busy, plain = done.stdout.splitlines()
+        assert re.match(r"team\.handlers\.busy +dev-orders  order, refund; facility >=1; payload version >=1,<3;", busy)
+        assert re.fullmatch(r"team\.handlers\.plain +logs +everything", plain)
+
+    def test_as_json_it_is_all_that_was_declared(self, team: Path) -> None:
+        done = run(team, "team", "--set", "env=dev", "--json")
+        document = json.loads(done.stdout)
+        assert document["warnings"] == []
+        busy, plain = document["consumers"]
+        assert plain == {"consumer": "team.handlers.plain", "topic": "logs"}
+        assert busy == {
+            "consumer": "team.handlers.busy",
+            "topic": "dev-orders",
+            "cls_type": ["order", "refund"],
+            "version": [">=1"],
+            "payload_version": [">=1,<3"],
+            "channel": ["tap_*"],
+            "level": "WARNING",
+            "where": "payload.rows > 3",
+            "batch": [100, 2.0],
+            "retries": 0,
+            "backoff": [1.0, 30.0],
+            "timeout": 10.0,
+            "concurrency": 4,
+            "ordered_by": "payload.customer",
+            "is_async": True,
+        }
+
+    def test_a_terminal_gets_a_table(self, team: Path) -> None:
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "COLUMNS": "160", "TERM": "xterm"}
+        command = [sys.executable, "-m", "balog", "consumers", "list", "team"]
+        done = subprocess.run(command, cwd=team, stdout=theirs, env=environment, timeout=60)
+        os.close(theirs)
+        shown = b""
+        try:
+            while data := os.read(ours, 4096):
+                shown += data
+        except OSError:  # the other end is closed and all is read
+            pass
+        os.close(ours)
+        assert done.returncode == 0
+        text = shown.decode()
+        assert "consumer" in text
+        assert "batches of 100, or after 2 s" in text
+        assert "{env}-orders" in text
+
+    @pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 1)])
+    def test_a_condition_that_is_never_met_is_a_warning(self, team: Path, strict: tuple[str, ...], code: int) -> None:
+        (team / "team" / "handlers.py").write_text(HANDLERS.replace('">=1"', '">=7"'))
+        done = run(team, "team", *strict)
+        assert done.returncode == code
+        assert len(done.stdout.splitlines()) == 2
+        assert "team.handlers.busy: no version of the facility layer meets >=7" in done.stderr
+
+    def test_a_module_that_cannot_be_imported_is_named_unless_ignored(self, team: Path) -> None:
+        (team / "team" / "broken.py").write_text("import no_such_thing")
+        done = run(team, "team")
+        assert done.returncode == 1
+        assert "can't import team.broken: ModuleNotFoundError" in done.stderr
+        assert run(team, "team", "--ignore", ".broken").returncode == 0
+
+    @pytest.mark.parametrize("arguments", [("no_such_package",), ("team", "--set", "env"), ("json",)])
+    def test_wrong_use_is_2(self, team: Path, arguments: tuple[str, ...]) -> None:
+        done = run(team, *arguments)
+        assert done.returncode == 2
+        assert done.stderr.startswith("balog consumers: ")
