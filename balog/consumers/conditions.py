@@ -92,11 +92,17 @@ class Conditions:
 
     def meet(self, facts: Facts) -> bool:
         """Tell whether an event of these facts meets them all."""
+        return self.meet_channel(facts.channel) and self.meet_others(facts)
+
+    def meet_channel(self, channel: object) -> bool:
+        """Tell whether an event in this channel meets ``channel``."""
+        return self._channel is None or (isinstance(channel, str) and self._channel(channel) is not None)
+
+    def meet_others(self, facts: Facts) -> bool:
+        """Tell whether an event of these facts meets all but ``channel``."""
         if self.cls_type is not None and not (isinstance(facts.cls_type, str) and facts.cls_type in self.cls_type):
             return False
         if self._levels is not None and not (isinstance(facts.level, str) and facts.level in self._levels):
-            return False
-        if self._channel is not None and not (isinstance(facts.channel, str) and self._channel(facts.channel)):
             return False
         return _holds(self._schema, facts.schema) and _holds(self._payload, facts.version)
 

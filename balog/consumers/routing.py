@@ -42,6 +42,7 @@ class Router:
                 if is_own or consumer.cls_type is None or name in consumer.cls_type
             ]
         self._remembered: dict[Facts, tuple[tuple[Consumer, ...], bool]] = {}
+        self._suited: dict[tuple[object, ...], list[tuple[Consumer, bool]]] = {}
 
     def wanting(self, event: Event) -> tuple[Consumer, ...]:
         """Give the consumers that want an event, sorted by name. What a subclass's ``match_event`` raises passes."""
@@ -57,12 +58,24 @@ class Router:
         return consumers
 
     def _find(self, facts: Facts) -> tuple[tuple[Consumer, ...], bool]:
-        candidates = self._by_type.get(facts.cls_type, self._by_type[None])
-        met = [(one, is_own) for one, is_own in candidates if is_own or one.conditions.meet(facts)]
-        are_sure = not any(is_own or one.where is not None for one, is_own in met)
+        candidates = self._candidates(facts)
+        met = [one for one, is_own in candidates if is_own or one.conditions.meet_channel(facts.channel)]
+        are_sure = not any(one.where is not None or one.matches_its_own_way for one in met)
         if len(self._remembered) >= _REMEMBERED:
             self._remembered.clear()  # channels or versions without end: begin again
-        found = self._remembered[facts] = (tuple(one for one, _ in met), are_sure)
+        found = self._remembered[facts] = (tuple(met), are_sure)
+        return found
+
+    def _candidates(self, facts: Facts) -> list[tuple[Consumer, bool]]:
+        """Give those that want such events if the channel suits them: a topic may have channels without end."""
+        key = (facts.cls_type, facts.schema, facts.version, facts.level)
+        found = self._suited.get(key)
+        if found is None:
+            of_type = self._by_type.get(facts.cls_type, self._by_type[None])
+            found = [(one, is_own) for one, is_own in of_type if is_own or one.conditions.meet_others(facts)]
+            if len(self._suited) >= _REMEMBERED:
+                self._suited.clear()
+            self._suited[key] = found
         return found
 
 
