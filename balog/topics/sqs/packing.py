@@ -65,7 +65,7 @@ def token(text: str) -> str:
 
 def message_group(key: str | None) -> str:
     """Give the group of a FIFO queue that keeps the order of a key."""
-    return _NO_KEY if key is None else token(key)
+    return token(key) if key else _NO_KEY
 
 
 class Packing:
@@ -90,7 +90,7 @@ class Packing:
         """
         text, attributes = codec.encode_body(body)
         attributes[codec.ID] = codec.text_attribute("message id", id)
-        if key is not None:
+        if key:
             attributes[codec.KEY] = codec.text_attribute("message key", key)
         return Parcel(text, attributes)
 

@@ -1,0 +1,58 @@
+"""SQS topics on a real server: what every topic must do, on standard and FIFO queues."""
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import pytest
+
+from tests.contracts.topic_contract import TopicContract
+from tests.services.servers.elasticmq import SqsServer, running_sqs, set_credentials
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
+    with running_sqs(tmp_path_factory.mktemp("elasticmq")) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_credentials(monkeypatch)
+
+
+class SqsContract(TopicContract):
+    lease: ClassVar[float] = 1.0
+    delay: ClassVar[float] = 1.0
+    large: ClassVar[int] = 150_000
+    longest_name: ClassVar[int] = 80
+    name_ends: ClassVar[tuple[str, ...]] = ("", "_x", "-X0")
+    tells_apart: ClassVar[bool] = False
+    seeks: ClassVar[bool] = False
+
+    @pytest.fixture
+    def url(self, server: SqsServer) -> str:
+        return server.url
+
+
+class TestStandard(SqsContract):
+    keeps_key_order: ClassVar[bool] = False
+
+
+class TestFifo(SqsContract):
+    """All that has no key is one group here, and a message in hand holds up those behind it in its group."""
+
+    longest_name: ClassVar[int] = 75  # and .fifo
+    name_ends: ClassVar[tuple[str, ...]] = (".fifo", "_x.fifo", "-X0.fifo")
+    tells_stale: ClassVar[bool] = False  # ElasticMQ takes any receipt of a message; what AWS does is below
+
+    # These take, and do not ack, more than is handed out at once.
+    test_no_more_than_the_limit_is_received = None
+    test_what_is_published_is_what_is_received = None
+    test_a_forked_child_and_its_parent_share_a_topic = None
+    test_a_good_name_is_taken = None
+
+    @pytest.fixture
+    def name(self) -> str:
+        return f"{self.new_name()}.fifo"
