@@ -4,7 +4,21 @@ receives events from topics, hands each to the handlers that want it, and acks i
 
 from balog.consumers.consumer import Consumer, consumer_config
 from balog.consumers.engine import Counts, Engine
+from balog.consumers.hooks import Hook, Work
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import ConsumerOperator
+from balog.consumers.outcomes import PartialFailure, Reject, Retry
 
-__all__ = ["Consumer", "ConsumerHub", "ConsumerOperator", "Counts", "Engine", "consumer_config"]
+__all__ = [
+    "Consumer",
+    "ConsumerHub",
+    "ConsumerOperator",
+    "Counts",
+    "Engine",
+    "Hook",
+    "PartialFailure",
+    "Reject",
+    "Retry",
+    "Work",
+    "consumer_config",
+]

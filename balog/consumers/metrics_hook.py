@@ -224,5 +224,6 @@ def _split(work: Work, error: BaseException | None) -> tuple[int, int]:
         return 0, 0
     if not isinstance(error, PartialFailure):
         return 0, total
-    left = [error.failed[event.header.id] for event in work.events if event.header.id in error.failed]
-    return total - len(left), sum(not isinstance(reason, Retry) for reason in left)
+    if not error.failed.keys() <= {event.header.id for event in work.events}:
+        return 0, total  # it names others, so nobody can tell which ones it means
+    return total - len(error.failed), sum(not isinstance(reason, Retry) for reason in error.failed.values())

@@ -81,14 +81,16 @@ class TestCounting:
     def test_a_partial_failure_names_those_that_failed_and_those_that_wait(self) -> None:
         hook = MetricsHook()
         events = [Event.new("c", {}) for _ in range(4)]
-        failed = {
-            events[0].header.id: "no",
-            events[1].header.id: Retry("busy"),
-            "LGother": "not of this batch",
-        }
+        failed = {events[0].header.id: "no", events[1].header.id: Retry("busy")}
         hook.after_process(Work("orders", BILL, tuple(events), 1), PartialFailure(failed), 0.1)
         found = values(hook)
         assert (found["succeeded_total", "orders", "bill"], found["failed_total", "orders", "bill"]) == (2, 1)
+
+    def test_a_partial_failure_of_other_events_is_one_of_all(self) -> None:
+        hook = MetricsHook()
+        call(hook, 2, PartialFailure(["LGother"]))
+        found = values(hook)
+        assert (found["succeeded_total", "orders", "bill"], found["failed_total", "orders", "bill"]) == (0, 2)
 
     def test_retries_are_counted_by_event(self) -> None:
         hook = MetricsHook()
