@@ -92,29 +92,15 @@ class Progress:
     """
 
     def __init__(self, path: str, target: str) -> None:
-        self._marks: dict[str, _Mark] = {}
+        head = msgspec.json.encode({"target": target}) + b"\n"
         try:
-            self._file: IO[bytes] = open(path, "a+b")  # noqa: SIM115
-            self._read(path, target)
+            self._marks, whole = _read_marks(path, target, head)
+            self._file = open(path, "ab")  # noqa: SIM115
+            self._file.truncate(whole)  # what a kill cut off
+            if not whole:
+                self._append(head)
         except OSError as error:
             raise ConfigError(f"cannot be used: {error.strerror or error}", path) from None
-
-    def _read(self, path: str, target: str) -> None:
-        self._file.seek(0)
-        head, *lines = self._file.read().split(b"\n")
-        if not head:
-            self._append({"target": target})
-            return
-        try:
-            found = msgspec.json.decode(head, type=dict[str, str]).get("target")
-            marks = [msgspec.json.decode(line, type=_Mark) for line in lines[:-1] if line]
-        except msgspec.DecodeError:
-            raise ConfigError("is not the state of an ingest; give another file", path) from None
-        if found != target:
-            raise ConfigError(f"is the state of an ingest into {found}; give another file", path)
-        self._marks = {mark.file: mark for mark in marks}
-        if lines and lines[-1]:  # a kill cut it off
-            self._file.truncate(self._file.tell() - len(lines[-1]))
 
     def line(self, file: str, size: int) -> int | None:
         """Give the last line that is published already, 0 for none; None when the whole file is."""
@@ -125,16 +111,37 @@ class Progress:
 
     def keep(self, file: str, line: int, size: int, done: bool = False) -> None:
         """Remember that lines up to this one are published."""
-        self._append(msgspec.to_builtins(_Mark(file, line, size, done)))
+        self._append(msgspec.json.encode(_Mark(file, line, size, done)) + b"\n")
 
-    def _append(self, record: object) -> None:
-        self._file.write(msgspec.json.encode(record) + b"\n")
+    def _append(self, line: bytes) -> None:
+        self._file.write(line)
         self._file.flush()
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, _Mark], int]:
+    """Give what a state remembers, and the bytes of it that are whole lines."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return {}, 0
+    if head.startswith(data):
+        return {}, len(head) if data == head else 0
+    whole = data[: data.rfind(b"\n") + 1]
+    try:
+        first, *lines = whole.splitlines()
+        found = msgspec.json.decode(first, type=dict[str, str])["target"]
+        marks = [msgspec.json.decode(line, type=_Mark) for line in lines]
+    except (msgspec.DecodeError, UnicodeError, ValueError, KeyError):
+        raise ConfigError("is not the state of an ingest; give another file", path) from None
+    if found != target:
+        raise ConfigError(f"is the state of an ingest into {found}; give another file", path)
+    return {mark.file: mark for mark in marks}, len(whole)
 
 
 class Ingest:
