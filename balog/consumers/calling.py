@@ -14,8 +14,12 @@ from typing import Any, NoReturn
 from balog.consumers.delivery import Call
 from balog.consumers.hook_calls import HookCalls
 from balog.consumers.hooks import Work
+from balog.consumers.ledger import Entry, Ledger
+from balog.consumers.outcomes import Retry
 from balog.consumers.scheduling import GRACE, Schedule
+from balog.consumers.suspects import begun
 from balog.consumers.verdicts import Kind, Verdict, judge, tell
+from balog.errors import TopicError
 from balog.event import Event
 from balog.recording.context import bound
 
@@ -29,14 +33,29 @@ class Caller:
         fail: ends the run with an error that is no event's fault.
     """
 
-    def __init__(self, schedule: Schedule, hooks: HookCalls, fail: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        ledger: Ledger,
+        group: str,
+        hooks: HookCalls,
+        fail: Callable[[BaseException], None],
+    ) -> None:
         self._schedule = schedule
+        self._ledger = ledger
+        self._group = group
         self._hooks = hooks
         self._fail = fail
         self._pid = os.getpid()
 
     def prepare(self, call: Call) -> Any:
-        """Give what the handler is called with: an event, or a list of them."""
+        """Give what the handler is called with: an event, or a list of them.
+
+        Raises:
+            Retry: the ledger, which has to know that a suspect is tried, is out of reach.
+        """
+        if call.is_suspect:
+            self._mark(call)
         events = call.events = [task.take_event() for task in call.tasks]
         desk = call.desk
         if self._hooks.watch_calls:
@@ -46,6 +65,17 @@ class Caller:
             self._hooks.call(self._hooks.before_process, call.work)
         call.started = time.perf_counter()
         return list(events) if desk.batch is not None else events[0]
+
+    def _mark(self, call: Call) -> None:
+        delivery, name = call.tasks[0].delivery, call.desk.name
+        try:
+            self._ledger.record(self._group, [Entry(delivery.id, name, begun(delivery.begun_by.get(name, 0) + 1))])
+        except TopicError as error:
+            raise Retry(str(error), after=5.0) from error
+
+    def _clear(self, call: Call) -> None:
+        with suppress(TopicError):  # then the settler's word, a moment later, will do
+            self._ledger.record(self._group, [Entry(call.tasks[0].delivery.id, call.desk.name)])
 
     def binding(self, call: Call) -> AbstractContextManager[None]:
         """A context that marks what the handler logs as caused by its event, so that it never comes back to it.
@@ -66,6 +96,8 @@ class Caller:
             self._schedule.finish(call, ())
         elif error is None or isinstance(error, (Exception, SystemExit, asyncio.CancelledError)):
             verdicts = judge(call, error)
+            if call.is_suspect and error is None:
+                self._clear(call)
             self._report(call, error, verdicts)
             self._schedule.finish(call, verdicts)
         else:  # nothing that an event did

@@ -37,6 +37,8 @@ class Lane:
         self.in_hand: dict[str, Delivery] = {}
         """By event id: the one copy whose tasks are under way."""
         self.io = threading.Lock()
+        self.is_flowing = False
+        """The last receive gave something and the next one will come at once."""
         self.last_receive: float | None = None
         self.trouble = ""
 
@@ -56,11 +58,24 @@ class Delivery:
         has_failed: some consumer failed, so that the delivery counts as an attempt.
         is_concluded: nothing more happens to it here; it is to be settled.
         is_left: it was concluded with tasks undone, since the run stops.
+        begun_by: how often consumers began with it when it was suspect, and never came back.
         followers: other copies of the event, which came while this one was in hand and wait for what it comes to.
     """
 
     __slots__ = (
-        *("begun", "delay", "done", "entries", "event", "followers", "gave_up", "has_failed", "id", "is_concluded"),
+        *(
+            "begun",
+            "begun_by",
+            "delay",
+            "done",
+            "entries",
+            "event",
+            "followers",
+            "gave_up",
+            "has_failed",
+            "id",
+            "is_concluded",
+        ),
         *("is_duplicate", "is_left", "is_unwanted", "lane", "leased_at", "message", "open", "running", "tasks"),
     )
 
@@ -79,6 +94,7 @@ class Delivery:
         self.delay: float | None = None
         self.has_failed = False
         self.begun = False
+        self.begun_by: dict[str, int] = {}
         self.is_concluded = False
         self.is_left = False
         self.is_unwanted = False
@@ -99,16 +115,22 @@ class Delivery:
 class Task:
     """One consumer's share of a delivery.
 
-    ``tries`` counts failed attempts in this process, beyond what the topic counts.
+    Attributes:
+        tries: failed attempts in this process, beyond what the topic counts; ``waits``: those that don't count.
+        is_suspect: it was delivered more often than its consumer may try, and nobody knows of a failure. A handler may
+            have killed the process, or only been in it when something else did. Such tasks run one at a time, and the
+            ledger is told before.
     """
 
-    __slots__ = ("delivery", "desk", "is_used", "key", "tries")
+    __slots__ = ("delivery", "desk", "is_suspect", "is_used", "key", "tries", "waits")
 
     def __init__(self, delivery: Delivery, desk: Desk, key: str | None) -> None:
         self.delivery = delivery
         self.desk = desk
         self.key = key
         self.tries = 0
+        self.waits = 0
+        self.is_suspect = False
         self.is_used = False
 
     @property
@@ -136,13 +158,17 @@ class Call:
         retire: replaces the thread that runs it, so that others need not wait.
     """
 
-    __slots__ = ("cancel", "deadline", "desk", "events", "is_expired", "is_over", "retire", "started", "tasks", "work")
+    __slots__ = (
+        *("cancel", "deadline", "desk", "events", "is_expired", "is_over", "is_suspect", "retire", "started"),
+        *("tasks", "work"),
+    )
 
     def __init__(self, desk: Desk, tasks: list[Task]) -> None:
         self.desk = desk
         self.tasks = tasks
         self.events: list[Event] = []
         self.work: Work | None = None
+        self.is_suspect = tasks[0].is_suspect
         self.started = 0.0
         self.deadline = 0.0
         self.is_expired = False

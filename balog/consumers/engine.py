@@ -14,7 +14,7 @@ from balog.consumers.hooks import Hook
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.ledger import Ledger
 from balog.consumers.operator import ConsumerOperator, Operator
-from balog.errors import ConfigError, TopicError
+from balog.errors import ConfigError
 from balog.event import Event
 from balog.signals import StopSignals
 from balog.topics import Topics
@@ -194,11 +194,6 @@ class Engine:
         from balog.consumers.running import Run  # on top of what is here
 
         run = Run(self, self.consumers, until_empty)
-        if until_empty and not any(topic.exists() for topic in run.topics):
-            names = ", ".join(topic.name for topic in run.topics)
-            raise TopicError(
-                f"no topic {names} in {self.topics.url}; it is made when something is first published to it"
-            )
         self._run = run
         self._is_running = True
         try:
@@ -207,7 +202,6 @@ class Engine:
                     run.run(signals.wake if signals is not None else None)
         finally:
             self._is_running = self._stopping = False
-            run.release()
         return run.counts()
 
     def backoff(self, until_empty: bool) -> Backoff:

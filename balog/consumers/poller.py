@@ -13,6 +13,7 @@ from balog.consumers.delivery import Delivery, Lane, Task
 from balog.consumers.hook_calls import HookCalls
 from balog.consumers.ledger import Ledger
 from balog.consumers.scheduling import Schedule
+from balog.consumers.suspects import read_begun
 from balog.consumers.verdicts import describe
 from balog.errors import EventError, TopicError
 from balog.event import decode
@@ -65,8 +66,9 @@ class Poller:
     def _poll(self) -> None:
         schedule, topic = self._intake.schedule, self._lane.topic
         pause = 1.0
-        # A run that ends when nothing is left sees at once that there is nothing, where counts are exact.
-        wait = topic.patience if self._intake.is_patient or not topic.keeps_groups else 0.0
+        # Where asking is cheap and the answer exact, the first that comes back empty is one that did not wait: what is
+        # done is acked then.
+        wait = 0.0 if topic.keeps_groups else topic.patience
         while schedule.wait_for_room():
             try:
                 received = self._receive(wait)
@@ -81,10 +83,11 @@ class Poller:
                 continue
             pause = 1.0
             if received:
-                wait = topic.patience
+                wait = 0.0 if topic.keeps_groups else topic.patience
                 schedule.admit(received)
             else:
                 wait = topic.patience
+                schedule.ebb(self._lane)
                 self.saw_nothing = True
                 if not self._intake.is_patient:
                     self._intake.wake_main()
@@ -176,6 +179,8 @@ class Poller:
             for consumer, gave_up in known.get(delivery.id, {}).items():
                 if not gave_up:
                     delivery.done.add(consumer)
+                elif (times := read_begun(gave_up)) is not None:
+                    delivery.begun_by[consumer] = times
                 elif delivery.message.attempts > 1 and any(task.desk.name == consumer for task in delivery.tasks):
                     delivery.gave_up[consumer] = gave_up  # a first attempt, after all, is that of a redriven letter
 

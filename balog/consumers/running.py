@@ -24,7 +24,7 @@ from balog.consumers.routing import Router
 from balog.consumers.scheduling import Schedule
 from balog.consumers.settling import Settler
 from balog.consumers.workers import Crew
-from balog.errors import BalogError
+from balog.errors import BalogError, TopicError
 from balog.topics import Topic
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ class Run:
         self._error: BaseException | None = None
         self._alive = time.monotonic()
         self._told_waiting = False
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_read, False)
-        os.set_blocking(self._wake_write, False)
+        self._wake_read = self._wake_write = -1
         self._loop = AsyncLoop()
         self._lanes = self._make_lanes(consumers)
         self.topics: list[Topic] = [lane.topic for lane in self._lanes]
@@ -79,10 +77,10 @@ class Run:
             wake_main=self._wake,
             wake_loop=self._loop.wake,
         )
-        self._caller = Caller(self._schedule, self._hooks, self._fail)
-        self._loop.serve(self._schedule, self._caller)
         self._owns_ledger = engine.ledger is None
         self._ledger = engine.ledger if engine.ledger is not None else _default_ledger(engine)
+        self._caller = Caller(self._schedule, self._ledger, engine.group, self._hooks, self._fail)
+        self._loop.serve(self._schedule, self._caller)
         self._settler = Settler(self._schedule, self._ledger, self._hooks, engine.group, not until_empty, self._fail)
         self._keeper = LeaseKeeper(self._schedule, engine.group, engine.lease)
         self._pollers = self._make_pollers()
@@ -179,9 +177,10 @@ class Run:
         Raises:
             BaseException: what ended the run early.
         """
-        for topic in self.topics:
-            if not topic.exists():
-                log.info("waiting for topic %s", topic.name)
+        self._check_topics()
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_read, False)
+        os.set_blocking(self._wake_write, False)
         self._hooks.call(self._hooks.started, self._engine)
         crew = Crew(self._schedule, self._caller, self._loop, self._engine.concurrency, self._async_cap)
         try:
@@ -196,8 +195,21 @@ class Run:
         finally:
             self._end(signal_wake)
             self._hooks.call(self._hooks.stopped, self._engine)
+            write, self._wake_write = self._wake_write, -1
+            os.close(write)
+            os.close(self._wake_read)
         if self._error is not None:
             raise self._error
+
+    def _check_topics(self) -> None:
+        missing = [topic.name for topic in self.topics if not topic.exists()]
+        if self._until_empty and len(missing) == len(self.topics):
+            raise TopicError(
+                f"no topic {', '.join(missing)} in {self._engine.topics.url}; "
+                "it is made when something is first published to it"
+            )
+        for name in missing:
+            log.info("waiting for topic %s", name)
 
     def _watch(self, signal_wake: int | None) -> None:
         while not self._schedule.stopping:
@@ -263,12 +275,6 @@ class Run:
             self._keeper.thread.join(_GOODBYE)
         if self._owns_ledger:
             self._ledger.close()
-
-    def release(self) -> None:
-        """Give back what the run was made with."""
-        write, self._wake_write = self._wake_write, -1
-        for descriptor in (write, self._wake_read):
-            os.close(descriptor)
 
     def _fail(self, error: BaseException) -> None:
         if self._error is None:

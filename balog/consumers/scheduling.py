@@ -23,6 +23,7 @@ from itertools import count
 from balog.consumers.delivery import Call, Delivery, Lane, Task
 from balog.consumers.desk import Desk
 from balog.consumers.ledger import Entry
+from balog.consumers.suspects import MAX_BEGUN, MAX_UNEXPLAINED, begun
 from balog.consumers.verdicts import Kind, Verdict
 from balog.topics import Received
 
@@ -39,9 +40,6 @@ SETTLE_AGE = 1.0
 
 GRACE = 5.0
 """Seconds that an ``async def`` handler has to end once it was cancelled."""
-
-UNTRIED = 5
-"""Deliveries beyond the limit that pass for untried ones, where a topic counts those that nobody tried as well."""
 
 
 class Schedule:
@@ -83,6 +81,8 @@ class Schedule:
         self._ready: deque[Call] = deque()
         self._ready_async: deque[Call] = deque()
         self._queued = 0
+        self._suspect: Call | None = None
+        self._suspects: deque[Call] = deque()
         self._held_bytes = 0
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
@@ -125,6 +125,8 @@ class Schedule:
                 lane.held[delivery.message.receipt] = delivery
                 self._held_bytes += len(delivery.message.body)
             self.held += len(deliveries)
+            # A queue that is asked for few at a time should have its acks while it is asked for the next ones.
+            lane.is_flowing = lane.topic.keeps_groups
         return deliveries
 
     def admit(self, deliveries: Sequence[Delivery]) -> None:
@@ -158,10 +160,12 @@ class Schedule:
         if desk.name in delivery.done or desk.name in delivery.gave_up:
             return False
         attempts = delivery.message.attempts
-        if attempts > desk.limit + (0 if delivery.lane.topic.counts_attempts else UNTRIED):
-            reason = f"{attempts - 1} attempts that never came to an end: its handler may kill the process, or hang"
-            delivery.give_up(desk.name, f"{desk.name}: {reason}")
-            return False
+        if attempts > desk.limit:
+            if delivery.begun_by.get(desk.name, 0) >= MAX_BEGUN or attempts > desk.limit + MAX_UNEXPLAINED:
+                reason = f"{attempts - 1} deliveries came to no end: the handler may kill its process, or never return"
+                delivery.give_up(desk.name, f"{desk.name}: {reason}")
+                return False
+            task.is_suspect = True
         return True
 
     def _is_full(self) -> bool:
@@ -218,6 +222,11 @@ class Schedule:
             if desk.cap is not None and len(desk.running) >= desk.cap:
                 desk.over_cap.append(call)
                 continue
+            if call.is_suspect:
+                if self._suspect is not None:
+                    self._suspects.append(call)
+                    continue
+                self._suspect = call
             self._begin(desk, call)
             return call
         return None
@@ -286,13 +295,17 @@ class Schedule:
             for key, failed in again.items():
                 self._step(desk, key, failed)
             if desk.over_cap:
-                self._resume(desk)
+                self._resume(desk.over_cap.popleft())
+            if call is self._suspect:
+                self._suspect = None
+                if self._suspects:
+                    self._resume(self._suspects.popleft())
         self._hurry()
 
-    def _resume(self, desk: Desk) -> None:
-        call = desk.over_cap.popleft()
+    def _resume(self, call: Call) -> None:
+        """Let a call that had to wait be the next."""
         self._queued += len(call.tasks)
-        if desk.is_async:
+        if call.desk.is_async:
             self._ready_async.appendleft(call)
             self._wake_loop()
         else:
@@ -306,6 +319,7 @@ class Schedule:
         if kind is Kind.DONE:
             delivery.succeed(task.desk.name)
         elif kind is Kind.LATER:
+            task.waits += 1
             return True
         else:
             self.failed += 1
@@ -406,9 +420,20 @@ class Schedule:
             self._to_settle.notify()
 
     def _hurry(self) -> None:
-        """Don't let acks wait for company when there is none to come."""
-        if self._concluded and not self.running and not self._queued:
+        """Don't let acks wait for company when there is none to come, or no room for it."""
+        if self._concluded and self._is_quiet():
             self._to_settle.notify()
+
+    def _is_quiet(self) -> bool:
+        if self.running or self._queued:
+            return self._is_full()
+        return not any(lane.is_flowing for lane in self.lanes) or self._is_full()
+
+    def ebb(self, lane: Lane) -> None:
+        """Take note that a topic has no more at the moment."""
+        with self._lock:
+            lane.is_flowing = False
+            self._hurry()
 
     def wait_to_settle(self) -> tuple[list[Delivery], list[Entry]] | None:
         """Wait for something to settle: what is concluded, and what the ledger should know of the rest by now."""
@@ -436,7 +461,7 @@ class Schedule:
 
     def _is_batch(self) -> bool:
         settled = len(self._concluded)
-        return settled >= self._settle_at or (settled > 0 and not self.running and not self._queued)
+        return settled >= self._settle_at or (settled > 0 and self._is_quiet())
 
     def settle_again(self, concluded: Sequence[Delivery]) -> None:
         """Put back what could not be settled."""
@@ -483,6 +508,7 @@ class Schedule:
             self.stopping = True
             self._ready.clear()
             self._ready_async.clear()
+            self._suspects.clear()
             self._queued = 0
             for desk in self._desks():
                 desk.clear()
@@ -517,6 +543,10 @@ class Schedule:
     def _leave(self, delivery: Delivery) -> None:
         if not (delivery.is_concluded or delivery.running):
             delivery.is_left = True
+            for task in delivery.tasks:
+                if task.is_suspect and task.desk.name not in delivery.done and task.desk.name not in delivery.gave_up:
+                    times = delivery.begun_by.get(task.desk.name, 0)
+                    delivery.entries.append(Entry(delivery.id, task.desk.name, begun(times)))
             self._conclude(delivery)
 
     def _desks(self) -> list[Desk]:

@@ -52,6 +52,7 @@ class Settler:
         self._group = group
         self._is_patient = is_patient
         self._fail = fail
+        self._unrecorded: list[Entry] = []
         self._nap = threading.Event()
         self.thread = threading.Thread(target=self._run, name="balog-settler", daemon=True)
 
@@ -62,9 +63,10 @@ class Settler:
     def _run(self) -> None:
         pause = 1.0
         while (found := self._schedule.wait_to_settle()) is not None:
-            concluded, entries = found
+            concluded, early = found
+            self._unrecorded += early
             try:
-                self._settle(concluded, entries)
+                self._settle(concluded)
                 pause = 1.0
             except TopicError as error:
                 if self._nap.is_set():
@@ -81,12 +83,14 @@ class Settler:
                 self._fail(error)
                 return
 
-    def _settle(self, concluded: Sequence[Delivery], entries: list[Entry]) -> None:
+    def _settle(self, concluded: Sequence[Delivery]) -> None:
+        entries = list(self._unrecorded)
         for delivery in concluded:
             if delivery.entries and _needs_record(delivery):
                 entries += delivery.entries
         if entries:
             self._ledger.record(self._group, entries)
+            self._unrecorded = []
             for delivery in concluded:
                 delivery.entries = []
         for lane, deliveries in _grouped(concluded, lambda delivery: delivery.lane):

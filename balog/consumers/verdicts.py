@@ -59,9 +59,8 @@ def judge(call: Call, error: BaseException | None) -> list[Verdict]:
 def _judge_each(call: Call, error: PartialFailure) -> list[Verdict]:
     ids = {task.delivery.id for task in call.tasks}
     strangers = [id for id in error.failed if id not in ids]
-    if strangers or not error.failed:
-        what = f"names {strangers[0]!r:.100}, which is not in the batch" if strangers else "names no event"
-        wrong = ValueError(f"PartialFailure {what}")
+    if strangers:  # so nobody can tell which ones it means
+        wrong = ValueError(f"PartialFailure names {strangers[0]!r:.100}, which is not in the batch")
         wrong.__cause__ = error
         return [_judge(task, wrong) for task in call.tasks]
     return [_judge_one(task, error.failed, error) for task in call.tasks]
@@ -83,7 +82,7 @@ def _judge(task: Task, error: BaseException) -> Verdict:
     desk = task.desk
     attempt = task.attempt
     if isinstance(error, Retry):
-        delay = desk.delay(attempt) if error.after is None else max(0.0, error.after)
+        delay = desk.delay(task.waits + 1) if error.after is None else max(0.0, error.after)
         return Verdict(task, Kind.LATER, delay, error=error)
     if isinstance(error, Reject) or attempt >= desk.limit:
         return Verdict(task, Kind.DEAD, reason=f"{desk.name}: {describe(error)}\n{_trace(error)}", error=error)
@@ -91,14 +90,16 @@ def _judge(task: Task, error: BaseException) -> Verdict:
 
 
 def describe(error: BaseException) -> str:
-    """Give an error in one line of bounded length."""
-    if isinstance(error, PartialFailure):
-        return f"PartialFailure: {' '.join(str(error).split())}"[:_LINE_LIMIT]
+    """Give an error in one line of bounded length: its class, with the module unless it is built in, and its text."""
+    kind = type(error)
+    name = kind.__qualname__
+    if kind.__module__ not in ("builtins", "__main__"):
+        name = f"{kind.__module__}.{name}"
     try:
-        text = traceback.format_exception_only(type(error), error)[-1]
+        text = str(error)[: 2 * _LINE_LIMIT]
     except Exception:  # its own __str__ raises
-        text = type(error).__name__
-    return " ".join(text.split())[:_LINE_LIMIT]
+        text = ""
+    return " ".join(f"{name}: {text}".split())[:_LINE_LIMIT] if text else name
 
 
 def _trace(error: BaseException) -> str:
@@ -109,17 +110,17 @@ def _trace(error: BaseException) -> str:
 
 
 def tell(verdicts: Sequence[Verdict]) -> None:
-    """Log one line for each failure."""
+    """Log one line for each failure, and one for all that the other side was not ready for."""
+    later = [verdict for verdict in verdicts if verdict.kind is Kind.LATER and verdict.error is not None]
+    if later:
+        task, _, delay, _, error = later[0]
+        what = task.delivery.id if len(later) == 1 else f"{len(later)} events"
+        why = describe(error) if error is not None else ""
+        log.info("%s will try %s in %s again in %g s: %s", task.desk.name, what, task.delivery.lane.name, delay, why)
     for task, kind, delay, _, error in verdicts:
-        if error is None:
+        if error is None or kind is Kind.LATER:
             continue
         desk, delivery = task.desk, task.delivery
-        if kind is Kind.LATER:
-            log.info(
-                *("%s is to try %s in %s again in %g s: %s", desk.name, delivery.id, delivery.lane.name, delay),
-                describe(error),
-            )
-            continue
         then = "dead-lettered" if kind is Kind.DEAD else f"again in {delay:g} s"
         log.error(
             "%s failed on %s in %s, attempt %d of %d, %s: %s",
