@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from balog.testing import Events
+    from balog.testing import Events, MemoryTopics
 
-__all__ = ["events"]
+__all__ = ["events", "topics"]
 
 
 @pytest.fixture
@@ -20,3 +20,12 @@ def events() -> Iterator[Events]:
 
     with capture_events() as caught:
         yield caught
+
+
+@pytest.fixture
+def topics() -> Iterator[MemoryTopics]:
+    """An empty home of topics in memory, for tests of handlers; see ``balog.testing``."""
+    from balog.testing import MemoryTopics
+
+    with MemoryTopics() as home:
+        yield home

@@ -6,8 +6,7 @@ from collections import Counter
 from typing import Any
 
 from balog import Event
-from balog.consumers import consumer_config
-from balog.consumers.outcomes import PartialFailure, Reject
+from balog.consumers import PartialFailure, Reject, consumer_config
 from balog.errors import EventError
 from balog.payload import MetricPayload, read
 

@@ -20,5 +20,6 @@ and ``with MemoryTopics() as topics:`` are the same.
 
 from balog.testing.capturing import Events, capture_events
 from balog.testing.consuming import assert_no_dead_letters, publish, run_until_empty
+from balog.topics.memory import MemoryTopics
 
-__all__ = ["Events", "assert_no_dead_letters", "capture_events", "publish", "run_until_empty"]
+__all__ = ["Events", "MemoryTopics", "assert_no_dead_letters", "capture_events", "publish", "run_until_empty"]
