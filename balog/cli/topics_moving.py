@@ -190,12 +190,16 @@ def dump(
             )
         finally:
             sink.close()
+        held = chosen.group_state(group).in_flight if chosen.keeps_groups else 0
     told = [f"{counts.written} events are in {to}"]
+    told += [f"{held} are held by another dump, or one that was killed: dump again in a minute"] if held else []
     told += [f"{counts.left} messages were given back"] if counts.left else []
     told += [f"{counts.dead} are no events and dead letters of {group} now"] if counts.dead else []
     _say("; ".join(told))
     if stop.number is not None:
         sys.exit(128 + stop.number)
+    if held:
+        sys.exit(1)
 
 
 @click.command("ingest")

@@ -14,7 +14,8 @@ from balog.topics import Received, Topic
 
 __all__ = ["Counts", "dump"]
 
-_LEASE = 300.0
+_LEASE = 60.0
+_KEPT_LEASE = 300.0
 _BATCH = 1000
 _QUIET = 2
 
@@ -54,15 +55,16 @@ def dump(
     """
     counts = Counts()
     held: dict[str, Received] = {}
+    lease = _KEPT_LEASE if keep else _LEASE
     quiet = taken = 0
     renewed = time.monotonic()
     in_hand: Sequence[Received] = ()
     try:
         while quiet < _QUIET and not should_stop() and (limit is None or taken < limit):
             want = _BATCH if limit is None else min(limit - taken, _BATCH)
-            in_hand = topic.receive(group, want, max(topic.patience, 0.2), _LEASE)
-            if keep and time.monotonic() - renewed > _LEASE / 3:
-                topic.extend(group, list(held.values()), _LEASE)
+            in_hand = topic.receive(group, want, max(topic.patience, 0.2), lease)
+            if keep and time.monotonic() - renewed > lease / 3:
+                topic.extend(group, list(held.values()), lease)
                 renewed = time.monotonic()
             quiet = 0 if in_hand else quiet + 1
             taken += len(in_hand)

@@ -1,0 +1,314 @@
+"""``balog topics …`` as people call it: data on stdout, talk on stderr, 0 1 2."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from balog.event import Event, decode, encode
+from balog.topics import Message, open_topics
+from balog.topics.local import LocalTopics
+
+
+def run(*arguments: object, feed: bytes = b"") -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "balog", "topics", *map(str, arguments)]
+    done = subprocess.run(command, input=feed, capture_output=True, env={**os.environ, "COLUMNS": "200"})
+    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"local:{tmp_path / 'topics'}"
+
+
+def event(number: int = 0, cls_type: str = "app.job", **more: object) -> Event:
+    return Event.new("tap.users", {"cls_type": cls_type, "version": "1.0.0", "n": number}, **more)  # type: ignore[arg-type]
+
+
+def publish(url: str, *events: Event, name: str = "orders") -> None:
+    with open_topics(url) as home:
+        home.topic(name).publish([Message(event.header.id, encode(event)) for event in events])
+
+
+def bury(url: str, *events: Event) -> None:
+    publish(url, *events)
+    with open_topics(url) as home:
+        topic = home.topic("orders")
+        topic.dead_letter("g", topic.receive("g"), "why")
+
+
+class TestList:
+    def test_topics_are_listed(self, url: str) -> None:
+        publish(url, event(), event())
+        publish(url, event(), name="other")
+        with open_topics(url) as home:
+            home.topic("orders").receive("g")
+        done = run("list", "--topics", url)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [line.split() for line in done.stdout.splitlines()] == [
+            ["TOPIC", "MESSAGES", "MB", "GROUPS"],
+            ["orders", "2", "0.0", "g"],
+            ["other", "1", "0.0", "-"],
+        ]
+
+    def test_json_is_an_object_a_line(self, url: str) -> None:
+        publish(url, event())
+        (line,) = run("list", "--topics", url, "--json").stdout.splitlines()
+        found = json.loads(line)
+        assert (found["name"], found["messages"], found["groups"]) == ("orders", 1, [])
+
+    def test_a_home_that_is_not_there_is_one_line_and_1(self, url: str) -> None:
+        done = run("list", "--topics", url)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+
+    def test_a_bad_url_is_wrong_use(self) -> None:
+        assert run("list", "--topics", "nothing").returncode == 2
+
+
+class TestDescribe:
+    def test_groups_types_and_the_size_of_the_sample_are_told(self, url: str) -> None:
+        publish(url, *(event() for _ in range(3)), event(0, "x.y\x1b[2J"))
+        with open_topics(url) as home:
+            topic = home.topic("orders")
+            topic.dead_letter("g", topic.receive("g", limit=1), "why")
+            topic.receive("g", limit=1)
+        done = run("describe", "--topics", url, "orders")
+        rows = [line.split() for line in done.stdout.splitlines()]
+        assert ["g", "2", "1", "0", "1"] in rows
+        assert ["app.job", "75.0%"] in rows
+        assert ["CLS_TYPE", "SHARE", "OF", "4"] in rows
+        assert "\x1b" not in done.stdout
+        assert "rate: " in done.stdout
+
+    def test_json_has_it_all(self, url: str) -> None:
+        publish(url, event(), event(0, "b"))
+        found = json.loads(run("describe", "--topics", url, "orders", "--json", "--sample", "1").stdout)
+        assert (found["sampled"], found["types"], found["state"]["messages"]) == (1, {"b": 1}, 2)
+
+    def test_a_topic_that_is_not_there_is_one_line_and_1(self, url: str) -> None:
+        publish(url, event())
+        done = run("describe", "--topics", url, "nothing")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "nothing" in done.stderr
+
+
+class TestPeek:
+    def test_raw_is_what_was_published(self, url: str) -> None:
+        events = [event(number) for number in range(3)]
+        publish(url, *events)
+        assert run("peek", "--topics", url, "orders", "--raw").stdout.encode().splitlines() == list(map(encode, events))
+
+    def test_newest_and_limit_and_where_choose(self, url: str) -> None:
+        events = [event(number) for number in range(9)]
+        publish(url, *events)
+        done = run("peek", "--topics", url, "orders", "--raw", "--newest", "--limit", 2, "--where", "payload.n < 5")
+        assert [decode(line).payload["n"] for line in done.stdout.splitlines()] == [3, 4]
+
+    def test_pretty_does_nothing_to_a_terminal(self, url: str) -> None:
+        publish(url, Event.new("tap\x9b2J", {"text": "\u202eevil"}))
+        with open_topics(url) as home:
+            home.topic("orders").publish([Message("x\x1b", b"\x1b[2J no event")])
+        done = run("peek", "--topics", url, "orders")
+        assert done.returncode == 0
+        assert "is not an event" in done.stdout
+        assert all(char.isprintable() or char == "\n" for char in done.stdout)
+
+    def test_no_group_loses_anything(self, url: str) -> None:
+        publish(url, event())
+        run("peek", "--topics", url, "orders")
+        with open_topics(url) as home:
+            assert [message.attempts for message in home.topic("orders").receive("g")] == [1]
+
+
+class TestPublish:
+    def test_events_are_published_once(self, url: str) -> None:
+        lines = b"\n".join(encode(event(number)) for number in range(3)) + b"\n\n"
+        first = run("publish", "--topics", url, "orders", feed=lines)
+        assert (first.returncode, first.stdout) == (0, "")
+        assert "3 events were published" in first.stderr
+        assert (
+            "0 events were published (3 were there already)"
+            in run("publish", "--topics", url, "orders", feed=lines).stderr
+        )
+
+    def test_a_line_that_is_no_event_is_refused_with_its_number(self, url: str, tmp_path: Path) -> None:
+        (tmp_path / "in").write_bytes(b"\n".join([encode(event()), b"{}", encode(event())]))
+        done = run("publish", "--topics", url, "orders", tmp_path / "in")
+        assert done.returncode == 1
+        assert "in: line 2: " in done.stderr
+        assert "2 events were published, 1 lines were refused" in done.stderr
+
+    def test_plain_objects_are_wrapped(self, url: str) -> None:
+        feed = b'{"n": 1}\n{"n": 2, "cls_type": "own"}\n7\n'
+        done = run(
+            *("publish", "--topics", url, "orders", "--payload", "cls_type=a.b", "--payload", "version=1.0.0"),
+            *("--channel", "tap.x", "--level", "ERROR"),
+            feed=feed,
+        )
+        assert done.returncode == 1
+        assert "line 3" in done.stderr
+        found = [decode(line) for line in run("peek", "--topics", url, "orders", "--raw").stdout.splitlines()]
+        assert [(one.cls_type, one.version, one.payload["n"], one.level, one.header.channel) for one in found] == [
+            ("a.b", "1.0.0", 1, "ERROR", "tap.x"),
+            ("own", "1.0.0", 2, "ERROR", "tap.x"),
+        ]
+
+    def test_check_refuses_what_breaks_a_schema_without_its_values(self, url: str) -> None:
+        good = Event.new("a", {"cls_type": "metric", "version": "1.0.0", "metric": "secret-value"})
+        feed = encode(good) + b"\n" + encode(event())
+        done = run("publish", "--topics", url, "orders", "--check", feed=feed)
+        assert "line 1: $.payload" in done.stderr
+        assert "secret-value" not in done.stderr
+        assert "1 events were published" in done.stderr
+
+
+class TestRedrive:
+    def redrive(self, url: str, *more: object) -> "subprocess.CompletedProcess[str]":
+        return run("redrive", "--topics", url, "orders", "--group", "g", *more)
+
+    def test_chosen_letters_go_back_mended(self, url: str) -> None:
+        bury(url, event(1), event(2), event(3))
+        done = self.redrive(
+            url, "--where", "payload.n >= 2", "--set", "payload.fixed=true", "--unset", "payload.version"
+        )
+        assert (done.returncode, done.stdout) == (0, "")
+        assert "2 went back, 1 were not chosen" in done.stderr
+        with open_topics(url) as home:
+            topic = home.topic("orders")
+            back = [decode(message.body).payload for message in topic.receive("g")]
+            assert back == [{"cls_type": "app.job", "n": number, "fixed": True} for number in (2, 3)]
+            assert len(topic.dead_letters("g")) == 1
+
+    def test_a_dry_run_prints_what_would_go(self, url: str) -> None:
+        bury(url, event(1))
+        done = self.redrive(url, "--dry-run", "--set", "payload.n=5")
+        assert decode(done.stdout.strip()).payload["n"] == 5
+        with open_topics(url) as home:
+            assert len(home.topic("orders").dead_letters("g")) == 1
+            assert home.topic("orders").receive("g") == []
+
+    def test_what_would_be_no_event_stays_and_is_1(self, url: str) -> None:
+        bury(url, event(1))
+        done = self.redrive(url, "--set", "level=LOUD")
+        assert done.returncode == 1
+        assert "$.header.level" in done.stderr
+
+    def test_a_bad_path_is_wrong_use(self, url: str) -> None:
+        bury(url, event(1))
+        assert self.redrive(url, "--set", "id=x").returncode == 2
+
+
+class TestOffsets:
+    def offsets(self, url: str, *more: object) -> "subprocess.CompletedProcess[str]":
+        return run("offsets", "--topics", url, "orders", "--group", "g", *more)
+
+    def test_a_group_is_shown_and_moved(self, url: str) -> None:
+        publish(url, event(), event())
+        assert "lag 2" in self.offsets(url).stdout
+        assert "lag 0" in self.offsets(url, "--to", "latest").stdout
+        assert json.loads(self.offsets(url, "--to", "earliest", "--json").stdout)["lag"] == 2
+        assert "lag 0" in self.offsets(url, "--to", "2099-01-01").stdout
+        assert "lag 2" in self.offsets(url, "--to", "2020-01-01T00:00:00Z").stdout
+
+    def test_a_group_that_holds_messages_is_not_moved(self, url: str) -> None:
+        publish(url, event())
+        with open_topics(url) as home:
+            home.topic("orders").receive("g", lease=600)
+        done = self.offsets(url, "--to", "latest")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "holds 1 messages" in done.stderr
+
+    def test_a_bad_time_is_wrong_use(self, url: str) -> None:
+        assert self.offsets(url, "--to", "soon").returncode == 2
+
+
+class TestDumpAndIngest:
+    def test_what_is_dumped_can_be_ingested(self, url: str, tmp_path: Path) -> None:
+        events = [event(number) for number in range(5)]
+        publish(url, *events)
+        done = run("dump", "--topics", url, "orders", "--to", tmp_path / "archive")
+        assert (done.returncode, done.stdout) == (0, "")
+        assert "5 events are in" in done.stderr
+        other = f"local:{tmp_path / 'other'}"
+        done = run("ingest", tmp_path / "archive", "--topics", other, "--topic", "again")
+        assert "5 events of 1 files were published" in done.stderr
+        with open_topics(other) as home:
+            assert [message.body for message in home.topic("again").receive("g")] == list(map(encode, events))
+
+    def test_what_a_killed_dump_holds_is_told(self, url: str, tmp_path: Path) -> None:
+        publish(url, event(), event())
+        with open_topics(url) as home:
+            home.topic("orders").receive("balog-dump", limit=1, lease=600)
+        done = run("dump", "--topics", url, "orders", "--to", tmp_path / "archive")
+        assert done.returncode == 1
+        assert "1 events are in" in done.stderr
+        assert "1 are held by another dump" in done.stderr
+
+    def test_the_report_reads_what_is_dumped(self, url: str, tmp_path: Path) -> None:
+        from balog.analytics.files import find
+
+        publish(url, event())
+        run("dump", "--topics", url, "orders", "--to", tmp_path / "archive", "--compression", "zstd")
+        (file,) = find(str(tmp_path / "archive"))
+        assert file.endswith(".jsonl.zst")
+
+    def test_older_files_become_events(self, url: str, tmp_path: Path) -> None:
+        (tmp_path / "old.gz").write_bytes(gzip.compress(b'1577880000\tc.d\t{"a": 1}\nnonsense\n'))
+        arguments = ("ingest", tmp_path / "old.gz", "--topics", url, "--topic", "orders")
+        done = run(*arguments, "--quarantine", tmp_path / "bad")
+        assert done.returncode == 1
+        assert "old.gz: line 2: " in done.stderr
+        assert json.loads((tmp_path / "bad").read_text())["raw"] == "nonsense"
+        assert "0 events of 1 files were published, 1 were there already" in run(*arguments).stderr
+
+    def test_a_dry_run_makes_no_topic(self, url: str, tmp_path: Path) -> None:
+        (tmp_path / "a.jsonl").write_bytes(encode(event()))
+        done = run("ingest", tmp_path / "a.jsonl", "--topics", url, "--topic", "orders", "--dry-run")
+        assert "1 events of 1 files would be published" in done.stderr
+        assert not (tmp_path / "topics").exists()
+
+    def test_no_file_is_wrong_use_and_a_missing_place_is_1(self, url: str, tmp_path: Path) -> None:
+        (tmp_path / "empty").mkdir()
+        assert run("ingest", tmp_path / "empty", "--topics", url, "--topic", "t").returncode == 2
+        assert run("ingest", tmp_path / "missing", "--topics", url, "--topic", "t").returncode == 1
+
+    @pytest.mark.parametrize("seconds", [0.4, 0.6, 0.8, 1.0, 1.3])
+    def test_a_killed_ingest_goes_on_and_loses_nothing(self, url: str, tmp_path: Path, seconds: float) -> None:
+        events = [encode(event(number)) for number in range(20_000)]
+        (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"\n".join(events)))
+        arguments = ["ingest", tmp_path / "a.jsonl.gz", "--topics", url, "--topic", "t", "--state", tmp_path / "state"]
+        command = [sys.executable, "-m", "balog", "topics", *map(str, arguments)]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            try:
+                process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        assert run(*arguments).returncode == 0
+        with LocalTopics(tmp_path / "topics") as home:
+            assert [message.body for message in home.topic("t").peek(100_000)] == events
+
+    @pytest.mark.parametrize("seconds", [0.5, 0.8, 1.1])
+    def test_a_killed_dump_goes_on_and_loses_nothing(self, url: str, tmp_path: Path, seconds: float) -> None:
+        events = [event(number) for number in range(20_000)]
+        publish(url, *events)
+        arguments = ["dump", "--topics", url, "orders", "--to", tmp_path / "archive"]
+        command = [sys.executable, "-m", "balog", "topics", *map(str, arguments)]
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+            try:
+                process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        with open_topics(url) as home:  # as if the lease of what it held had run out
+            topic = home.topic("orders")
+            with topic._file.write() as connection:  # type: ignore[attr-defined]
+                connection.execute("UPDATE leases SET ready_at = 0")
+        assert run(*arguments).returncode == 0
+        again = f"local:{tmp_path / 'again'}"
+        assert run("ingest", tmp_path / "archive", "--topics", again, "--topic", "t").returncode == 0
+        with open_topics(again) as home:
+            found = {message.id for message in home.topic("t").peek(100_000)}
+        assert found == {one.header.id for one in events}
