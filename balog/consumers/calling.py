@@ -19,7 +19,7 @@ from balog.consumers.outcomes import Retry
 from balog.consumers.scheduling import GRACE, Schedule
 from balog.consumers.suspects import begun
 from balog.consumers.verdicts import Kind, Verdict, judge, tell
-from balog.errors import TopicError
+from balog.errors import ConfigError, MissingExtraError, TopicError
 from balog.event import Event
 from balog.recording.context import bound
 
@@ -94,6 +94,9 @@ class Caller:
         self.stay_one_process(error)
         if call.is_over:  # it took too long and its events have gone another way
             self._schedule.finish(call, ())
+        elif isinstance(error, (ConfigError, MissingExtraError)):  # it lacks something, whatever the event is
+            self._fail(error)
+            self._schedule.finish(call, [Verdict(task, Kind.LATER) for task in call.tasks])
         elif error is None or isinstance(error, (Exception, SystemExit, asyncio.CancelledError)):
             verdicts = judge(call, error)
             if call.is_suspect and error is None:
