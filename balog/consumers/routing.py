@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from balog.consumers.causes import causes
 from balog.consumers.conditions import Facts
@@ -12,6 +12,9 @@ from balog.event import Event
 __all__ = ["Router"]
 
 _REMEMBERED = 4096
+
+_Test = Callable[[Event], bool]
+_Found = tuple[tuple[Consumer, ...], tuple[tuple[Consumer, _Test | None], ...]]
 
 
 class Router:
@@ -41,7 +44,7 @@ class Router:
                 for consumer, is_own in self._consumers
                 if is_own or consumer.cls_type is None or name in consumer.cls_type
             ]
-        self._remembered: dict[Facts, tuple[tuple[Consumer, ...], bool]] = {}
+        self._remembered: dict[Facts, _Found] = {}
         self._suited: dict[tuple[object, ...], list[tuple[Consumer, bool]]] = {}
 
     def wanting(self, event: Event) -> tuple[Consumer, ...]:
@@ -50,20 +53,20 @@ class Router:
         found = self._remembered.get(facts)
         if found is None:
             found = self._find(facts)
-        consumers, are_sure = found
-        if not are_sure:
-            consumers = tuple([one for one in consumers if _asks(one, event)])
+        consumers, tests = found
+        if tests:
+            consumers = tuple([one for one, test in tests if test is None or test(event)])
         if consumers and "caused_by" in event.header.context:
             consumers = _without_cause(consumers, event)
         return consumers
 
-    def _find(self, facts: Facts) -> tuple[tuple[Consumer, ...], bool]:
+    def _find(self, facts: Facts) -> _Found:
         candidates = self._candidates(facts)
-        met = [one for one, is_own in candidates if is_own or one.conditions.meet_channel(facts.channel)]
-        are_sure = not any(one.where is not None or one.matches_its_own_way for one in met)
+        met = tuple([one for one, is_own in candidates if is_own or one.conditions.meet_channel(facts.channel)])
+        tests = tuple([(one, _test(one)) for one in met])
         if len(self._remembered) >= _REMEMBERED:
             self._remembered.clear()  # channels or versions without end: begin again
-        found = self._remembered[facts] = (tuple(met), are_sure)
+        found = self._remembered[facts] = (met, tests if any(test for _, test in tests) else ())
         return found
 
     def _candidates(self, facts: Facts) -> list[tuple[Consumer, bool]]:
@@ -79,10 +82,11 @@ class Router:
         return found
 
 
-def _asks(consumer: Consumer, event: Event) -> bool:
+def _test(consumer: Consumer) -> _Test | None:
+    """Give what has to be asked for every event; None when nothing has."""
     if consumer.matches_its_own_way:
-        return consumer.match_event(event)
-    return consumer.where is None or consumer.where.matches(event)
+        return consumer.match_event
+    return None if consumer.where is None else consumer.where.matches
 
 
 def _without_cause(consumers: tuple[Consumer, ...], event: Event) -> tuple[Consumer, ...]:
