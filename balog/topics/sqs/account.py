@@ -19,6 +19,9 @@ _READ_TIMEOUT = 40.0
 """Seconds; a long poll answers within 20."""
 
 
+_CHECKSUMS = ("request_checksum_calculation", "response_checksum_validation")
+
+
 class Account:
     """Makes clients, one a service in each process, and calls them. Threads share it; a forked child makes its own.
 
@@ -102,13 +105,17 @@ class Account:
         except ImportError:
             raise MissingExtraError("SQS", "aws") from None
         endpoint = self._endpoints.get(service)
+        alien: dict[str, Any] = {}
+        if endpoint and service == "s3":  # only AWS answers to bucket.host everywhere, and knows its newest checksums
+            alien = {name: "when_required" for name in _CHECKSUMS if name in Config.OPTION_DEFAULTS}
+            alien["s3"] = {"addressing_style": "path"}
         config = Config(
             retries={"mode": "standard", "total_max_attempts": _TRIES},
             connect_timeout=10.0,
             read_timeout=_READ_TIMEOUT,
             max_pool_connections=50,
             tcp_keepalive=True,
-            s3={"addressing_style": "path"} if endpoint else None,  # only AWS answers to bucket.host everywhere
+            **alien,
         )
         try:
             session = self._session or boto3.session.Session(**self._credentials)
