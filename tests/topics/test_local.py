@@ -16,7 +16,7 @@ import pytest
 from topic_contract import TopicContract, ids, messages
 
 from balog.errors import ConfigError, TopicError
-from balog.topics import Message, open_topics, sqlite_file
+from balog.topics import DeadLetter, Message, open_topics, sqlite_file
 from balog.topics.local import LocalTopic, LocalTopics
 
 
@@ -79,6 +79,9 @@ class TestUrl:
 class TestMissing:
     def test_reading_makes_no_file(self, tmp_path: Path, topic: LocalTopic) -> None:
         for read in (
+            topic.peek,
+            lambda: topic.seek("g", "latest"),
+            lambda: topic.redrive("g", lambda letter: letter.body),
             lambda: topic.receive("g"),
             lambda: topic.group_state("g"),
             lambda: topic.dead_letters("g"),
@@ -165,6 +168,85 @@ class TestRetention:
         clock.now += 60
         assert aging.prune() == 50
         assert ids(aging.receive("g")) == ["young"]
+
+
+class TestRedriven:
+    def die(self, topic: LocalTopic, *names: str) -> None:
+        topic.publish(messages(*names))
+        topic.dead_letter("g", topic.receive("g"), "why")
+
+    def test_a_letter_goes_back_though_retention_deleted_its_message(self, aging: LocalTopic, clock: Clock) -> None:
+        aging.publish(messages("a"))
+        clock.now += 60
+        aging.dead_letter("g", aging.receive("g"), "why")
+        clock.now += 60
+        aging.prune()
+        assert aging.describe().messages == 0
+        assert aging.redrive("g", lambda letter: letter.body) == 1
+        assert [(message.id, message.body) for message in aging.receive("g")] == [("a", b"body of a")]
+
+    def test_it_is_kept_as_long_from_its_return(self, aging: LocalTopic, clock: Clock) -> None:
+        self.die(aging, "a")
+        clock.now += 90
+        aging.redrive("g", lambda letter: letter.body)
+        clock.now += 90
+        aging.prune()
+        assert aging.group_state("g").waiting == 1
+        clock.now += 20
+        aging.prune()
+        assert aging.group_state("g").waiting == 0
+        assert aging.receive("g") == []
+
+    def test_it_leaves_nothing_behind_once_it_is_handled(self, topic: LocalTopic) -> None:
+        self.die(topic, "a", "b")
+        topic.redrive("g", lambda letter: letter.body)
+        topic.ack("g", topic.receive("g"))
+        with topic._file.read() as connection:
+            assert connection.execute("SELECT COUNT(*) FROM redriven").fetchone() == (0,)
+
+    def test_it_stays_when_its_group_is_moved(self, topic: LocalTopic) -> None:
+        self.die(topic, "a", "b")
+        topic.redrive("g", lambda letter: letter.body, limit=1)
+        topic.seek("g", "latest")
+        assert ids(topic.receive("g")) == ["a"]
+
+    def test_more_letters_than_are_looked_at_at_once_go_back(
+        self, topic: LocalTopic, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("balog.topics.local._LOOKED_AT", 3)
+        names = [f"m{number}" for number in range(10)]
+        self.die(topic, *names)
+        assert topic.redrive("g", lambda letter: None if letter.id == "m4" else letter.body, limit=9) == 8
+        assert ids(topic.receive("g")) == [*names[:4], *names[5:9]]
+        assert [letter.id for letter in topic.dead_letters("g")] == ["m4", "m9"]
+
+    def test_two_that_redrive_give_each_letter_back_once(self, tmp_path: Path, topic: LocalTopic) -> None:
+        self.die(topic, "a")
+        with LocalTopics(tmp_path / "topics") as other:
+
+            def decide(letter: DeadLetter) -> bytes:
+                assert other.topic("orders").redrive("g", lambda letter: b"theirs") == 1
+                return b"mine"
+
+            assert topic.redrive("g", decide) == 0
+        assert [message.body for message in topic.receive("g")] == [b"theirs"]
+
+
+class TestDurability:
+    def test_only_a_receipt_and_a_lease_are_spared_the_fsync(self, topic: LocalTopic) -> None:
+        def synchronous() -> int:
+            return int(topic._file._connection.execute("PRAGMA synchronous").fetchone()[0])
+
+        topic.publish(messages("a", "b"))
+        assert synchronous() == 2
+        received = topic.receive("g")
+        assert synchronous() == 1
+        topic.ack("g", received[:1])
+        assert synchronous() == 2
+        topic.extend("g", received[1:])
+        assert synchronous() == 1
+        topic.dead_letter("g", received[1:], "why")
+        assert synchronous() == 2
 
 
 class TestBatches:

@@ -1,15 +1,19 @@
-"""The local topic against a model of it in plain Python, step by step, over any sequence of calls."""
+"""Local topics and those in memory against a model in plain Python, step by step, over any sequence of calls."""
 
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from balog.topics import Message, Received
+from balog.errors import TopicError
+from balog.topics import Message, Received, Topics
 from balog.topics.local import LocalTopics
+from balog.topics.memory import MemoryTopics
 
 GROUPS = ("one", "two")
 groups = st.sampled_from(GROUPS)
@@ -22,32 +26,57 @@ class Lease:
     receipt: str
 
 
+@dataclass
+class Redriven:
+    id: str
+    body: bytes
+
+
+@dataclass
+class Group:
+    """Leases by place: an id for a message, a number for a dead letter that was redriven (the oldest comes first)."""
+
+    cursor: int = 0
+    leases: dict[str | int, Lease] = field(default_factory=dict)
+    redriven: dict[int, Redriven] = field(default_factory=dict)
+    dead: dict[int, tuple[str, bytes]] = field(default_factory=dict)
+
+
 class Model:
     def __init__(self) -> None:
         self.ids: list[str] = []
-        self.cursor = dict.fromkeys(GROUPS, 0)
-        self.leases: dict[str, dict[str, Lease]] = {group: {} for group in GROUPS}
-        self.dead: dict[str, list[str]] = {group: [] for group in GROUPS}
+        self.groups = {name: Group() for name in GROUPS}
+        self.deaths = 0
 
-    def next(self, group: str, limit: int, now: float) -> list[tuple[str, int]]:
-        leases = self.leases[group]
-        again = [id for id in self.ids if id in leases and leases[id].ready_at <= now]
-        fresh = self.ids[self.cursor[group] :]
-        return [(id, leases[id].attempts + 1 if id in leases else 1) for id in (again + fresh)[:limit]]
+    def next(self, group: Group, limit: int, now: float) -> list[tuple[str | int, int]]:
+        ready = [place for place, lease in group.leases.items() if lease.ready_at <= now]
+        redriven = sorted(place for place in ready if isinstance(place, int))
+        again = sorted((place for place in ready if isinstance(place, str)), key=self.ids.index)
+        fresh = self.ids[group.cursor :]
+        places = [*redriven, *again, *fresh][:limit]
+        return [(place, group.leases[place].attempts + 1 if place in group.leases else 1) for place in places]
 
-    def held(self, group: str, message: Received) -> bool:
-        lease = self.leases[group].get(message.id)
-        return lease is not None and lease.receipt == message.receipt
+    def place(self, group: Group, message: Received) -> str | int | None:
+        """Give where a message is that is held by this receipt."""
+        return next((place for place, lease in group.leases.items() if lease.receipt == message.receipt), None)
+
+    def drop(self, group: Group, place: str | int) -> None:
+        del group.leases[place]
+        if isinstance(place, int):
+            del group.redriven[place]
 
 
 class LocalTopicMachine(RuleBasedStateMachine):
     received = Bundle("received")
 
+    def make_home(self) -> Topics:
+        return LocalTopics(self.path, clock=lambda: self.now)
+
     @initialize()
     def open(self) -> None:
         self.now = 1_800_000_000.0
         self.path = tempfile.mkdtemp()
-        self.home = LocalTopics(self.path, clock=lambda: self.now)
+        self.home = self.make_home()
         self.topic = self.home.topic("t")
         self.model = Model()
         self.topic.publish([Message("0", b"0")])
@@ -61,45 +90,79 @@ class LocalTopicMachine(RuleBasedStateMachine):
 
     @rule(target=received, group=groups, limit=st.integers(1, 5), lease=st.integers(1, 50))
     def receive(self, group: str, limit: int, lease: int) -> object:
-        expected = self.model.next(group, limit, self.now)
+        model = self.model.groups[group]
+        expected = self.model.next(model, limit, self.now)
         got = self.topic.receive(group, limit, lease=lease)
-        assert [(message.id, message.attempts) for message in got] == expected
-        for message in got:
-            assert message.body == message.id.encode()
-            self.model.leases[group][message.id] = Lease(self.now + lease, message.attempts, message.receipt)
-            self.model.cursor[group] = max(self.model.cursor[group], self.model.ids.index(message.id) + 1)
+        assert len(got) == len(expected)
+        for message, (place, attempts) in zip(got, expected):
+            wanted = model.redriven[place] if isinstance(place, int) else Redriven(place, place.encode())
+            assert (message.id, message.body, message.attempts) == (wanted.id, wanted.body, attempts)
+            model.leases[place] = Lease(self.now + lease, message.attempts, message.receipt)
+            if isinstance(place, str):
+                model.cursor = max(model.cursor, self.model.ids.index(place) + 1)
         return multiple(*((group, message) for message in got))
 
     @rule(held=consumes(received))
     def ack(self, held: tuple[str, Received]) -> None:
         group, message = held
-        assert self.topic.ack(group, [message]) == self.model.held(group, message)
-        if self.model.held(group, message):
-            del self.model.leases[group][message.id]
+        place = self.model.place(self.model.groups[group], message)
+        assert self.topic.ack(group, [message]) == (place is not None)
+        if place is not None:
+            self.model.drop(self.model.groups[group], place)
 
     @rule(held=received, delay=st.integers(0, 50), attempted=st.booleans())
     def release(self, held: tuple[str, Received], delay: int, attempted: bool) -> None:
         group, message = held
-        was_held = self.model.held(group, message)
-        assert self.topic.release(group, [message], delay, attempted=attempted) == was_held
-        if was_held:
-            lease = self.model.leases[group][message.id]
-            self.model.leases[group][message.id] = Lease(self.now + delay, lease.attempts - (not attempted), "")
+        model = self.model.groups[group]
+        place = self.model.place(model, message)
+        assert self.topic.release(group, [message], delay, attempted=attempted) == (place is not None)
+        if place is not None:
+            model.leases[place] = Lease(self.now + delay, model.leases[place].attempts - (not attempted), "")
 
     @rule(held=received, lease=st.integers(1, 50))
     def extend(self, held: tuple[str, Received], lease: int) -> None:
         group, message = held
-        assert self.topic.extend(group, [message], lease) == self.model.held(group, message)
-        if self.model.held(group, message):
-            self.model.leases[group][message.id].ready_at = self.now + lease
+        model = self.model.groups[group]
+        place = self.model.place(model, message)
+        assert self.topic.extend(group, [message], lease) == (place is not None)
+        if place is not None:
+            model.leases[place].ready_at = self.now + lease
 
     @rule(held=received)
     def dead_letter(self, held: tuple[str, Received]) -> None:
         group, message = held
-        assert self.topic.dead_letter(group, [message], "why") == self.model.held(group, message)
-        if self.model.held(group, message):
-            del self.model.leases[group][message.id]
-            self.model.dead[group].append(message.id)
+        model = self.model.groups[group]
+        place = self.model.place(model, message)
+        assert self.topic.dead_letter(group, [message], "why") == (place is not None)
+        if place is not None:
+            self.model.drop(model, place)
+            self.model.deaths += 1
+            model.dead[self.model.deaths] = (message.id, message.body)
+
+    @rule(group=groups, limit=st.none() | st.integers(0, 3), ends=st.sampled_from("0123456789"))
+    def redrive(self, group: str, limit: int | None, ends: str) -> None:
+        """Mend and give back the letters whose ids do not end with a digit."""
+        model = self.model.groups[group]
+        looked = list(model.dead)[: len(model.dead) if limit is None else limit]
+        chosen = [number for number in looked if not model.dead[number][0].endswith(ends)]
+        assert self.topic.redrive(
+            group, lambda letter: None if letter.id.endswith(ends) else letter.body + b"!", limit
+        ) == len(chosen)
+        for number in chosen:
+            id, body = model.dead.pop(number)
+            model.redriven[number] = Redriven(id, body + b"!")
+            model.leases[number] = Lease(self.now, 0, "")
+
+    @rule(group=groups, to=st.sampled_from(["earliest", "latest"]))
+    def seek(self, group: str, to: Literal["earliest", "latest"]) -> None:
+        model = self.model.groups[group]
+        if any(lease.receipt and lease.ready_at > self.now for lease in model.leases.values()):
+            with pytest.raises(TopicError, match="holds"):
+                self.topic.seek(group, to)
+            return
+        self.topic.seek(group, to)
+        model.cursor = 0 if to == "earliest" else len(self.model.ids)
+        model.leases = {number: Lease(self.now, 0, "") for number in model.redriven}
 
     @rule(seconds=st.integers(1, 60))
     def wait(self, seconds: int) -> None:
@@ -111,18 +174,25 @@ class LocalTopicMachine(RuleBasedStateMachine):
 
     @invariant()
     def state_is_the_models(self) -> None:
-        for group in GROUPS:
-            state = self.topic.group_state(group)
-            leases = self.model.leases[group].values()
-            assert state.lag == len(self.model.ids) - self.model.cursor[group]
+        for name, group in self.model.groups.items():
+            state = self.topic.group_state(name)
+            leases = group.leases.values()
+            assert state.lag == len(self.model.ids) - group.cursor
             assert state.in_flight == sum(bool(lease.receipt) and lease.ready_at > self.now for lease in leases)
             assert state.in_flight + state.waiting == len(leases)
-            assert [letter.id for letter in self.topic.dead_letters(group)] == self.model.dead[group]
+            assert [(letter.id, letter.body) for letter in self.topic.dead_letters(name)] == list(group.dead.values())
 
     def teardown(self) -> None:
         self.home.close()
         shutil.rmtree(self.path)
 
 
+class MemoryTopicMachine(LocalTopicMachine):
+    def make_home(self) -> Topics:
+        return MemoryTopics(lambda: self.now)
+
+
 TestLocalTopicAgainstItsModel = LocalTopicMachine.TestCase
-TestLocalTopicAgainstItsModel.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestLocalTopicAgainstItsModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestMemoryTopicAgainstItsModel = MemoryTopicMachine.TestCase
+TestMemoryTopicAgainstItsModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
