@@ -147,6 +147,13 @@ class TestRunUntilEmpty:
         counts = run_until_empty(handler, topics, timeout=60)
         assert (counts.succeeded, counts.dead, len(times)) == (1, 0, 3)
 
+    def test_a_batch_that_is_not_full_does_not_wait_for_more(self, topics: MemoryTopics) -> None:
+        """Given a wait of an hour, then the batch comes within the run's time all the same."""
+        handler, found = seen(batch=(100, 3600.0))
+        publish(topics, TOPIC, {"n": 1}, {"n": 2})
+        run_until_empty(handler, topics, timeout=60)
+        assert found == [[1, 2]]
+
     def test_a_retry_in_a_partial_failure_asks_for_no_time_either(self, topics: MemoryTopics) -> None:
         calls: list[list[int]] = []
 

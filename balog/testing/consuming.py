@@ -23,6 +23,7 @@ Handlers = "ConsumerHub | ModuleType | str | Consumer | Callable[..., Any]"
 """A hub; a package, or its dotted name, that is scanned; a consumer; a function under ``@consumer_config``."""
 
 _PAUSE = 0.001  # seconds between attempts, whatever the consumer asks for
+_BATCH_WAIT = 0.05  # seconds that a batch waits for more at most
 _MAX_SHOWN = 10
 _MAX_TRACEBACK = 4000
 
@@ -71,7 +72,8 @@ def run_until_empty(
 ) -> Counts:
     """Run handlers on what the topics hold, by the real engine, until nothing is left; give what it did.
 
-    What fails is tried again as in production, only at once: ``backoff`` and what a ``Retry`` asks for take no time.
+    What fails is tried again as in production, only at once: ``backoff`` and what a ``Retry`` asks for take no time,
+    and a batch does not wait for more.
 
     Args:
         handlers: a hub, a package or its dotted name, consumers, functions under ``@consumer_config``, or several.
@@ -189,13 +191,14 @@ def _add_function(hub: ConsumerHub, func: object) -> None:
 
 
 def _impatient(consumer: Consumer) -> Consumer:
-    """Give the same consumer with a backoff that takes no time."""
-    from balog.consumers.consumer import Backoff
+    """Give the same consumer, without the time that its backoff and its batches take."""
+    from balog.consumers.consumer import Backoff, Batch
 
-    if consumer.backoff is None:
-        return consumer
     quick = copy.copy(consumer)
-    quick.backoff = Backoff(_PAUSE, _PAUSE)
+    if consumer.backoff is not None:
+        quick.backoff = Backoff(_PAUSE, _PAUSE)
+    if consumer.batch is not None:
+        quick.batch = Batch(consumer.batch.size, min(consumer.batch.wait, _BATCH_WAIT))
     return quick
 
 
