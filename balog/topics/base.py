@@ -190,6 +190,7 @@ class Topic(_Closing):
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
         """Give a group's dead letters, oldest first."""
 
+    @abstractmethod
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
         """Give dead letters to their group again, and to no other, as a message with no attempts yet.
 
@@ -203,16 +204,18 @@ class Topic(_Closing):
         Returns:
             the number of messages that are back.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
-        """Look at messages without taking them from any group; their receipts are good for nothing.
+        """Look at messages without taking them from any group, in the order of their publishing.
+
+        Their receipts are good for nothing.
 
         Args:
             newest: the newest ones instead of the oldest. Where a home can't tell, it gives what it has.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
         """Let a group go on from elsewhere: the oldest message, behind the newest, or the first at or after a time.
 
@@ -224,7 +227,6 @@ class Topic(_Closing):
         Raises:
             TopicError: a queue has no positions; a consumer is running.
         """
-        raise NotImplementedError
 
     @abstractmethod
     def group_state(self, group: str) -> GroupState:
