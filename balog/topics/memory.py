@@ -6,7 +6,7 @@ import heapq
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -84,6 +84,8 @@ class _Group(Struct):
 
 class MemoryTopic(Topic):
     """See ``MemoryTopics``. The same calls in the same order give the same, receipts too."""
+
+    patience: ClassVar[float] = 0.02  # what a test waits for at its end
 
     def __init__(self, name: str, clock: Callable[[], float], sleep: Callable[[float], object] | None) -> None:
         self.name = name
