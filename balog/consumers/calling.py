@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NoReturn
 
+from balog.consumers.causes import causes
 from balog.consumers.delivery import Call
 from balog.consumers.hook_calls import HookCalls
 from balog.consumers.hooks import Work
@@ -20,7 +21,6 @@ from balog.consumers.scheduling import GRACE, Schedule
 from balog.consumers.suspects import begun
 from balog.consumers.verdicts import Kind, Verdict, judge, tell
 from balog.errors import ConfigError, MissingExtraError, TopicError
-from balog.event import Event
 from balog.recording.context import bound
 
 __all__ = ["Caller"]
@@ -86,7 +86,7 @@ class Caller:
         names = [name]
         for event in call.events:
             if "caused_by" in event.header.context:
-                names = [one for one in _causes(event) if one not in names] + names
+                names = [one for one in causes(event) if one not in names] + names
         return bound(caused_by={"event": call.events[0].header.id, "consumers": names})
 
     def end(self, call: Call, error: BaseException | None) -> None:
@@ -142,12 +142,6 @@ class Caller:
 def too_long(call: Call) -> TimeoutError:
     """Give the error of a call that took longer than its consumer allows."""
     return TimeoutError(f"no end after {call.desk.timeout:g} s")
-
-
-def _causes(event: Event) -> list[str]:
-    cause = event.header.context["caused_by"]
-    names = cause.get("consumers") if isinstance(cause, dict) else None
-    return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def _end_child(error: BaseException | None) -> NoReturn:

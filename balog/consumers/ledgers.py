@@ -120,6 +120,9 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
     For ``local:PATH`` it lies in that folder, hidden, and is shared by whoever uses the folder. Else it is
     ``$XDG_STATE_HOME/balog/ledger/`` (``~/.local/state`` when that is not set), named by a hash of the URL without its
     options, and by the group: shared by the processes of this user on this machine, no further.
+
+    Raises:
+        ConfigError: this user has no home.
     """
     scheme, _, rest = topics_url.partition(":")
     if scheme == "local" and rest:
@@ -127,7 +130,10 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
     if scheme == "memory":
         return MemoryLedger()
     state = os.environ.get("XDG_STATE_HOME", "")
-    folder = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
+    try:
+        folder = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
+    except RuntimeError:
+        raise ConfigError("no place for the ledger: set XDG_STATE_HOME or HOME, or name a ledger") from None
     home = hashlib.sha256(topics_url.partition("?")[0].encode()).hexdigest()[:16]
     return SqliteLedger(folder / "balog" / "ledger" / f"{home}.{group}.sqlite")
 

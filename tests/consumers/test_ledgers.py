@@ -234,3 +234,12 @@ class TestDefaultLedger:
         monkeypatch.delenv("XDG_STATE_HOME", raising=False)
         monkeypatch.setenv("HOME", str(tmp_path))
         assert default_ledger("sqs:eu-west-1", "g").path.parent == tmp_path / ".local/state/balog/ledger"
+
+    def test_without_any_home_it_is_one_clear_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def nowhere(path: Path) -> Path:
+            raise RuntimeError("Could not determine home directory.")
+
+        monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+        monkeypatch.setattr(Path, "expanduser", nowhere)
+        with pytest.raises(ConfigError, match="XDG_STATE_HOME"):
+            default_ledger("sqs:eu-west-1", "g")
