@@ -11,6 +11,7 @@ from pathlib import Path
 
 from demo import check, data
 from demo.pipeline import Pipeline
+from demo.receiver import Receiver
 
 OUT = Path(".demo/out")
 TOPICS = f"local:{OUT / 'topics'}"
@@ -18,6 +19,10 @@ BROKER = ["balog", "broker", "--config", "demo/broker.json", "--strip"]
 TAP_JSONL = ["balog", "run", "--", ".demo/tap-jsonl/bin/tap-jsonl", "--config", "demo/airports.json"]
 PYTHON_TAP = [".demo/tap-weather/bin/python", "demo/tap_weather.py", "--config"]
 TAP_WEATHER = ["balog", "run", "--name", "tap-weather", "--", *PYTHON_TAP]
+LIST = ["consumers", "list", "consumers"]
+TOPIC = ["singer-events", "--topics", TOPICS]
+FORWARD = ["--topics", TOPICS, "--topic", "singer-events", "--config", "demo/forward.json", "--group", "forward"]
+INCIDENT = "balog/tap-weather"
 TARGET = [".demo/target-csv/bin/target-csv", "--config", "demo/target.json"]
 
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -48,7 +53,7 @@ def ask(checks: Sequence[Callable[[], str]]) -> None:
         say(f"{GREEN}ok{PLAIN}  {each()}")
 
 
-def demo(root: Path) -> None:
+def demo(root: Path, receiver: Receiver) -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     (OUT / "csv").mkdir(parents=True)
     data.prepare(root, OUT / "data")
@@ -69,12 +74,29 @@ def demo(root: Path) -> None:
         to_target=False,
         expected=[1, 0],
     )
+    step("4. The package consumers/ has handlers; this is what they listen to", Pipeline([["balog", *LIST]]))
+    consume = ["balog", "consume", "consumers", "--topics", TOPICS, *_settings(receiver), "--until-empty"]
+    step("5. They act on the events: alerts, an archive, callbacks, metrics, lines", Pipeline([consume]))
+    ask(
+        [
+            lambda: check.records_are_counted(OUT / "metrics.prom", 3376 + 1461 + 365),
+            lambda: check.incident_is_open(receiver, INCIDENT),
+        ]
+    )
+    sync(
+        "6. The sync is mended, and succeeds",
+        [*TAP_WEATHER, "demo/weather-mended.json"],
+        "mended.singer",
+        to_target=False,
+    )
+    step("7. So the handlers resolve its incident", Pipeline([consume]))
+    step("8. What waits in the topic, and for whom", Pipeline([["balog", "topics", "describe", *TOPIC]]))
     step(
-        "4. Handlers of the package consumers/ act on the events",
-        Pipeline([["balog", "consume", "consumers", "--topics", TOPICS, "--until-empty"]]),
+        "9. The topic into sinks, without any Python: errors into files, reports of runs to a webhook",
+        Pipeline([["balog", "forward", *FORWARD, "--until-empty"]]),
     )
     step(
-        "5. Spark asks the whole archive",
+        "10. Spark asks the archive that the handlers made",
         Pipeline([["balog", "report", str(OUT / "archive"), "--html", str(OUT / "report.html")]]),
     )
     ask(
@@ -82,9 +104,26 @@ def demo(root: Path) -> None:
             lambda: check.csv_is_complete(OUT / "csv/airports.csv", data.read(root, data.AIRPORTS), "airports"),
             lambda: check.csv_is_complete(OUT / "csv/weather.csv", data.read(root, data.WEATHER), "days of weather"),
             lambda: check.every_event_was_handled(OUT / "archive", TOPICS, "balog"),
+            lambda: check.alerts_are_settled(receiver, INCIDENT),
+            lambda: check.runs_were_called_back(receiver, OUT / "archive", "/runs"),
+            lambda: check.runs_were_called_back(receiver, OUT / "archive", "/forwarded"),
             lambda: check.page_is_whole(OUT / "report.html"),
         ]
     )
+
+
+def _settings(receiver: Receiver) -> list[str]:
+    """What the handlers are told; secrets go by the environment."""
+    os.environ["PAGERDUTY_ROUTING_KEY"] = receiver.routing_key
+    os.environ["WEBHOOK_SECRET"] = receiver.secret
+    os.environ["DEMO_WEBHOOK"] = f"{receiver.url}/forwarded"
+    settings = {
+        "archive": OUT / "archive",
+        "prometheus": OUT / "metrics.prom",
+        "pagerduty": receiver.url,
+        "webhook": f"{receiver.url}/runs",
+    }
+    return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
 
 
 def main() -> int:
@@ -93,7 +132,8 @@ def main() -> int:
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     began = time.monotonic()
     try:
-        demo(root)
+        with Receiver() as receiver:
+            demo(root, receiver)
     except (check.Wrong, OSError) as problem:
         say(f"{RED}failed{PLAIN}  {problem}")
         return 1

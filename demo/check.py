@@ -13,8 +13,19 @@ from typing import Any
 
 from balog.topics import open_topics
 from demo.data import Row
+from demo.receiver import Receiver
 
-__all__ = ["Wrong", "csv_is_complete", "every_event_was_handled", "page_is_whole", "read_archive"]
+__all__ = [
+    "Wrong",
+    "alerts_are_settled",
+    "csv_is_complete",
+    "every_event_was_handled",
+    "incident_is_open",
+    "page_is_whole",
+    "read_archive",
+    "records_are_counted",
+    "runs_were_called_back",
+]
 
 
 class Wrong(Exception):
@@ -57,6 +68,39 @@ def every_event_was_handled(archive: Path, topics: str, group: str) -> str:
     if progress is None or progress.pending or progress.dead:
         raise Wrong(f"{topics}: the handlers have not handled every event: {progress}")
     return f"{archive} and {topics} hold the same {state.messages} events; none is left to handle, none failed"
+
+
+def records_are_counted(metrics: Path, records: int) -> str:
+    """The counters that Prometheus would read add up to the records of the syncs."""
+    lines = re.findall(r"^record_count_total\{.*\} (\S+)$", metrics.read_text(encoding="utf-8"), re.MULTILINE)
+    found = sum(map(float, lines))
+    if found != records:
+        raise Wrong(f"{metrics}: record_count_total adds up to {found:,.0f}, the syncs carried {records:,}")
+    return f"{metrics} counts all {records:,} records of the syncs, in {len(lines)} series"
+
+
+def incident_is_open(receiver: Receiver, key: str) -> str:
+    """PagerDuty has one open incident, of this key."""
+    if list(receiver.incidents) != [key] or receiver.refused:
+        raise Wrong(f"PagerDuty: open are {receiver.incidents}, refused {receiver.refused}; want {key}")
+    return f"PagerDuty has one incident open, {key}: {receiver.incidents[key]}"
+
+
+def alerts_are_settled(receiver: Receiver, key: str) -> str:
+    """The incident of this key was triggered, and then resolved; no other was opened."""
+    actions = [action for action, each in receiver.history if each == key]
+    if receiver.incidents or "trigger" not in actions or actions[-1] != "resolve":
+        raise Wrong(f"PagerDuty: open are {receiver.incidents}; told of {key}: {actions}")
+    return f"PagerDuty has no incident open any more; of {key} it was told: {', '.join(actions)}"
+
+
+def runs_were_called_back(receiver: Receiver, archive: Path, path: str) -> str:
+    """Each report of a run in the archive came as a callback to this path, signed as it should be, and no other."""
+    runs = {event["header"]["id"] for event in read_archive(archive) if event["payload"].get("cls_type") == "run"}
+    came = receiver.callbacks[path].keys()
+    if not runs or came != runs or receiver.refused:
+        raise Wrong(f"{path}: {len(came)} callbacks of {len(runs)} runs; refused: {receiver.refused}")
+    return f"{path} got the reports of all {len(runs)} runs, each signed"
 
 
 class _Asked(HTMLParser):

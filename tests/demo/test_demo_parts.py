@@ -1,9 +1,13 @@
 """The demo's checks can fail, and its pipes keep every exit code."""
 
+import base64
 import csv
 import gzip
+import hashlib
+import hmac
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +16,7 @@ from balog.event import new_id
 from balog.topics import Message, open_topics
 from demo import check, data
 from demo.pipeline import Pipeline
+from demo.receiver import Receiver
 
 SOURCE: list[data.Row] = [{"name": "Dr. C.P. Savage, Sr.", "latitude": 32.302}, {"name": "Thigpen", "latitude": 31.5}]
 
@@ -81,6 +86,77 @@ class TestEveryEventWasHandled:
         twice = [new_id()] * 2
         with pytest.raises(check.Wrong, match="2 events with 1 ids"):
             check.every_event_was_handled(archive(tmp_path, twice), f"local:{tmp_path / 'topics'}", "balog")
+
+
+class TestRecordsAreCounted:
+    def metrics(self, folder: Path, *lines: str) -> Path:
+        (folder / "a.prom").write_text("\n".join(["# TYPE record_count counter", *lines, 'other_total{a="b"} 7.0', ""]))
+        return folder / "a.prom"
+
+    def test_series_that_add_up_pass(self, tmp_path: Path) -> None:
+        file = self.metrics(tmp_path, 'record_count_total{stream="a"} 3.0', 'record_count_total{stream="b"} 4.0')
+        assert "all 7 records of the syncs, in 2 series" in check.records_are_counted(file, 7)
+
+    def test_one_record_less_is_wrong(self, tmp_path: Path) -> None:
+        file = self.metrics(tmp_path, 'record_count_total{stream="a"} 6.0')
+        with pytest.raises(check.Wrong, match="adds up to 6, the syncs carried 7"):
+            check.records_are_counted(file, 7)
+
+
+class TestReceiver:
+    def tell(self, receiver: Receiver, action: str, **more: object) -> int:
+        request = {"routing_key": receiver.routing_key, "event_action": action, "dedup_key": "balog/x", **more}
+        return receiver.take("/v2/enqueue", {}, json.dumps({"payload": {"summary": "it broke"}, **request}).encode())
+
+    def call_back(self, receiver: Receiver, identity: str, body: bytes, signed: bytes) -> int:
+        key = base64.b64decode(receiver.secret.removeprefix("whsec_"))
+        mark = base64.b64encode(hmac.digest(key, f"{identity}.1.".encode() + signed, hashlib.sha256)).decode()
+        headers = {"webhook-id": identity, "webhook-timestamp": "1", "webhook-signature": f"v1,{mark}"}
+        return receiver.take("/runs", headers, body)
+
+    @pytest.fixture
+    def receiver(self) -> Iterator[Receiver]:
+        with Receiver() as receiver:
+            yield receiver
+
+    def runs(self, folder: Path, *identities: str) -> Path:
+        day = folder / "singer-events" / "date=2026-11-20"
+        day.mkdir(parents=True)
+        lines = [json.dumps({"header": {"id": each}, "payload": {"cls_type": "run"}}) for each in identities]
+        (day / "a.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+        return folder
+
+    def test_an_incident_is_open_from_trigger_to_resolve(self, receiver: Receiver) -> None:
+        self.tell(receiver, "trigger")
+        assert "it broke" in check.incident_is_open(receiver, "balog/x")
+        with pytest.raises(check.Wrong, match="open are"):
+            check.alerts_are_settled(receiver, "balog/x")
+        self.tell(receiver, "resolve")
+        assert "trigger, resolve" in check.alerts_are_settled(receiver, "balog/x")
+        with pytest.raises(check.Wrong, match="want balog/x"):
+            check.incident_is_open(receiver, "balog/x")
+
+    def test_an_incident_that_never_was_is_not_settled(self, receiver: Receiver) -> None:
+        self.tell(receiver, "resolve")
+        with pytest.raises(check.Wrong, match="told of balog/x"):
+            check.alerts_are_settled(receiver, "balog/x")
+
+    def test_another_routing_key_is_refused(self, receiver: Receiver) -> None:
+        assert self.tell(receiver, "trigger", routing_key="x") == 400
+        assert not receiver.incidents
+
+    def test_each_run_has_to_be_called_back(self, receiver: Receiver, tmp_path: Path) -> None:
+        archive = self.runs(tmp_path, "LG1", "LG2")
+        assert self.call_back(receiver, "LG1", b"{}", b"{}") == 202
+        with pytest.raises(check.Wrong, match="1 callbacks of 2 runs"):
+            check.runs_were_called_back(receiver, archive, "/runs")
+        self.call_back(receiver, "LG2", b"{}", b"{}")
+        assert "all 2 runs" in check.runs_were_called_back(receiver, archive, "/runs")
+
+    def test_a_callback_that_was_changed_on_its_way_is_refused(self, receiver: Receiver, tmp_path: Path) -> None:
+        assert self.call_back(receiver, "LG1", b'{"a":2}', b'{"a":1}') == 400
+        with pytest.raises(check.Wrong, match="not signed"):
+            check.runs_were_called_back(receiver, self.runs(tmp_path, "LG1"), "/runs")
 
 
 class TestPageIsWhole:

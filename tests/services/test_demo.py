@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -55,13 +56,26 @@ def test_each_sync_leaves_one_report_of_its_run(events: list[dict[str, Any]]) ->
     runs = [event["payload"] for event in events if event["payload"]["cls_type"] == "run"]
     assert sorted((run["outcome"], run["records"], run["exit_code"]) for run in runs) == [
         ("failed", 365, 1),
+        ("succeeded", 365, 0),
         ("succeeded", 1461, 0),
         ("succeeded", 3376, 0),
     ]
 
 
-def test_each_event_is_handled_once(demo: tuple[str, Path], events: list[dict[str, Any]]) -> None:
-    assert f"{len(events)} received, {len(events)} succeeded, 0 unwanted, 0 failed attempts" in demo[0]
+def test_each_event_is_handled_once_and_archived_once(demo: tuple[str, Path], events: list[dict[str, Any]]) -> None:
+    runs = re.findall(r"balog consume: (\d+) received, (\d+) succeeded, 0 unwanted, 0 failed attempts", demo[0])
+    assert len(runs) == 2
+    assert sum(int(received) for received, _ in runs) == sum(int(succeeded) for _, succeeded in runs) == len(events)
+    assert len({event["header"]["id"] for event in events}) == len(events)
+
+
+def test_errors_are_forwarded_into_files_of_their_own(demo: tuple[str, Path], events: list[dict[str, Any]]) -> None:
+    lines: list[str] = []
+    for path in demo[1].glob("errors/singer-events/date=*/*.jsonl.gz"):
+        lines.extend(gzip.decompress(path.read_bytes()).decode().splitlines())
+    errors = [event["header"]["id"] for event in events if event["header"]["level"] in ("ERROR", "CRITICAL")]
+    assert sorted(json.loads(line)["header"]["id"] for line in lines) == sorted(errors)
+    assert errors
 
 
 def test_the_record_counters_of_both_taps_become_metrics(events: list[dict[str, Any]]) -> None:
@@ -70,7 +84,7 @@ def test_the_record_counters_of_both_taps_become_metrics(events: list[dict[str, 
         payload = event["payload"]
         if payload["cls_type"] == "metric" and payload["metric"] == "record_count":
             counts[payload["tags"].get("stream") or payload["tags"]["endpoint"]] += payload["value"]
-    assert counts == {"airports": 3376, "weather": 1461 + 365}
+    assert counts == {"airports": 3376, "weather": 1461 + 365 + 365}
 
 
 def test_a_failing_tap_leaves_its_whole_traceback_in_one_event(events: list[dict[str, Any]]) -> None:
