@@ -1,15 +1,22 @@
 """Packages of handlers, made for a test and forgotten after it."""
 
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
+from balog.consumers import Consumer, ConsumerHub, Counts, Engine
+from balog.consumers.ledgers import MemoryLedger
 from balog.event import Event, encode
-from balog.topics import Message, Topic
+from balog.topics import DeadLetter, Message, Topic
 from balog.topics.local import LocalTopics
+from balog.topics.memory import MemoryTopics
 
 MakePackage = Callable[..., str]
 
@@ -59,3 +66,82 @@ def publish(orders: Topic) -> Callable[..., list[str]]:
         return [event.header.id for event in events]
 
     return publish
+
+
+class Bench:
+    """An engine on topics in memory: ``publish`` events to ``orders``, ``run`` consumers on them until nothing is left.
+
+    Attributes:
+        orders: the topic. ``ledger``: in memory too; it outlives runs.
+    """
+
+    def __init__(self) -> None:
+        self.home = MemoryTopics()
+        self.orders = self.home.topic("orders")
+        self.ledger = MemoryLedger()
+
+    def publish(self, *payloads: dict[str, Any], channel: str = "tests", context: Any = None) -> list[str]:
+        """Give the events' ids."""
+        events = [Event.new(channel, payload, context=context) for payload in payloads]
+        self.orders.publish([Message(event.header.id, encode(event)) for event in events])
+        return [event.header.id for event in events]
+
+    def engine(self, *consumers: Consumer | Callable[..., Any], **options: Any) -> Engine:
+        """Functions become consumers called handler0, handler1 …"""
+        hub = ConsumerHub()
+        for number, one in enumerate(consumers):
+            hub.add(one if isinstance(one, Consumer) else Consumer(one, "orders", name=f"handler{number}"))
+        return Engine(hub, self.home, **{"first_delay": 0.001, "ledger": self.ledger, **options})
+
+    def run(self, *consumers: Consumer | Callable[..., Any], **options: Any) -> Counts:
+        """Run until nothing is left."""
+        return self.engine(*consumers, **options).run(until_empty=True)
+
+    @contextmanager
+    def running(self, *consumers: Consumer | Callable[..., Any], **options: Any) -> Iterator[Engine]:
+        """Run in a thread until the block ends; what ended the run is raised there."""
+        engine = self.engine(*consumers, **options)
+        errors: list[BaseException] = []
+
+        def target() -> None:
+            try:
+                engine.run()
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=target)
+        thread.start()
+        try:
+            yield engine
+        finally:
+            engine.stop()
+            thread.join(60)
+            assert not thread.is_alive()
+        if errors:
+            raise errors[0]
+
+    @property
+    def dead(self) -> list[DeadLetter]:
+        return self.orders.dead_letters("balog", 10**6)
+
+    @property
+    def pending(self) -> int:
+        return self.orders.group_state("balog").pending
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.fixture
+def wait_for() -> Callable[[Callable[[], object]], None]:
+    """Give a function that waits until something is true."""
+
+    def wait_for(condition: Callable[[], object]) -> None:
+        end = time.monotonic() + 60
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.002)
+
+    return wait_for

@@ -1,0 +1,306 @@
+"""What handlers raise, batches, order by key: what the engine makes of each."""
+
+import threading
+from collections import Counter, defaultdict
+from typing import Any
+
+import pytest
+
+from balog.consumers import Consumer, Counts, PartialFailure, Reject, Retry
+from balog.event import Event
+
+Settings = dict[str, Any]
+
+
+def number(event: Event) -> int:
+    found: int = event.payload["n"]
+    return found
+
+
+class TestReject:
+    def test_it_is_given_up_at_the_first_attempt(self, bench: Any) -> None:
+        (id,) = bench.publish({})
+
+        def refuse(settings: Settings, event: Event) -> None:
+            raise Reject("no such order")
+
+        assert bench.run(refuse) == Counts(received=1, failed=1, dead=1)
+        (letter,) = bench.dead
+        assert (letter.id, letter.attempts, letter.consumers) == (id, 1, ("handler0",))
+        assert letter.reason == "handler0: balog.consumers.outcomes.Reject: no such order"
+
+    def test_others_of_the_event_are_not_held_back(self, bench: Any) -> None:
+        bench.publish({})
+        seen: list[str] = []
+
+        def refuse(settings: Settings, event: Event) -> None:
+            raise Reject("no")
+
+        def fail_once(settings: Settings, event: Event) -> None:
+            seen.append("tried")
+            if len(seen) == 1:
+                raise ValueError
+
+        bench.run(refuse, fail_once)
+        assert seen == ["tried", "tried"]
+        assert [(letter.consumers, letter.attempts) for letter in bench.dead] == [(("handler0",), 2)]
+        assert "Reject: no" in bench.dead[0].traceback  # known from the ledger by then
+
+
+class TestRetry:
+    def test_it_is_no_attempt_and_the_message_never_leaves(self, bench: Any) -> None:
+        bench.publish({})
+        calls: list[int] = []
+
+        def wait_a_while(settings: Settings, event: Event) -> None:
+            calls.append(1)
+            if len(calls) < 20:
+                raise Retry("the other side is down", after=0.001)
+
+        assert bench.run(wait_a_while, max_attempts=2) == Counts(received=1, succeeded=1)
+        assert len(calls) == 20
+
+    def test_only_the_one_who_asked_is_called_again(self, bench: Any) -> None:
+        bench.publish({})
+        calls: Counter[str] = Counter()
+
+        def later(settings: Settings, event: Event) -> None:
+            calls["later"] += 1
+            if calls["later"] == 1:
+                raise Retry("busy", after=0.001)
+
+        def fine(settings: Settings, event: Event) -> None:
+            calls["fine"] += 1
+
+        bench.run(later, fine)
+        assert calls == {"later": 2, "fine": 1}
+
+    def test_a_stop_gives_it_back_uncounted(self, bench: Any, wait_for: Any) -> None:
+        bench.publish({})
+        calls: list[int] = []
+
+        def never(settings: Settings, event: Event) -> None:
+            calls.append(1)
+            raise Retry("down", after=3600)
+
+        with bench.running(never):
+            wait_for(lambda: calls)
+        assert [message.attempts for message in bench.orders.receive("balog")] == [1]
+
+
+class TestRetriesOfAConsumer:
+    def test_each_consumer_has_its_own_number(self, bench: Any) -> None:
+        bench.publish({})
+        calls: Counter[str] = Counter()
+
+        def failing(name: str) -> Any:
+            def handle(settings: Settings, event: Event) -> None:
+                calls[name] += 1
+                raise ValueError(name)
+
+            return handle
+
+        consumers = [
+            Consumer(failing("never again"), "orders", name="a", retries=0),
+            Consumer(failing("often"), "orders", name="b", retries=6, backoff=0.001),
+            Consumer(failing("as the engine says"), "orders", name="c"),
+        ]
+        bench.run(*consumers, max_attempts=3)
+        assert calls == {"never again": 1, "often": 7, "as the engine says": 3}
+        (letter,) = bench.dead
+        assert sorted(letter.consumers) == ["a", "b", "c"]
+        assert all(f"ValueError: {text}" in letter.reason for text in calls)
+
+
+class TestBatch:
+    def test_a_handler_gets_lists_of_its_size_in_order(self, bench: Any) -> None:
+        ids = bench.publish(*({} for _ in range(25)))
+        batches: list[list[str]] = []
+
+        def handle(settings: Settings, events: list[Event]) -> None:
+            batches.append([event.header.id for event in events])
+
+        assert bench.run(Consumer(handle, "orders", batch=(10, 0.05))) == Counts(received=25, succeeded=25)
+        assert [len(batch) for batch in batches] == [10, 10, 5]
+        assert [id for batch in batches for id in batch] == ids
+
+    def test_a_batch_may_be_larger_than_what_is_received_at_once(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(50)))
+        sizes: list[int] = []
+        consumer = Consumer(lambda settings, events: sizes.append(len(events)), "orders", name="h", batch=(50, 60))
+        bench.run(consumer, batch=7)
+        assert sizes == [50]
+
+    def test_a_partial_failure_brings_only_those_back(self, bench: Any) -> None:
+        ids = bench.publish(*({"n": n} for n in range(10)))
+        calls: list[list[int]] = []
+
+        def handle(settings: Settings, events: list[Event]) -> None:
+            calls.append([number(event) for event in events])
+            if len(calls) == 1:
+                raise PartialFailure({ids[3]: "odd", ids[7]: Reject("never")})
+
+        counts = bench.run(Consumer(handle, "orders", batch=(10, 0.05)))
+        assert calls == [list(range(10)), [3]]
+        assert counts == Counts(received=11, succeeded=9, failed=2, dead=1)
+        assert [letter.id for letter in bench.dead] == [ids[7]]
+
+    def test_one_poison_event_does_not_take_its_neighbours_along(self, bench: Any) -> None:
+        ids = bench.publish(*({"n": n} for n in range(20)))
+        calls: list[int] = []
+        done: Counter[int] = Counter()
+
+        def handle(settings: Settings, events: list[Event]) -> None:
+            calls.append(len(events))
+            if any(number(event) == 13 for event in events):
+                raise ValueError("poison")
+            done.update(number(event) for event in events)
+
+        counts = bench.run(Consumer(handle, "orders", batch=(20, 0.05)), max_attempts=3)
+        assert [letter.id for letter in bench.dead] == [ids[13]]
+        assert done == {n: 1 for n in range(20) if n != 13}
+        assert calls == [20, *[1] * 21]  # all alone after the first time, the poison once more
+        assert (counts.succeeded, counts.dead) == (19, 1)
+
+    def test_a_partial_failure_that_names_strangers_is_one_of_all(self, bench: Any) -> None:
+        bench.publish({}, {})
+        calls: list[int] = []
+
+        def handle(settings: Settings, events: list[Event]) -> None:
+            calls.append(len(events))
+            if len(calls) == 1:
+                raise PartialFailure(["LGother"])
+
+        assert bench.run(Consumer(handle, "orders", batch=(2, 1))).succeeded == 2
+        assert calls == [2, 1, 1]
+
+    def test_a_retry_keeps_them_together(self, bench: Any) -> None:
+        bench.publish({}, {}, {})
+        calls: list[int] = []
+
+        def handle(settings: Settings, events: list[Event]) -> None:
+            calls.append(len(events))
+            if len(calls) < 3:
+                raise Retry("down", after=0.001)
+
+        bench.run(Consumer(handle, "orders", batch=(3, 5)))
+        assert calls == [3, 3, 3]
+
+
+class TestOrder:
+    def test_events_of_one_key_are_handled_in_order_whatever_fails(self, bench: Any) -> None:
+        ids = bench.publish(*({"k": f"k{n % 5}", "n": n} for n in range(100)))
+        log: dict[str, list[int]] = defaultdict(list)
+        tries: Counter[int] = Counter()
+        lock = threading.Lock()
+        active: Counter[str] = Counter()
+        overlaps: list[str] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            key, n = event.payload["k"], number(event)
+            with lock:
+                active[key] += 1
+                if active[key] > 1:
+                    overlaps.append(key)
+                tries[n] += 1
+                fails = n % 7 == 0 and tries[n] < 3
+                log[key].append(n)
+            try:
+                if fails or n == 33:
+                    raise ValueError
+            finally:
+                with lock:
+                    active[key] -= 1
+
+        counts = bench.run(Consumer(handle, "orders", ordered_by="payload.k", backoff=0.001), concurrency=4)
+        assert not overlaps
+        assert all(seen == sorted(seen) for seen in log.values())
+        assert (counts.succeeded, counts.dead) == (99, 1)
+        assert [letter.id for letter in bench.dead] == [ids[33]]
+        assert tries[33] == 5
+
+    def test_a_failed_key_holds_only_its_own(self, bench: Any, wait_for: Any) -> None:
+        bench.publish({"k": "a", "n": 0}, {"k": "a", "n": 1}, {"k": "b", "n": 2}, {"n": 3}, {"k": None, "n": 4})
+        seen: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            seen.append(number(event))
+            if number(event) == 0:
+                raise ValueError
+
+        with bench.running(Consumer(handle, "orders", ordered_by="payload.k", backoff=3600)):
+            wait_for(lambda: len(seen) == 4)
+        assert seen == [0, 2, 3, 4]
+        again = bench.orders.receive("balog")
+        assert [(message.attempts) for message in again] == [2, 1]  # the one that failed counts, and comes first
+
+    def test_a_batch_holds_several_of_a_key_in_order_and_waits_after_a_failure(self, bench: Any) -> None:
+        bench.publish(*({"k": "ab"[n % 2], "n": n} for n in range(12)))
+        calls: list[list[int]] = []
+
+        def handle(settings: Settings, events: list[Event]) -> None:
+            calls.append([number(event) for event in events])
+            if len(calls) == 1:
+                raise PartialFailure([event for event in events if number(event) in (2, 4)])
+
+        consumer = Consumer(handle, "orders", batch=(6, 0.01), ordered_by="payload.k", backoff=0.01)
+        assert bench.run(consumer).succeeded == 12
+        assert calls[0] == [0, 1, 2, 3, 4, 5]
+        evens = [n for call in calls[1:] for n in call if n % 2 == 0]
+        assert evens == [2, 4, 6, 8, 10]
+        assert [2] in calls
+        assert [4] in calls
+
+    def test_what_is_held_has_a_bound_that_stops_intake(
+        self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("balog.consumers.scheduling.MAX_HELD", 30)
+        bench.publish(*({"k": "a", "n": n} for n in range(100)))
+        seen: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            seen.append(number(event))
+            raise ValueError
+
+        with bench.running(Consumer(handle, "orders", ordered_by="payload.k", backoff=3600), batch=10) as engine:
+            wait_for(lambda: engine.state.in_flight == 30)
+            assert bench.orders.group_state("balog").lag == 70
+        assert seen == [0]
+
+    def test_a_batch_that_can_never_fill_goes_when_no_more_may_be_held(
+        self, bench: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("balog.consumers.scheduling.MAX_HELD", 30)
+        bench.publish(*({} for _ in range(90)))
+        sizes: list[int] = []
+        consumer = Consumer(lambda settings, events: sizes.append(len(events)), "orders", name="h", batch=(1000, 3600))
+        with bench.running(consumer, batch=10):
+            while sum(sizes) < 90:
+                threading.Event().wait(0.01)
+        assert sizes == [30, 30, 30]
+
+
+class TestUnwanted:
+    def test_the_default_handler_gets_what_nobody_wants_with_retries(self, bench: Any) -> None:
+        bench.publish({"cls_type": "wanted"}, {"cls_type": "other"})
+        seen: list[str | None] = []
+
+        def default(event: Event) -> None:
+            seen.append(event.cls_type)
+            if len(seen) < 3:
+                raise ValueError
+
+        consumer = Consumer(lambda settings, event: None, "orders", "wanted", name="h")
+        counts = bench.run(consumer, default_event_handler=default)
+        assert seen == ["other"] * 3
+        assert counts == Counts(received=4, succeeded=1, failed=2, unwanted=1)
+
+    def test_an_own_match_event_that_raises_is_a_failed_attempt(self, bench: Any) -> None:
+        class Odd(Consumer):
+            def match_event(self, event: Any) -> bool:
+                raise RuntimeError("can't tell")
+
+        bench.publish({})
+        counts = bench.run(Odd(lambda settings, event: None, "orders", name="odd"), max_attempts=2)
+        assert counts.dead == 1
+        assert bench.dead[0].reason == "can't be told who wants it: RuntimeError: can't tell"

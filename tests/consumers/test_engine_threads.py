@@ -1,0 +1,418 @@
+"""Threads, the event loop, timeouts, leases and stops of an engine."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from balog.consumers import Consumer, Counts, Hook, Work
+from balog.errors import BalogError
+from balog.event import Event
+
+Settings = dict[str, Any]
+
+
+class Gauge:
+    """How many are inside at once, and the most that ever were."""
+
+    def __init__(self) -> None:
+        self.now = self.most = self.entered = 0
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self.now += 1
+            self.entered += 1
+            self.most = max(self.most, self.now)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self.now -= 1
+
+
+class TestConcurrency:
+    def test_as_many_calls_run_at_once_as_asked_for(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(8)))
+        barrier = threading.Barrier(4, timeout=30)
+        counts = bench.run(lambda settings, event: barrier.wait(), concurrency=4)
+        assert counts.succeeded == 8
+
+    def test_a_consumers_own_limit_does_not_block_workers_for_others(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(12)))
+        narrow, wide = Gauge(), Gauge()
+        release = threading.Event()
+
+        def slow(settings: Settings, event: Event) -> None:
+            with narrow:
+                assert release.wait(30)
+
+        def quick(settings: Settings, event: Event) -> None:
+            with wide:
+                if wide.entered == 12:
+                    release.set()
+
+        consumers = [Consumer(slow, "orders", name="a", concurrency=1), Consumer(quick, "orders", name="b")]
+        assert bench.run(*consumers, concurrency=2).succeeded == 12
+        assert (narrow.most, narrow.entered) == (1, 12)
+
+    def test_with_one_worker_events_come_one_after_the_other(self, bench: Any) -> None:
+        ids = bench.publish(*({} for _ in range(200)))
+        seen: list[str] = []
+        gauge = Gauge()
+
+        def handle(settings: Settings, event: Event) -> None:
+            with gauge:
+                seen.append(event.header.id)
+
+        bench.run(handle, batch=7, pollers=3)
+        assert (seen, gauge.most) == (ids, 1)
+
+
+class TestAsync:
+    def test_many_wait_at_once_in_one_thread(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(40)))
+        gauge = Gauge()
+        threads = set()
+
+        async def handle(settings: Settings, event: Event) -> None:
+            threads.add(threading.current_thread().name)
+            with gauge:
+                await asyncio.sleep(0.01)
+
+        assert bench.run(handle, concurrency=2).succeeded == 40
+        assert 2 < gauge.most <= 16
+        assert threads == {"balog-async"}
+
+    def test_a_limit_of_its_own_holds(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(20)))
+        gauge = Gauge()
+
+        async def handle(settings: Settings, event: Event) -> None:
+            with gauge:
+                await asyncio.sleep(0.001)
+
+        assert bench.run(Consumer(handle, "orders", concurrency=3)).succeeded == 20
+        assert gauge.most == 3
+
+    def test_with_one_worker_they_keep_order_too(self, bench: Any) -> None:
+        ids = bench.publish(*({} for _ in range(20)))
+        seen = []
+
+        async def handle(settings: Settings, event: Event) -> None:
+            await asyncio.sleep(0.001 * (len(seen) % 2))
+            seen.append(event.header.id)
+
+        bench.run(handle)
+        assert seen == ids
+
+    def test_they_are_retried_and_given_up_as_others(self, bench: Any) -> None:
+        bench.publish({})
+
+        async def handle(settings: Settings, event: Event) -> None:
+            raise SystemExit(3)
+
+        assert bench.run(handle, max_attempts=2) == Counts(received=2, failed=2, dead=1)
+        assert bench.dead[0].reason == "handler0: SystemExit: 3"
+
+    def test_a_plain_handler_may_give_something_to_await(self, bench: Any) -> None:
+        bench.publish({}, {})
+        seen: list[str] = []
+
+        async def later(id: str) -> None:
+            await asyncio.sleep(0.001)
+            seen.append(id)
+
+        counts = bench.run(lambda settings, event: later(event.header.id))
+        assert (counts.succeeded, len(seen)) == (2, 2)
+
+    def test_batches_of_an_async_handler(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(10)))
+        sizes: list[int] = []
+
+        async def handle(settings: Settings, events: list[Event]) -> None:
+            await asyncio.sleep(0)
+            sizes.append(len(events))
+
+        assert bench.run(Consumer(handle, "orders", batch=(5, 1))).succeeded == 10
+        assert sizes == [5, 5]
+
+
+class TestTimeout:
+    def test_an_async_handler_is_cancelled_and_has_failed(self, bench: Any) -> None:
+        bench.publish({})
+        ended: list[str] = []
+
+        async def handle(settings: Settings, event: Event) -> None:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                ended.append("cancelled")
+                raise
+
+        counts = bench.run(Consumer(handle, "orders", name="h", timeout=0.02), max_attempts=2)
+        assert counts == Counts(received=2, failed=2, dead=1)
+        assert ended == ["cancelled"] * 2
+        assert bench.dead[0].reason == "h: TimeoutError: no end after 0.02 s"
+
+    def test_a_thread_that_hangs_is_replaced_and_its_late_return_changes_nothing(
+        self, bench: Any, wait_for: Any
+    ) -> None:
+        hanging, *others = bench.publish({"hang": True}, {}, {})
+        release = threading.Event()
+        seen: list[str] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            seen.append(event.header.id)
+            if event.payload.get("hang") and seen.count(hanging) == 1:
+                release.wait(30)
+
+        consumer = Consumer(handle, "orders", name="h", timeout=0.05)
+        with bench.running(consumer) as engine:
+            wait_for(lambda: engine.counts.succeeded == 3)
+            assert (engine.state.hung, engine.counts.failed) == (1, 1)
+            assert seen == [hanging, *others, hanging]
+            release.set()
+            wait_for(lambda: engine.state.hung == 0)
+            assert engine.counts == Counts(received=4, succeeded=3, failed=1)
+
+    def test_more_than_may_hang_end_the_run(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(10)))
+        release = threading.Event()
+        consumer = Consumer(lambda settings, event: release.wait(30), "orders", name="h", timeout=0.02)
+        with pytest.raises(BalogError, match=r"^3 handlers hang beyond their timeout, more than the 2 that may"):
+            bench.run(consumer, concurrency=2)
+        release.set()
+
+    def test_one_who_is_in_time_is_left_alone(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(50)))
+        consumer = Consumer(lambda settings, event: time.sleep(0.002), "orders", name="h", timeout=30)
+        assert bench.run(consumer, concurrency=4) == Counts(received=50, succeeded=50)
+
+
+class TestLeases:
+    def test_all_that_is_held_stays_ours_however_long_it_takes(self, bench: Any) -> None:
+        bench.publish(*({"k": "a"} for _ in range(5)))
+        stolen: list[Any] = []
+
+        def slow(settings: Settings, event: Event) -> None:
+            time.sleep(0.15)
+            stolen.extend(bench.orders.receive("balog"))
+
+        counts = bench.run(Consumer(slow, "orders", name="h", ordered_by="payload.k"), lease=0.2)
+        assert (counts.succeeded, stolen) == (5, [])
+
+
+class TestFork:
+    PROGRAM = """
+import os, sys
+from balog.consumers import Consumer, ConsumerHub, Engine
+from balog.event import Event, encode
+from balog.topics import Message, open_topics
+
+def handle(settings, event):
+    if os.fork() == 0:
+        os.write(1, b"child\\n")
+        {child}
+        return
+    os.write(1, b"parent\\n")
+    os.wait()
+
+hub = ConsumerHub()
+hub.add(Consumer(handle, "orders", name="h"))
+with open_topics("local:topics") as home:
+    events = [Event.new("tests", {{}}) for _ in range(3)]
+    home.topic("orders").publish([Message(event.header.id, encode(event)) for event in events])
+    print(Engine(hub, home).run(until_empty=True), flush=True)
+"""
+
+    @pytest.mark.parametrize("child", ["pass", "raise ValueError", "sys.exit(3)"])
+    def test_a_child_that_comes_back_from_the_handler_neither_acks_nor_goes_on(self, tmp_path: Any, child: str) -> None:
+        done = subprocess.run(
+            [sys.executable, "-c", self.PROGRAM.format(child=child)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        lines = Counter(done.stdout.splitlines())
+        assert lines["child"] == lines["parent"] == 3
+        assert done.stdout.splitlines()[-1].startswith("Counts(received=3, succeeded=3, failed=0")
+        assert len(lines) == 3
+
+
+class TestStopping:
+    def test_what_was_only_received_is_given_back_at_once_and_uncounted(self, bench: Any, wait_for: Any) -> None:
+        bench.publish(*({} for _ in range(50)))
+        begun, release = threading.Event(), threading.Event()
+
+        def handle(settings: Settings, event: Event) -> None:
+            begun.set()
+            release.wait(30)
+
+        with bench.running(handle, batch=20, lease=600) as engine:
+            assert begun.wait(30)
+            wait_for(lambda: engine.state.in_flight > 1)
+            engine.stop()
+            wait_for(lambda: engine.state.in_flight == 1)  # while the handler still runs
+            others = bench.orders.receive("balog", 100)
+            assert [message.attempts for message in others] == [1] * 49
+            assert engine.state.draining
+            release.set()
+        assert engine.counts == Counts(received=1, succeeded=1)
+        assert bench.orders.group_state("balog").in_flight == 49
+
+    def test_handlers_that_take_too_long_are_left_behind(self, bench: Any) -> None:
+        bench.publish({})
+        begun, release = threading.Event(), threading.Event()
+
+        def handle(settings: Settings, event: Event) -> None:
+            begun.set()
+            release.wait(30)
+
+        with bench.running(handle, drain=0.05, lease=600) as engine:
+            assert begun.wait(30)
+        assert [message.attempts for message in bench.orders.receive("balog")] == [2]
+        release.set()
+        assert engine.counts.succeeded == 0
+
+    def test_an_async_handler_has_the_drain_to_end(self, bench: Any, wait_for: Any) -> None:
+        bench.publish({})
+        begun = threading.Event()
+
+        async def handle(settings: Settings, event: Event) -> None:
+            begun.set()
+            await asyncio.sleep(0.2)
+
+        with bench.running(handle) as engine:
+            assert begun.wait(30)
+        assert engine.counts == Counts(received=1, succeeded=1)
+
+    def test_who_succeeded_before_the_stop_is_known_after_it(self, bench: Any) -> None:
+        bench.publish({})
+        calls: Counter[str] = Counter()
+        engines: list[Any] = []
+
+        def first(settings: Settings, event: Event) -> None:
+            calls["first"] += 1
+            engines[0].stop()
+
+        def second(settings: Settings, event: Event) -> None:
+            calls["second"] += 1
+
+        engines.append(bench.engine(first, second))
+        engines[0].run()
+        assert calls == {"first": 1}
+        engines[0] = bench.engine(first, second)
+        engines[0].run(until_empty=True)
+        assert calls == {"first": 1, "second": 1}
+
+    def test_what_is_no_fault_of_an_event_ends_the_run_and_gives_it_back(self, bench: Any) -> None:
+        bench.publish({}, {})
+
+        class Gone(BaseException):
+            pass
+
+        def handle(settings: Settings, event: Event) -> None:
+            raise Gone
+
+        with pytest.raises(Gone):
+            bench.run(handle)
+        assert [message.attempts for message in bench.orders.receive("balog")] == [1, 1]
+
+    def test_no_thread_and_no_descriptor_is_left(self, bench: Any) -> None:
+        async def handle(settings: Settings, event: Event) -> None:
+            await asyncio.sleep(0)
+
+        bench.publish({})
+        bench.run(handle)
+        threads, descriptors = threading.active_count(), len(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            bench.publish({})
+            bench.run(handle, concurrency=3)
+        assert (threading.active_count(), len(os.listdir("/proc/self/fd"))) == (threads, descriptors)
+
+
+class Recorder(Hook):
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def started(self, engine: Any) -> None:
+        self.calls.append(("started", engine.state.running))
+
+    def stopped(self, engine: Any) -> None:
+        self.calls.append(("stopped",))
+
+    def before_process(self, work: Work) -> None:
+        work.__dict__["mark"] = len(self.calls)
+        self.calls.append(("before", work.consumer.name, work.attempt))
+
+    def after_process(self, work: Work, error: BaseException | None, seconds: float) -> None:
+        assert work.__dict__["mark"] < len(self.calls)
+        assert seconds >= 0
+        self.calls.append(("after", work.consumer.name, type(error).__name__))
+
+    def retried(self, work: Work, event: Event, error: BaseException, delay: float) -> None:
+        self.calls.append(("retried", event.header.id, str(error), delay))
+
+    def dead(self, topic: str, received: Any, event: Event | None, reason: str, consumers: Any) -> None:
+        self.calls.append(("dead", topic, received.id, event is not None, reason, tuple(consumers)))
+
+    def before_ack(self, topic: str, received: Any) -> None:
+        self.calls.append(("acking", topic, len(received)))
+
+    def after_ack(self, topic: str, received: Any) -> None:
+        self.calls.append(("acked", topic, len(received)))
+
+
+class TestHooks:
+    def test_they_see_what_happens_in_its_order(self, bench: Any) -> None:
+        (id,) = bench.publish({})
+        recorder = Recorder()
+        tries: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            tries.append(1)
+            if len(tries) == 1:
+                raise ValueError("once")
+
+        bench.run(handle, hooks=[recorder])
+        assert recorder.calls == [
+            ("started", True),
+            ("before", "handler0", 1),
+            ("after", "handler0", "ValueError"),
+            ("retried", id, "once", 0.001),
+            ("before", "handler0", 2),
+            ("after", "handler0", "NoneType"),
+            ("acking", "orders", 1),
+            ("acked", "orders", 1),
+            ("stopped",),
+        ]
+
+    def test_they_hear_of_dead_letters(self, bench: Any) -> None:
+        (id,) = bench.publish({})
+        recorder = Recorder()
+
+        def handle(settings: Settings, event: Event) -> None:
+            raise ValueError("always")
+
+        bench.run(handle, hooks=[recorder], max_attempts=1)
+        assert ("dead", "orders", id, True, "handler0: ValueError: always", ("handler0",)) in recorder.calls
+
+    def test_one_that_fails_is_told_once_and_harms_nobody(self, bench: Any, caplog: pytest.LogCaptureFixture) -> None:
+        class Broken(Hook):
+            def before_process(self, work: Work) -> None:
+                raise RuntimeError("broken hook")
+
+        bench.publish(*({} for _ in range(10)))
+        assert bench.run(lambda settings, event: None, hooks=[Broken()]).succeeded == 10
+        assert [record.getMessage() for record in caplog.records if "hook" in record.getMessage()] == [
+            "hook TestHooks.test_one_that_fails_is_told_once_and_harms_nobody.<locals>.Broken.before_process failed, "
+            "now and maybe again: RuntimeError: broken hook"
+        ]
