@@ -1,0 +1,297 @@
+"""What SQS refuses: as a whole, entry by entry, for now or for good. boto3's own client, its answers put in."""
+
+import io
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import boto3.session
+import pytest
+from botocore.exceptions import EndpointConnectionError
+from botocore.response import StreamingBody
+from botocore.stub import ANY, Stubber
+
+from balog.errors import TopicError
+from balog.topics import Message, Received
+from balog.topics.sqs import SqsTopic, SqsTopics
+from balog.topics.sqs import queue as queue_module
+from balog.topics.sqs.codec import CLAIM_SIZE
+from balog.topics.sqs.dead import dead_name
+
+URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/orders"
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+
+@pytest.fixture
+def session() -> Any:
+    return boto3.session.Session(
+        aws_access_key_id="AKIAIOSFODNN7EXAMPLE", aws_secret_access_key=SECRET, region_name="eu-central-1"
+    )
+
+
+@pytest.fixture
+def stub(session: Any) -> Iterator[Stubber]:
+    with Stubber(session.client("sqs")) as stub:
+        stub.add_response("get_queue_url", {"QueueUrl": URL})
+        yield stub
+        stub.assert_no_pending_responses()
+
+
+@pytest.fixture
+def s3(session: Any) -> Iterator[Stubber]:
+    with Stubber(session.client("s3")) as stub:
+        yield stub
+        stub.assert_no_pending_responses()
+
+
+@pytest.fixture
+def topic(stub: Stubber, s3: Stubber) -> SqsTopic:
+    home = SqsTopics("eu-central-1", client=stub.client, s3_client=s3.client, claim_check="s3://bucket")
+    return home.topic("orders")
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    pauses: list[float] = []
+    monkeypatch.setattr(queue_module.time, "sleep", pauses.append)
+    return pauses
+
+
+def held(*handles: str) -> list[Received]:
+    return [Received(f"m{handle}", b"", handle, 1, 0.0) for handle in handles]
+
+
+def failed(number: int, code: str, *, ours: bool = True) -> dict[str, Any]:
+    return {"Id": str(number), "Code": code, "SenderFault": ours, "Message": "why"}
+
+
+def answer(failures: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"Successful": [], "Failed": failures}
+
+
+class TestEntries:
+    def test_entries_that_sqs_failed_on_are_sent_again_and_no_others(
+        self, stub: Stubber, topic: SqsTopic, no_pause: list[float]
+    ) -> None:
+        stub.add_response("get_queue_attributes", {"Attributes": {"MaximumMessageSize": "1048576"}})
+        first = {
+            "QueueUrl": URL,
+            "Entries": [{"Id": str(n), "MessageBody": ANY, "MessageAttributes": ANY} for n in range(3)],
+        }
+        again = {"QueueUrl": URL, "Entries": [{"Id": "1", "MessageBody": "b1", "MessageAttributes": ANY}]}
+        stub.add_response("send_message_batch", answer([failed(1, "InternalError", ours=False)]), first)
+        stub.add_response("send_message_batch", answer([failed(1, "ThrottlingException")]), again)
+        stub.add_response("send_message_batch", answer([]), again)
+        assert topic.publish([Message(f"m{number}", f"b{number}".encode()) for number in range(3)]) == 3
+        assert len(no_pause) == 2
+        assert no_pause[0] < 0.2 < no_pause[1] * 2
+
+    def test_an_entry_that_is_refused_for_good_is_an_error_that_says_how_many(
+        self, stub: Stubber, topic: SqsTopic
+    ) -> None:
+        stub.add_response("get_queue_attributes", {"Attributes": {}})
+        stub.add_response("send_message_batch", answer([failed(1, "InvalidMessageContents")]))
+        with pytest.raises(TopicError, match="1 of 2 messages not taken: InvalidMessageContents: why") as caught:
+            topic.publish([Message("a", b"a"), Message("b", b"b")])
+        assert not caught.value.retryable
+
+    def test_entries_that_fail_all_the_time_are_a_passing_error(self, stub: Stubber, topic: SqsTopic) -> None:
+        for _ in range(6):
+            stub.add_response("delete_message_batch", answer([failed(0, "InternalError", ours=False)]))
+        with pytest.raises(TopicError, match="1 of 2 messages not taken: InternalError: why; try again") as caught:
+            topic.ack("g", held("a", "b"))
+        assert caught.value.retryable
+
+    @pytest.mark.parametrize(
+        "code",
+        ["ReceiptHandleIsInvalid", "AWS.SimpleQueueService.MessageNotInflight", "InvalidParameterValue"],
+    )
+    def test_receipts_that_expired_are_counted_out(self, stub: Stubber, topic: SqsTopic, code: str) -> None:
+        stub.add_response("delete_message_batch", answer([failed(1, code)]))
+        assert topic.ack("g", held("a", "b", "c")) == 2
+        stub.add_response("change_message_visibility_batch", answer([failed(0, code), failed(1, code)]))
+        assert topic.extend("g", held("a", "b")) == 0
+
+    def test_one_bad_receipt_that_spoils_a_call_does_not_spoil_the_others(self, stub: Stubber, topic: SqsTopic) -> None:
+        stub.add_client_error("delete_message_batch", "ReceiptHandleIsInvalid", "bad", 400)
+        stub.add_response("delete_message_batch", answer([]))
+        stub.add_client_error("delete_message_batch", "ReceiptHandleIsInvalid", "bad", 400)
+        assert topic.ack("g", held("a", "b")) == 1
+
+    def test_settling_goes_ten_at_a_time(self, stub: Stubber, topic: SqsTopic) -> None:
+        for size in (10, 10, 3):
+            entries = [{"Id": str(number), "ReceiptHandle": ANY, "VisibilityTimeout": 7} for number in range(size)]
+            stub.add_response("change_message_visibility_batch", answer([]), {"QueueUrl": URL, "Entries": entries})
+        assert topic.release("g", held(*map(str, range(23))), delay=6.2) == 23
+
+    def test_a_stale_receipt_makes_no_dead_letter(self, stub: Stubber, topic: SqsTopic) -> None:
+        stub.add_response("change_message_visibility_batch", answer([failed(0, "MessageNotInflight")]))
+        assert topic.dead_letter("g", held("a"), "why") == 0
+
+
+class TestWhole:
+    @pytest.mark.parametrize(
+        ("code", "status", "retryable", "said"),
+        [
+            ("AWS.SimpleQueueService.NonExistentQueue", 400, True, "no such queue"),
+            ("QueueDoesNotExist", 400, True, "no such queue"),
+            ("AWS.SimpleQueueService.QueueDeletedRecently", 400, True, "QueueDeletedRecently"),
+            ("OverLimit", 400, True, "OverLimit"),
+            ("ServiceUnavailable", 503, True, "ServiceUnavailable"),
+            ("InternalFailure", 500, True, "InternalFailure"),
+            ("RequestThrottled", 400, True, "RequestThrottled"),
+            ("AccessDenied", 403, False, "access denied; allow it in the IAM policy: some text"),
+            ("InvalidClientTokenId", 403, False, "credentials for wrong (InvalidClientTokenId)"),
+            ("SignatureDoesNotMatch", 403, False, "check key, secret and session token"),
+            ("ExpiredToken", 403, False, "session token has expired"),
+            ("UnsupportedOperation", 400, False, "UnsupportedOperation"),
+            ("KmsDisabled", 400, False, "KmsDisabled"),
+        ],
+    )
+    def test_an_error_says_in_one_line_what_to_do_and_whether_to_try_again(
+        self, stub: Stubber, topic: SqsTopic, code: str, status: int, retryable: bool, said: str
+    ) -> None:
+        # botocore tries some of these again itself, so there are answers for as often as it may
+        stub.add_client_error("receive_message", code, "some\ntext", status)
+        with pytest.raises(TopicError) as caught:
+            topic.receive("g")
+        assert said in str(caught.value)
+        assert str(caught.value).startswith("topic orders (sqs:eu-central-1): ")
+        assert "\n" not in str(caught.value)
+        assert SECRET not in str(caught.value)
+        assert caught.value.retryable is retryable
+
+    def test_what_was_signed_is_not_shown(self, stub: Stubber, topic: SqsTopic) -> None:
+        stub.add_client_error("receive_message", "SignatureDoesNotMatch", f"canonical string: {SECRET}", 403)
+        with pytest.raises(TopicError) as caught:
+            topic.receive("g")
+        assert SECRET not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+    def test_a_queue_that_was_deleted_is_looked_for_again(self, stub: Stubber, topic: SqsTopic) -> None:
+        stub.add_response("receive_message", {})
+        stub.add_client_error("receive_message", "QueueDoesNotExist", "", 400)
+        stub.add_client_error("get_queue_url", "QueueDoesNotExist", "", 400)
+        assert topic.receive("g") == []
+        with pytest.raises(TopicError, match="no such queue"):
+            topic.receive("g")
+        assert not topic.exists()
+
+    def test_another_error_is_not_taken_for_a_missing_queue(self, session: Any) -> None:
+        with Stubber(session.client("sqs")) as stub:
+            stub.add_client_error("get_queue_url", "AccessDenied", "", 403)
+            with pytest.raises(TopicError, match="access denied"):
+                SqsTopics("eu-central-1", client=stub.client).topic("orders").exists()
+
+    def test_a_region_that_there_is_not_is_no_passing_error(
+        self, monkeypatch: pytest.MonkeyPatch, session: Any
+    ) -> None:
+        def refuse(self: Any, *_: Any, **__: Any) -> None:
+            raise EndpointConnectionError(endpoint_url="https://sqs.eu-nowhere-1.amazonaws.com/")
+
+        monkeypatch.setattr("botocore.endpoint.Endpoint.make_request", refuse)
+        for region, retryable, said in (
+            ("eu-nowhere-1", False, "there is no region 'eu-nowhere-1'"),
+            ("eu-central-1", True, "AWS in eu-central-1 can't be reached"),
+        ):
+            with pytest.raises(TopicError, match=said) as caught:
+                SqsTopics(region, session=session).topic("orders").receive("g")
+            assert caught.value.retryable is retryable
+
+
+class TestBodiesInS3:
+    """The pointer of a large body, and what S3 may say of it."""
+
+    def receive(self, stub: Stubber, attempts: int = 1, *, more: bool = False) -> None:
+        pointer = '["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"bucket","s3Key":"k"}]'
+        size = {CLAIM_SIZE: {"DataType": "Number", "StringValue": "5"}}
+        system = {"ApproximateReceiveCount": str(attempts), "SentTimestamp": "1800000000000"}
+        found = [
+            {"MessageId": "1", "ReceiptHandle": "h1", "Body": pointer, "MessageAttributes": size, "Attributes": system}
+        ]
+        if more:
+            found.append({"MessageId": "2", "ReceiptHandle": "h2", "Body": "small", "Attributes": system})
+        stub.add_response("receive_message", {"Messages": found})
+
+    def test_a_body_that_may_not_be_read_is_waited_for_and_then_counts_as_lost(
+        self, stub: Stubber, s3: Stubber, topic: SqsTopic, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        for attempts in (1, 2, 3):
+            self.receive(stub, attempts)
+            s3.add_client_error("get_object", "AccessDenied", "", 403)
+        with caplog.at_level(logging.WARNING, "balog.topics"):
+            assert topic.receive("g") == topic.receive("g") == []
+        assert "message 1 is left for later: its body at s3://bucket/k may not be read, or is not there" in caplog.text
+        (received,) = topic.receive("g")
+        assert received.body.startswith(b'["software')
+
+    def test_s3_that_fails_does_not_keep_other_messages_back(self, stub: Stubber, s3: Stubber, topic: SqsTopic) -> None:
+        self.receive(stub, more=True)
+        s3.add_client_error("get_object", "InternalError", "", 500)
+        assert [message.body for message in topic.receive("g")] == [b"small"]
+
+    def test_s3_that_fails_is_an_error_when_there_is_nothing_else(
+        self, stub: Stubber, s3: Stubber, topic: SqsTopic
+    ) -> None:
+        self.receive(stub)
+        s3.add_client_error("get_object", "InternalError", "", 500)
+        with pytest.raises(TopicError, match="claim check: InternalError") as caught:
+            topic.receive("g")
+        assert caught.value.retryable
+
+    def test_a_body_that_is_too_large_is_not_read(self, stub: Stubber, s3: Stubber, topic: SqsTopic) -> None:
+        self.receive(stub)
+        body = StreamingBody(io.BytesIO(b""), 0)
+        s3.add_response("get_object", {"Body": body, "ContentLength": 10**10})
+        (received,) = topic.receive("g")
+        assert "10000000000 bytes; at most" in received.receipt
+
+    def test_an_object_that_can_not_be_deleted_is_only_logged(
+        self, stub: Stubber, s3: Stubber, topic: SqsTopic, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.receive(stub)
+        s3.add_response("get_object", {"Body": StreamingBody(io.BytesIO(b"hello"), 5), "ContentLength": 5})
+        (received,) = topic.receive("g")
+        assert received.body == b"hello"
+        stub.add_response("delete_message_batch", answer([]))
+        s3.add_client_error("delete_object", "AccessDenied", "", 403)
+        assert topic.ack("g", [received]) == 1
+        assert "s3://bucket/k stays: topic orders" in caplog.text
+
+    def test_the_object_stays_when_the_message_was_not_deleted(
+        self, stub: Stubber, s3: Stubber, topic: SqsTopic
+    ) -> None:
+        self.receive(stub)
+        s3.add_response("get_object", {"Body": StreamingBody(io.BytesIO(b"hello"), 5), "ContentLength": 5})
+        received = topic.receive("g")
+        stub.add_response("delete_message_batch", answer([failed(0, "ReceiptHandleIsInvalid")]))
+        assert topic.ack("g", received) == 0  # and no delete_object
+
+
+class TestDeadQueues:
+    @pytest.mark.parametrize(
+        ("name", "expected"),
+        [("orders", "orders-dead"), ("orders.fifo", "orders-dead.fifo"), ("x" * 75, "x" * 75 + "-dead")],
+    )
+    def test_a_queue_without_a_policy_has_one_of_its_own(self, name: str, expected: str) -> None:
+        assert dead_name(name) == expected
+
+    @pytest.mark.parametrize("name", ["x" * 76, "x" * 80, "x" * 75 + ".fifo"])
+    def test_its_name_is_cut_where_it_would_be_too_long(self, name: str) -> None:
+        other = name.replace("xxx", "xxy", 1)
+        assert len(dead_name(name)) <= 80
+        assert dead_name(name) != dead_name(other)
+        assert dead_name(name).endswith("-dead.fifo" if name.endswith(".fifo") else "-dead")
+
+
+class TestLimits:
+    @pytest.mark.parametrize(("lease", "expected"), [(0.0, 0), (0.2, 1), (30.0, 30), (1e9, 43200), (-1.0, 0)])
+    def test_leases_are_whole_seconds_within_what_sqs_takes(self, lease: float, expected: int) -> None:
+        assert queue_module.seconds(lease) == expected
+
+    def test_a_batch_is_cut_by_bytes(self, stub: Stubber, topic: SqsTopic) -> None:
+        stub.add_response("get_queue_attributes", {"Attributes": {"MaximumMessageSize": "1048576"}})
+        for size in (2, 2, 1):
+            entries = [{"Id": str(n), "MessageBody": ANY, "MessageAttributes": ANY} for n in range(size)]
+            stub.add_response("send_message_batch", answer([]), {"QueueUrl": URL, "Entries": entries})
+        assert topic.publish([Message(f"m{n}", b"x" * 120_000) for n in range(5)]) == 5
