@@ -1,0 +1,289 @@
+"""Who is through with what: duplicates, partial success, redriven letters, crashes, a ledger that is out of reach."""
+
+import threading
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from balog.consumers import Consumer, Counts, Retry
+from balog.consumers.ledger import Entry
+from balog.consumers.ledgers import MemoryLedger, NoLedger
+from balog.errors import TopicError
+from balog.event import Event, decode, encode
+from balog.recording.context import bound_values
+from balog.topics import Message, Topic
+from balog.topics.memory import MemoryTopic
+
+Settings = dict[str, Any]
+
+
+class Queue(MemoryTopic):
+    """A topic that stores whatever it is sent, as queues do."""
+
+    keeps_ids = False
+
+
+@pytest.fixture
+def queue(bench: Any) -> Topic:
+    bench.orders.__class__ = Queue
+    return bench.orders  # type: ignore[no-any-return]
+
+
+def copies(number: int, **payload: Any) -> list[Message]:
+    event = Event.new("tests", payload)
+    return [Message(f"copy{copy}", encode(event)) for copy in range(number)]
+
+
+class TestDuplicates:
+    def test_an_event_that_was_sent_twice_is_handled_once(self, bench: Any, queue: Topic) -> None:
+        first, second, third = copies(3)
+        seen: list[str] = []
+        queue.publish([first])
+        assert bench.run(lambda settings, event: seen.append(event.header.id)) == Counts(received=1, succeeded=1)
+        queue.publish([second, third])
+        assert bench.run(lambda settings, event: seen.append(event.header.id)) == Counts(received=2, duplicates=2)
+        assert len(seen) == 1
+        assert bench.pending == 0
+
+    def test_the_second_copy_waits_for_the_first(self, bench: Any, queue: Topic) -> None:
+        queue.publish(copies(5))
+        inside = threading.Lock()
+        seen: list[str] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            assert inside.acquire(blocking=False)
+            threading.Event().wait(0.05)
+            seen.append(event.header.id)
+            inside.release()
+
+        assert bench.run(handle, concurrency=4) == Counts(received=5, succeeded=1, duplicates=4)
+        assert len(seen) == 1
+
+    def test_when_the_first_copy_fails_the_second_goes_on(self, bench: Any, queue: Topic) -> None:
+        queue.publish(copies(2))
+        seen: Counter[str] = Counter()
+
+        def fine(settings: Settings, event: Event) -> None:
+            seen["fine"] += 1
+
+        def fail_once(settings: Settings, event: Event) -> None:
+            seen["failing"] += 1
+            if seen["failing"] == 1:
+                raise ValueError
+
+        counts = bench.run(fine, fail_once)
+        assert seen == {"fine": 1, "failing": 2}
+        assert (counts.succeeded, counts.duplicates, counts.failed) == (1, 1, 1)
+
+    def test_without_a_ledger_each_copy_is_an_event(self, bench: Any, queue: Topic) -> None:
+        queue.publish(copies(3))
+        assert bench.run(lambda settings, event: None, ledger=NoLedger()).received == 3
+
+
+class TestPartialSuccess:
+    def test_only_who_failed_is_tried_again_also_by_another_engine(self, bench: Any) -> None:
+        bench.publish({})
+        calls: Counter[str] = Counter()
+        engine: Any = None
+
+        def fine(settings: Settings, event: Event) -> None:
+            calls["fine"] += 1
+
+        def fail_once(settings: Settings, event: Event) -> None:
+            calls["failing"] += 1
+            if calls["failing"] == 1:
+                engine.stop()
+                raise ValueError
+
+        engine = bench.engine(fine, fail_once)
+        engine.run()
+        assert calls == {"fine": 1, "failing": 1}
+        assert bench.run(fine, fail_once) == Counts(received=1, succeeded=1)
+        assert calls == {"fine": 1, "failing": 2}
+
+    def test_a_success_is_on_record_though_others_keep_the_message(self, bench: Any, wait_for: Any) -> None:
+        (id,) = bench.publish({})
+        release = threading.Event()
+
+        def slow(settings: Settings, event: Event) -> None:
+            release.wait(30)
+
+        with bench.running(lambda settings, event: None, slow, concurrency=2):
+            wait_for(lambda: bench.ledger.known("balog", [id]) == {id: {"handler0": ""}})
+            release.set()
+
+    def test_where_no_message_is_two_an_ack_is_record_enough(self, bench: Any) -> None:
+        class Untouched(MemoryLedger):
+            def record(self, *arguments: Any) -> None:
+                raise AssertionError("written to")
+
+        bench.publish({}, {})
+        assert bench.run(lambda settings, event: None, ledger=Untouched()).succeeded == 2
+
+
+class TestRedriven:
+    def test_who_gave_up_is_tried_again_and_who_succeeded_is_not(self, bench: Any) -> None:
+        bench.publish({})
+        calls: Counter[str] = Counter()
+
+        def fine(settings: Settings, event: Event) -> None:
+            calls["fine"] += 1
+
+        def fails_twice(settings: Settings, event: Event) -> None:
+            calls["failing"] += 1
+            if calls["failing"] <= 2:
+                raise ValueError
+
+        assert bench.run(fine, fails_twice, max_attempts=2).dead == 1
+        assert bench.orders.redrive("balog", lambda letter: letter.body) == 1
+        assert bench.run(fine, fails_twice, max_attempts=2) == Counts(received=1, succeeded=1)
+        assert calls == {"fine": 1, "failing": 3}
+
+
+def deliver(topic: Topic, times: int) -> None:
+    """Have everything been delivered so often, to somebody who died each time."""
+    for _ in range(times):
+        topic.release("balog", topic.receive("balog", 1000))
+
+
+class TestCrashes:
+    def test_what_was_only_there_when_others_crashed_is_still_handled(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(20)))
+        deliver(bench.orders, 9)
+        seen: list[str] = []
+        counts = bench.run(lambda settings, event: seen.append(event.header.id), concurrency=4)
+        assert counts == Counts(received=20, succeeded=20)
+        assert len(set(seen)) == len(seen) == 20
+
+    def test_what_began_alone_again_and_again_and_never_came_back_is_given_up(self, bench: Any) -> None:
+        killer, neighbour = bench.publish({}, {})
+        deliver(bench.orders, 9)
+        bench.ledger.record("balog", [Entry(killer, "handler0", "begun 3"), Entry(neighbour, "handler0", "begun 2")])
+        seen: list[str] = []
+        counts = bench.run(lambda settings, event: seen.append(event.header.id))
+        assert (seen, counts) == ([neighbour], Counts(received=2, succeeded=1, dead=1))
+        (letter,) = bench.dead
+        assert (letter.id, letter.consumers) == (killer, ("handler0",))
+        assert letter.reason.startswith("handler0: 9 deliveries came to no end")
+
+    def test_a_ledger_that_forgets_does_not_keep_a_killer_alive(self, bench: Any) -> None:
+        bench.publish({})
+        deliver(bench.orders, 106)
+        assert bench.run(lambda settings, event: None).dead == 1
+
+    def test_suspects_run_one_at_a_time_and_the_ledger_knows_before(self, bench: Any) -> None:
+        ids = bench.publish(*({} for _ in range(6)))
+        deliver(bench.orders, 5)
+        begun: list[set[str]] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            known = bench.ledger.known("balog", ids)
+            begun.append({id for id, states in known.items() if states["handler0"] == "begun 1"})
+            assert begun[-1] == {event.header.id}
+
+        assert bench.run(handle, concurrency=3).succeeded == 6
+        assert len(begun) == 6
+
+    def test_a_suspect_that_fails_is_dead(self, bench: Any) -> None:
+        bench.publish({})
+        deliver(bench.orders, 5)
+
+        def handle(settings: Settings, event: Event) -> None:
+            raise ValueError("so it was that")
+
+        assert bench.run(handle).dead == 1
+        assert bench.dead[0].reason == "handler0: ValueError: so it was that"
+
+    def test_a_suspect_that_waits_when_the_run_ends_has_not_begun(self, bench: Any, wait_for: Any) -> None:
+        (id,) = bench.publish({})
+        deliver(bench.orders, 5)
+        calls: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            calls.append(1)
+            raise Retry("down", after=3600)
+
+        with bench.running(handle):
+            wait_for(lambda: calls)
+        assert bench.ledger.known("balog", [id]) == {id: {"handler0": "begun 0"}}
+
+
+class Flaky(MemoryLedger):
+    """Out of reach so often."""
+
+    def __init__(self, known: int = 0, record: int = 0) -> None:
+        super().__init__()
+        self.failures = Counter(known=known, record=record)
+
+    def _fail(self, what: str) -> None:
+        if self.failures[what] > 0:
+            self.failures[what] -= 1
+            raise TopicError("the ledger is out of reach")
+
+    def known(self, group: str, events: Any) -> Any:
+        self._fail("known")
+        return super().known(group, events)
+
+    def record(self, group: str, entries: Any) -> None:
+        self._fail("record")
+        super().record(group, entries)
+
+
+class TestOutOfReach:
+    @pytest.mark.parametrize("call", ["known", "record"])
+    def test_nothing_is_acked_until_it_is_back_and_nothing_handled_twice(
+        self, bench: Any, queue: Topic, wait_for: Any, call: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        queue.publish(copies(1))
+        ledger = Flaky(**{call: 1})
+        seen: list[str] = []
+        with bench.running(lambda settings, event: seen.append(event.header.id), ledger=ledger, lease=0.5) as engine:
+            wait_for(lambda: not ledger.failures[call])
+            assert bench.pending == 1
+            wait_for(lambda: engine.counts.succeeded == 1)
+        assert len(seen) == 1
+        assert bench.pending == 0
+
+    def test_a_run_that_ends_when_nothing_is_left_gives_up(self, bench: Any, queue: Topic) -> None:
+        queue.publish(copies(1))
+        with pytest.raises(TopicError, match="the ledger is out of reach"):
+            bench.run(lambda settings, event: None, ledger=Flaky(known=1))
+        assert [message.attempts for message in queue.receive("balog")] == [1]
+
+
+class TestNoEndlessLoop:
+    def test_what_a_handler_logs_says_what_caused_it(self, bench: Any) -> None:
+        (id,) = bench.publish({})
+        seen: list[Any] = []
+        bench.run(lambda settings, event: seen.append(bound_values()["caused_by"]))
+        assert seen == [{"event": id, "consumers": ["handler0"]}]
+
+    def test_causes_add_up_so_that_a_circle_of_two_ends(self, bench: Any) -> None:
+        bench.publish({})
+        handled: Counter[str] = Counter()
+
+        def pass_on(name: str, to: str) -> Consumer:
+            def handle(settings: Settings, event: Event) -> None:
+                handled[name] += 1
+                new = Event.new("tests", {"cls_type": to}, context={"caused_by": bound_values()["caused_by"]})
+                bench.orders.publish([Message(new.header.id, encode(new))])
+
+            return Consumer(handle, "orders", None if name == "a" else name, name=name)
+
+        bench.run(pass_on("a", "b"), pass_on("b", "c"), pass_on("c", "b"))
+        assert handled == {"a": 1, "b": 1, "c": 1}
+        last = decode(bench.orders.peek(newest=True, limit=1)[0].body)
+        assert last.header.context["caused_by"]["consumers"] == ["a", "b", "c"]
+
+    def test_the_default_handler_does_not_feed_itself(self, bench: Any) -> None:
+        bench.publish({"cls_type": "other"})
+        seen: list[str] = []
+
+        def default(event: Event) -> None:
+            seen.append(event.header.id)
+            new = Event.new("tests", {}, context={"caused_by": bound_values()["caused_by"]})
+            bench.orders.publish([Message(new.header.id, encode(new))])
+
+        bench.run(Consumer(lambda settings, event: None, "orders", "wanted", name="h"), default_event_handler=default)
+        assert len(seen) == 1
