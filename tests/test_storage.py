@@ -215,3 +215,23 @@ def test_what_is_a_url():
         "file:///x",
         "memory://",
     ]
+
+
+def test_files_are_given_folder_by_folder_without_hidden_ones(storage):
+    for name in ("b.x", "a/z.x", "a/b/c.x", ".hidden/x", "_manifest/x", "a/.part", "date=1/x"):
+        storage.write(b"12", name)
+    assert list(storage.files()) == [("a/b/c.x", 2), ("a/z.x", 2), ("b.x", 2), ("date=1/x", 2)]
+    asked = []
+    chosen = storage.files(lambda folder: asked.append(folder) or folder == "a")
+    assert list(chosen) == [("a/z.x", 2), ("b.x", 2)]
+    assert asked == ["a", "a/b", "date=1"]
+
+
+def test_a_file_is_its_own_only_one(tmp_path):
+    (tmp_path / "_x").write_bytes(b"123")
+    assert list(open_storage(str(tmp_path / "_x")).files()) == [("", 3)]
+
+
+def test_a_place_that_is_not_there_has_no_files(storage):
+    with pytest.raises(StorageError):
+        list(storage.files())

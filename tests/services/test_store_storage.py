@@ -57,6 +57,16 @@ def test_what_is_written_is_read_back_and_replaced(storage):
     assert storage.size("x/y.json") is None
 
 
+def test_files_are_given_folder_by_folder(storage, request):
+    for name in ("b.x", "a/z z.x", "date=2026-11-20/c.x", "_manifest/x", "a/.part"):
+        storage.write(b"12", name)
+    assert list(storage.files()) == [("a/z z.x", 2), ("b.x", 2), ("date=2026-11-20/c.x", 2)]
+    assert list(storage.files(lambda folder: folder != "a")) == [("b.x", 2), ("date=2026-11-20/c.x", 2)]
+    options = request.getfixturevalue(request.node.callspec.params["storage"]).options()
+    one = open_storage(f"{storage.url}/b.x", options)
+    assert list(one.files()) == [("", 2)]
+
+
 def test_a_large_file_is_uploaded_whole(storage, tmp_path):
     data = os.urandom(20 << 20)
     (tmp_path / "source").write_bytes(data)

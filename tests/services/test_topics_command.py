@@ -1,0 +1,156 @@
+"""``balog topics …`` on servers: a queue of ElasticMQ, and archives in S3Proxy."""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from balog.event import Event, decode, encode
+from balog.storage import open_storage
+from balog.topics import Message, Topic, Topics, open_topics
+from tests.services.servers.elasticmq import SqsServer, running_sqs, set_credentials
+from tests.services.servers.s3 import S3Server, running_s3
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture(scope="module")
+def sqs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
+    with running_sqs(tmp_path_factory.mktemp("elasticmq")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with running_s3(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_credentials(monkeypatch)
+
+
+@pytest.fixture
+def home(sqs: SqsServer) -> Iterator[Topics]:
+    with open_topics(sqs.url) as home:
+        yield home
+
+
+@pytest.fixture
+def queue(home: Topics) -> Topic:
+    return home.topic(f"q{uuid4().hex[:12]}")
+
+
+@pytest.fixture
+def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[str, Path]:
+    """A bucket's URL, and a file of the options that reach it."""
+    s3.environment(monkeypatch)
+    name = f"bucket-{uuid4().hex}"
+    s3.bucket(name)
+    (tmp_path / "options.json").write_text(json.dumps(s3.options()))
+    return f"s3://{name}", tmp_path / "options.json"
+
+
+def run(*arguments: object, feed: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-m", "balog", "topics", *map(str, arguments)]
+    return subprocess.run(command, input=feed, capture_output=True, timeout=120, env=dict(os.environ))
+
+
+def events(count: int) -> list[bytes]:
+    return [encode(Event.new("tap.users", {"cls_type": "app.job", "n": number})) for number in range(count)]
+
+
+def fill(topic: Topic, bodies: list[bytes]) -> None:
+    topic.publish([Message(decode(body).header.id, body) for body in bodies])
+
+
+def archived(folder: Path) -> list[bytes]:
+    files = sorted(folder.glob("*/date=*/*.jsonl.gz"))
+    return sorted(line for file in files for line in gzip.decompress(file.read_bytes()).splitlines())
+
+
+def test_a_queue_is_dumped_and_gets_all_back(sqs: SqsServer, queue: Topic, tmp_path: Path) -> None:
+    sent = events(25)
+    fill(queue, sent)
+    done = run("dump", "--topics", sqs.url, queue.name, "--to", tmp_path / "archive")
+    assert done.returncode == 0, done.stderr
+    assert b"25 messages were given back" in done.stderr
+    assert archived(tmp_path / "archive") == sorted(sent)
+    found = []
+    while received := queue.receive("g", wait=2):
+        found += [message.body for message in received]
+        queue.ack("g", received)
+    assert sorted(found) == sorted(sent)
+
+
+def test_a_queue_is_consumed_into_s3_and_played_into_another(
+    sqs: SqsServer, queue: Topic, bucket: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    url, options = bucket
+    sent = events(25)
+    fill(queue, sent)
+    done = run("dump", "--topics", sqs.url, queue.name, "--to", url, "--options", options, "--consume")
+    assert done.returncode == 0, done.stderr
+    assert queue.receive("g", wait=1) == []
+    local = f"local:{tmp_path / 'topics'}"
+    for new in (25, 0):
+        done = run("ingest", url, "--options", options, "--topics", local, "--topic", "again", "--after", "2020-01-01")
+        assert done.returncode == 0, done.stderr
+        assert f"{new} events of 1 files were published".encode() in done.stderr
+    with open_topics(local) as home:
+        assert sorted(message.body for message in home.topic("again").receive("g")) == sorted(sent)
+
+
+def test_older_dumps_in_s3_are_played_into_a_queue(
+    sqs: SqsServer, queue: Topic, bucket: tuple[str, Path], s3: S3Server
+) -> None:
+    url, options = bucket
+    dumps = open_storage(f"{url}/dumps/2020", s3.options())
+    dumps.write(gzip.compress(b'1577880000\ttap.x\t{"n": 1}\n1577880001\ttap.y\t{"n": 2}\n'), "a.gz")
+    dumps.write(gzip.compress(b'1577880002\ttap.x\t{"n": 3}\n'), "b.gz")
+    done = run(
+        *("ingest", f"{url}/dumps", "--options", options, "--topics", sqs.url, "--topic", queue.name),
+        *("--glob", "2020/a*", "--channel", "*.x"),
+    )
+    assert done.returncode == 0, done.stderr
+    (received,) = queue.receive("g", wait=5)
+    assert decode(received.body).payload == {"n": 1}
+
+
+def test_dead_letters_of_a_queue_go_back_mended(sqs: SqsServer, queue: Topic) -> None:
+    fill(queue, events(3))
+    taken: list[object] = []
+    while len(taken) < 3:
+        received = queue.receive("g", wait=2)
+        queue.dead_letter("g", received, "why")
+        taken += received
+    more = ("--group", "g", "--where", "payload.n > 0", "--set", "payload.ok=true")
+    done = run("redrive", "--topics", sqs.url, queue.name, *more, "--dry-run")
+    assert len(done.stdout.splitlines()) == 2, done.stderr
+    done = run("redrive", "--topics", sqs.url, queue.name, *more)
+    assert b"2 went back" in done.stderr
+    back: list[int] = []
+    while len(back) < 2:
+        for message in queue.receive("g", wait=5):
+            back.append(decode(message.body).payload["n"])
+            assert decode(message.body).payload["ok"] is True
+    assert sorted(back) == [1, 2]
+    assert [decode(letter.body).payload["n"] for letter in queue.dead_letters("g")] == [0]
+
+
+def test_a_queue_is_described_and_has_no_offsets(sqs: SqsServer, queue: Topic) -> None:
+    fill(queue, events(4))
+    found = json.loads(run("describe", "--topics", sqs.url, queue.name, "--json").stdout)
+    assert found["state"]["messages"] == 4
+    assert set(found["types"]) == {"app.job"}
+    done = run("offsets", "--topics", sqs.url, queue.name, "--group", "g")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"a queue has no positions" in done.stderr
