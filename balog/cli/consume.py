@@ -2,93 +2,170 @@
 
 from __future__ import annotations
 
+import inspect
 import io
-import logging
 import os
 import select
 import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import click
 
-from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Counts, Engine
+from balog.cli.engines import engine_options, open_engine, set_up_logging, summary
+from balog.cli.settings import read_settings
+from balog.consumers import Consumer, ConsumerHub, ConsumerOperator
+from balog.consumers.outcomes import Retry
 from balog.errors import BalogError, ConfigError
 from balog.event import Event
-from balog.topics import open_topics
 
 __all__ = ["command"]
 
 
-@click.command("consume")
-@click.argument("package")
-@click.option("--topics", "url", required=True, metavar="URL", help="Where the topics are: local:PATH.")
-@click.option(
-    "--group", default="balog", show_default=True, metavar="NAME", help="Consumers of one group share the events."
+@click.command(
+    "consume",
+    epilog="\b\nExit codes:\n0      done, or stopped when asked\n1      failed, or an event was dead-lettered\n"
+    "2      wrong use\n128+n  ended at once by a second signal n",
 )
-@click.option("--until-empty", is_flag=True, help="End when the group has nothing left, instead of waiting for more.")
+@click.argument("package")
 @click.option(
-    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting; fills {key} in topic names. Repeatable."
+    "--group",
+    default="balog",
+    show_default=True,
+    metavar="NAME",
+    help="Consumers of one group share the events; another group gets them all again.",
+)
+@engine_options
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Events in handlers at once. With 1 an ordered topic is handled strictly in its order.",
 )
 @click.option(
     "--attempts",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Deliveries of an event that keeps failing before it is dead-lettered.",
+    metavar="N",
+    help="Deliveries of an event that keeps failing before it is dead-lettered; a handler's own retries come first.",
 )
 @click.option(
-    "--lease",
-    type=click.FloatRange(min=0.1),
+    "--drain",
+    type=click.FloatRange(0, 3600),
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long events stay with a consumer that was killed.",
+    help="Handlers in hand have so long to finish when a stop is asked for.",
 )
+@click.option(
+    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting; fills {key} in topic names. Repeatable."
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="NAME",
+    help="A module to leave out: dotted, or .name below the package. Repeatable.",
+)
+@click.option(
+    "--reload", "is_reloading", is_flag=True, help="Begin anew, drained, whenever the package's source changes."
+)
+@click.option("--lifeline", type=int, hidden=True)
+@click.pass_context
 def command(
-    package: str, url: str, group: str, until_empty: bool, pairs: tuple[str, ...], attempts: int, lease: float
+    context: click.Context,
+    package: str,
+    group: str,
+    url: str,
+    until_empty: bool,
+    pollers: int,
+    lease: float,
+    ledger: str | None,
+    listen: str | None,
+    concurrency: int,
+    attempts: int,
+    drain: float,
+    pairs: tuple[str, ...],
+    ignore: tuple[str, ...],
+    is_reloading: bool,
+    lifeline: int | None,
 ) -> None:
     """Run the @consumer_config handlers of PACKAGE on the events of topics.
 
     PACKAGE is a dotted name, looked for in the current directory first. An event is acked once every handler that
     wants it succeeded. A failing one is tried again, later each time, and then dead-lettered with the reason.
 
-    The first SIGTERM or Ctrl-C finishes the event in hand, the second stops at once. Exit codes: 0 done, 1 failed or
-    something was dead-lettered, 2 wrong use.
+    \b
+    balog consume mypackage --topics local:topics
+    balog consume mypackage --topics sqs:eu-west-1 --pollers 4 --concurrency 16 --listen :9464
+    balog consume mypackage --topics local:topics --reload
+
+    Stdout is the handlers'. What they log goes where BALOG_CONFIG or BALOG_OUTPUT says, else to stderr as lines.
+
+    The first SIGTERM or Ctrl-C finishes the events in hand and gives the rest back, the second ends at once.
     """
-    settings = _read_settings(pairs)
+    settings = read_settings(pairs)
+    if is_reloading:
+        sys.exit(_reload(context, package, drain, until_empty))
+    if lifeline is not None:
+        from balog.cli.reloading import live_with
+
+        live_with(lifeline)
     sys.path.insert(0, os.getcwd())
     hub = ConsumerHub()
-    with open_topics(url) as topics:
-        hub.scan(package)
-        if not hub.consumers:
-            raise ConfigError(f"{package} has no consumers: no function in it has @consumer_config")
-        engine = Engine(hub, topics, _Operator(settings), group, lease=lease, max_attempts=attempts)
-        _show_log()
-        if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(line_buffering=True)  # what a handler printed must be out before its event is acked
+    hub.scan(package, ignore or None)
+    if not hub.consumers:
+        raise ConfigError(f"{package} has no consumers: no function in it has @consumer_config")
+    hooks = set_up_logging("consume")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # what a handler printed must be out before its event is acked
+    operator = _Operator(settings)
+    options: dict[str, Any] = {"concurrency": concurrency, "pollers": pollers, "lease": lease, "drain": drain}
+    with open_engine(hub, url, operator, group, ledger, listen, hooks, max_attempts=attempts, **options) as engine:
+        operator.stop = engine.stop
         try:
             engine.run(until_empty)
-        except _ReaderGone:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
-            raise BalogError("standard output was closed; what was not handled stays in its topic") from None
         finally:
             if sys.exc_info()[0] is None or engine.counts.received:
-                click.echo(f"balog consume: {_summary(engine.counts)}", err=True)
+                _say(summary(engine.counts))
+    if operator.is_reader_gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
+        raise BalogError("standard output was closed; what was not handled stays in its topic")
     if engine.counts.dead:
         sys.exit(1)
 
 
-class _ReaderGone(BaseException):
-    """Nobody reads standard output any more: no fault of an event, so no failed attempt."""
-
-
 class _Operator(ConsumerOperator):
+    """The usual operator; when nobody reads stdout any more, that is no fault of an event, and nothing goes on."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        super().__init__(settings)
+        self.stop: Callable[[], object] = lambda: None
+        self.is_reader_gone = False
+
     def process_event(self, consumer: Consumer, event: Event) -> object:
         try:
-            return super().process_event(consumer, event)
+            result = super().process_event(consumer, event)
         except BrokenPipeError:
             if _stdout_is_closed():
-                raise _ReaderGone from None
+                raise self._reader_gone() from None
             raise
+        return self._watch(result) if inspect.isawaitable(result) else result
+
+    async def _watch(self, result: Awaitable[object]) -> object:
+        try:
+            return await result
+        except BrokenPipeError:
+            if _stdout_is_closed():
+                raise self._reader_gone() from None
+            raise
+
+    def _reader_gone(self) -> Retry:
+        self.is_reader_gone = True
+        self.stop()
+        return Retry("standard output was closed")
 
 
 def _stdout_is_closed() -> bool:
@@ -97,29 +174,26 @@ def _stdout_is_closed() -> bool:
     return any(flags & (select.POLLERR | select.POLLHUP) for _, flags in poll.poll(0))
 
 
-def _read_settings(pairs: tuple[str, ...]) -> dict[str, str]:
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals):
-            raise ConfigError(f"--set {pair!r}: want KEY=VALUE")
-        settings[key] = value
-    return settings
+def _reload(context: click.Context, package: str, drain: float, until_empty: bool) -> int:
+    from balog.cli.reloading import Reloading
+
+    if until_empty:
+        raise ConfigError("--reload goes on until it is stopped; leave out --until-empty")
+    own = [sys.executable, "-m", "balog", "consume", *_arguments(context), "--lifeline"]
+    return Reloading(package, own, drain, _say).run()
 
 
-def _show_log() -> None:
-    """Let the engine's lines appear on standard error, unless the handlers' package set logging up its own way."""
-    log = logging.getLogger("balog.consumers")
-    if log.hasHandlers():
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("balog consume: %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
+def _arguments(context: click.Context) -> list[str]:
+    """Write down how this command was called, but for ``--reload``."""
+    words = []
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name in ("is_reloading", "package") or value is None or value is False:
+            continue
+        for one in value if isinstance(value, tuple) else (value,):
+            words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
+    return [*words, "--", context.params["package"]]
 
 
-def _summary(counts: Counts) -> str:
-    return (
-        f"{counts.received} received, {counts.succeeded} succeeded, {counts.unwanted} unwanted, "
-        f"{counts.failed} failed attempts, {counts.dead} dead-lettered"
-    )
+def _say(line: str) -> None:
+    click.echo(f"balog consume: {line}", err=True)

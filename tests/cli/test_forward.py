@@ -1,0 +1,327 @@
+"""``balog forward`` as a process: what arrives, what stays, and how it ends."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.event import Event, decode, encode
+from balog.topics import Message, Topic
+from balog.topics.local import LocalTopics
+from tests.stand_ins.http_server import Answer, HttpStandIn, Request
+
+QUICK = {"first": 0.02, "longest": 0.1}
+
+
+class Place:
+    """A topic, a webhook, and the command between them."""
+
+    def __init__(self, root: Path, home: LocalTopics, server: HttpStandIn) -> None:
+        self.root, self.home, self.server = root, home, server
+        self.topic: Topic = home.topic("events")
+        self.ids: list[str] = []
+
+    def publish(self, *payloads: dict[str, Any], **options: Any) -> list[str]:
+        events = [Event.new("tests", payload, **options) for payload in payloads]
+        self.topic.publish([Message(event.header.id, encode(event)) for event in events])
+        ids = [event.header.id for event in events]
+        self.ids += ids
+        return ids
+
+    def hook(self, path: str = "hook", **options: Any) -> dict[str, Any]:
+        return {"type": "webhook", "url": f"{self.server.url}/{path}", "retry": QUICK, **options}
+
+    def copy(self, topic: str = "copy", **options: Any) -> dict[str, Any]:
+        return {"type": "topic", "url": f"local:{self.root}/copies", "topic": topic, "retry": QUICK, **options}
+
+    def command(self, *sinks: dict[str, Any], arguments: tuple[str, ...] = (), **config: Any) -> list[str]:
+        (self.root / "broker.json").write_text(json.dumps({"sinks": sinks, **config}))
+        own = ("--topics", f"local:{self.root}/topics", "--topic", "events", "--config", "broker.json")
+        return [sys.executable, "-m", "balog", "forward", *own, *arguments]
+
+    def run(self, *sinks: dict[str, Any], **config: Any) -> "subprocess.CompletedProcess[str]":
+        arguments = ("--until-empty", *config.pop("arguments", ()))
+        command = self.command(*sinks, arguments=arguments, **config)
+        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, timeout=120)
+
+    def start(self, *sinks: dict[str, Any], **config: Any) -> "subprocess.Popen[str]":
+        return subprocess.Popen(self.command(*sinks, **config), cwd=self.root, stderr=subprocess.PIPE, text=True)
+
+    def posted(self, path: str = "hook") -> list[str]:
+        """Give the ids of the events that the server took."""
+        return [name for request in self.server.requests if request.path == f"/{path}" for name in ids_of(request)]
+
+    def copied(self, topic: str = "copy") -> list[str]:
+        with LocalTopics(self.root / "copies") as home:
+            copy = home.topic(topic)
+            if not copy.exists():
+                return []
+            return [message.id for message in copy.peek(100_000)]
+
+    def pending(self) -> int:
+        return self.topic.group_state("forward").pending
+
+
+def ids_of(request: Request) -> list[str]:
+    return [decode(line).header.id for line in request.body.splitlines()]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with LocalTopics(tmp_path / "topics") as home, HttpStandIn() as server:
+        yield Place(tmp_path, home, server)
+
+
+def until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.02)
+
+
+def numbers(count: int) -> list[dict[str, Any]]:
+    return [{"n": number} for number in range(count)]
+
+
+class TestForwarding:
+    def test_each_sink_gets_what_its_where_lets_through_and_the_rest_is_acked_too(self, place: Place) -> None:
+        quiet = place.publish(*numbers(3))
+        loud = place.publish(*numbers(2), level="ERROR")
+        place.publish({"n": 9}, level="DEBUG")
+        done = place.run(
+            place.hook(where="level = 'ERROR'"), place.copy(where="level >= 'INFO'"), place.copy("never", where="FALSE")
+        )
+        assert (done.returncode, done.stdout) == (0, "")
+        assert place.posted() == loud
+        assert place.copied() == [*quiet, *loud]
+        assert place.copied("never") == []
+        assert place.pending() == 0
+        assert done.stderr.splitlines() == [
+            f"balog forward: webhook 127.0.0.1:{place.server.port}: 2 delivered, 0 refused, 0 retries",
+            "balog forward: topic copy: 5 delivered, 0 refused, 0 retries",
+            "balog forward: topic never: 0 delivered, 0 refused, 0 retries",
+        ]
+
+    def test_batches_are_as_large_as_the_sink_s_config_says(self, place: Place) -> None:
+        place.publish(*numbers(25))
+        place.run(place.hook(per="batch", format="ndjson", batch={"events": 10, "age": 1}))
+        assert [len(ids_of(request)) for request in place.server.requests] == [10, 10, 5]
+
+    def test_a_server_that_fails_at_random_gets_every_event_once(self, place: Place) -> None:
+        chance = random.Random(5)
+        taken: list[str] = []
+
+        def respond(request: Request) -> Answer:
+            if chance.random() < 0.3:
+                return Answer(trouble=chance.choice(["reset", "close"]))
+            if chance.random() < 0.3:
+                return Answer(503)
+            taken.extend(ids_of(request))
+            return Answer()
+
+        place.server.respond = respond
+        place.publish(*numbers(200))
+        done = place.run(place.hook(per="batch", format="ndjson", batch={"events": 7, "age": 0.01}))
+        assert done.returncode == 0, done.stderr
+        assert sorted(taken) == sorted(place.ids)
+        assert place.pending() == 0
+
+    def test_another_group_gets_everything_again(self, place: Place) -> None:
+        place.publish(*numbers(2))
+        place.run(place.hook())
+        place.run(place.hook())
+        assert place.posted() == place.ids
+        place.run(place.hook(), arguments=("--group", "again"))
+        assert place.posted() == place.ids * 2
+
+    def test_measures_add_up_over_batches(self, place: Place) -> None:
+        metric = {"cls_type": "metric", "type": "counter", "metric": "record_count", "value": 2}
+        place.publish(*[metric] * 10)
+        file = place.root / "balog.prom"
+        done = place.run({"type": "prometheus", "textfile": {"path": str(file)}, "batch": {"events": 3, "age": 0.01}})
+        assert done.returncode == 0, done.stderr
+        assert "record_count_total 20.0" in file.read_text()
+
+
+class TestTrouble:
+    def test_a_sink_that_is_down_holds_up_no_other_and_gets_all_when_it_is_back(self, place: Place) -> None:
+        place.publish(*numbers(300))
+        place.server.stop()
+        with place.start(place.hook(), place.copy()) as process:
+            until(lambda: len(place.copied()) == 300)
+            assert place.pending() == 300
+            place.server.start()
+            until(lambda: len(set(place.posted())) == 300)
+            until(lambda: place.pending() == 0)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+            lines = process.stderr.read().splitlines()  # type: ignore[union-attr]
+        assert "cannot connect: Connection refused; trying again, its events stay in the topic" in lines[0]
+        assert lines[1].endswith("takes events again")
+        assert len(lines) == 4
+        assert sorted(place.posted()) == sorted(place.ids)
+
+    def test_killed_in_the_middle_it_loses_nothing(self, place: Place) -> None:
+        place.publish(*numbers(400))
+        sinks = (place.hook(batch={"events": 20, "age": 0.01}), place.copy(batch={"events": 30, "age": 0.01}))
+        for count in (50, 150, 250):
+            with place.start(*sinks, arguments=("--lease", "1")) as process:
+                until(lambda count=count: len(place.posted()) >= count)
+                process.kill()
+        done = place.run(*sinks, arguments=("--lease", "1"))
+        assert done.returncode == 0, done.stderr
+        assert set(place.posted()) == set(place.ids)
+        assert sorted(place.copied()) == sorted(place.ids)
+        assert place.pending() == 0
+        assert max(Counter(place.posted()).values()) <= 4
+
+    def test_an_event_that_a_sink_refuses_is_a_dead_letter_and_stops_nothing(self, place: Place) -> None:
+        place.publish(*numbers(20))
+        bad = place.ids[7]
+        place.server.respond = lambda request: Answer(422 if bad in ids_of(request) else 200, b"seven is no number")
+        done = place.run(place.hook(), place.copy())
+        assert done.returncode == 1
+        assert sorted(set(place.posted()) - {bad}) == sorted(set(place.ids) - {bad})
+        assert sorted(place.copied()) == sorted(place.ids)
+        (letter,) = place.topic.dead_letters("forward")
+        assert letter.id == bad
+        assert letter.consumers == (f"webhook 127.0.0.1:{place.server.port}",)
+        assert "422" in letter.reason
+        assert "seven is no number" in letter.reason
+        assert place.posted().count(bad) == 1
+        assert place.pending() == 0
+
+    def test_what_is_no_event_is_a_dead_letter_with_its_bytes(self, place: Place) -> None:
+        place.publish(*numbers(1))
+        place.topic.publish([Message("odd", b"\xffnot an event")])
+        done = place.run(place.hook())
+        assert done.returncode == 1
+        assert place.posted() == place.ids
+        (letter,) = place.topic.dead_letters("forward")
+        assert letter.body == b"\xffnot an event"
+
+    def test_a_sink_that_cannot_be_opened_yet_is_waited_for(self, place: Place) -> None:
+        (place.root / "archive").write_text("a file where the folder should be")
+        store = {"type": "store", "path": str(place.root / "archive"), "topic": "events", "retry": QUICK}
+        place.publish(*numbers(5))
+        with place.start(store) as process:
+            assert "trying again" in process.stderr.readline()  # type: ignore[union-attr]
+            (place.root / "archive").unlink()
+            until(lambda: place.pending() == 0)
+            process.terminate()
+            assert process.wait(timeout=60) == 0
+        assert len(list((place.root / "archive" / "events").glob("date=*"))) == 1
+
+
+class TestStopping:
+    def test_the_first_signal_finishes_what_is_in_hand_and_leaves_the_rest(self, place: Place) -> None:
+        def respond(request: Request) -> Answer:
+            time.sleep(0.05)
+            return Answer()
+
+        place.server.respond = respond
+        place.publish(*numbers(100))
+        sink = place.hook(batch={"events": 5, "age": 0.01})
+        with place.start(sink) as process:
+            until(lambda: len(place.posted()) >= 3)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+        posted = len(place.posted())
+        assert posted < 100
+        assert place.pending() == 100 - posted
+        assert place.topic.group_state("forward").in_flight == 0
+        assert place.run(sink).returncode == 0
+        assert sorted(place.posted()) == sorted(place.ids)
+
+    def test_what_waits_for_a_sink_that_is_down_is_given_back_at_once(self, place: Place) -> None:
+        place.publish(*numbers(10))
+        place.server.stop()
+        with place.start(place.hook()) as process:
+            process.stderr.readline()  # type: ignore[union-attr]
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+        assert place.topic.group_state("forward").in_flight == 0
+        assert {message.attempts for message in place.topic.receive("forward", 10)} == {1}
+
+    def test_the_second_signal_ends_it_at_once(self, place: Place) -> None:
+        place.publish(*numbers(1))
+        place.server.will(Answer(trouble="hang"))
+        with place.start(place.hook(timeout=60)) as process:
+            until(lambda: place.posted())
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 128 + signal.SIGTERM
+
+
+class TestConfig:
+    def test_parts_that_are_a_broker_s_are_left_alone_with_a_line(self, place: Place) -> None:
+        place.publish(*numbers(1))
+        done = place.run(
+            place.hook(),
+            strip=True,
+            spool={"path": "spool"},
+            records=[{"stream": "users", "filter": "id > 1"}],
+            state={"hold": True},
+        )
+        assert done.returncode == 0
+        assert done.stderr.splitlines()[:2] == [
+            "balog forward: broker.json: the spool is not used: what waits for a sink waits in the topic",
+            "balog forward: broker.json: without effect on a topic, and left alone: strip, records, state",
+        ]
+        assert not (place.root / "spool").exists()
+
+    @pytest.mark.parametrize(
+        ("sinks", "says"),
+        [
+            ([], "broker.json: $.sinks: no sinks"),
+            ([{"type": "webhook", "url": "nowhere"}], "broker.json: $.sinks[0].url: "),
+            ([{"type": "webhook", "url": "http://a.example", "where": "nope = 1"}], "broker.json: $.sinks[0].where: "),
+            ([{"type": "paper"}], "broker.json: $.sinks[0].type: "),
+        ],
+    )
+    def test_what_cannot_be_is_said_in_one_line(self, place: Place, sinks: list[Any], says: str) -> None:
+        place.publish(*numbers(1))
+        done = place.run(*sinks)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"balog forward: {says}")
+        assert len(done.stderr.splitlines()) == 1
+
+    def test_a_topic_is_not_forwarded_to_itself(self, place: Place) -> None:
+        own = {"type": "topic", "url": f"local:{place.root}/topics", "topic": "events"}
+        done = place.run(place.hook(), own)
+        assert (done.returncode, done.stderr) == (
+            2,
+            "balog forward: broker.json: $.sinks[1]: is the topic that is forwarded; its events would go round without "
+            "end\n",
+        )
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            (("--topics", "paper:a"), "no topics of kind 'paper'"),
+            (("--topic", "../x"), "topic name '../x' can't be used"),
+            (("--group", "a/b"), "group name 'a/b'"),
+            (("--config", "none.json"), "none.json: "),
+        ],
+    )
+    def test_wrong_use_is_said_before_a_sink_is_asked(
+        self, place: Place, arguments: tuple[str, ...], says: str
+    ) -> None:
+        done = place.run(place.hook(), arguments=arguments)
+        assert done.returncode == 2
+        assert says in done.stderr
+        assert place.server.requests == []
+
+    def test_until_empty_without_the_topic_is_a_failure(self, place: Place) -> None:
+        done = place.run(place.hook())
+        assert done.returncode == 1
+        assert "no topic events in local:" in done.stderr
