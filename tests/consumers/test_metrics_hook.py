@@ -1,5 +1,8 @@
 """What an engine does is counted, and rendered as Prometheus reads it."""
 
+import threading
+import time
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -160,6 +163,13 @@ class TestEngine:
         hook.registry()
 
 
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 class Asked:
     """Topics that count how often they are asked."""
 
@@ -183,7 +193,7 @@ class Asked:
 class TestLag:
     def test_an_answer_is_good_for_some_seconds(self) -> None:
         topics, now = Asked(), [100.0]
-        lag = Lag(topics, ["a", "a"], "g", 10, lambda: now[0])
+        lag = Lag(topics, ["a", "a"], "g", 10, clock=lambda: now[0])
         seen = []
         for seconds in (0, 5, 4.9, 0.1, 9):
             now[0] += seconds
@@ -193,12 +203,29 @@ class TestLag:
     def test_a_topic_out_of_reach_has_no_state_and_is_asked_again_later(self) -> None:
         topics, now = Asked(), [0.0]
         topics.error = TopicError("gone")
-        lag = Lag(topics, ["a"], "g", 10, lambda: now[0])
+        lag = Lag(topics, ["a"], "g", 10, clock=lambda: now[0])
         assert lag.states() == {}
         topics.error = None
         assert lag.states() == {}
         now[0] = 10
         assert "a" in lag.states()
+
+    def test_a_topic_that_does_not_answer_holds_up_nobody_and_others_are_told(self) -> None:
+        release = threading.Event()
+
+        class Stuck(Asked):
+            def topic(self, name: str) -> "Asked":
+                if name == "z":
+                    assert release.wait(30)
+                return self
+
+        topics = Stuck()
+        lag = Lag(topics, ["a", "z"], "g", 0, patience=0.2)
+        assert list(lag.states()) == ["a"]
+        assert list(lag.states()) == ["a"]
+        assert topics.times == 1, "no second question while the first one is out"
+        release.set()
+        wait_until(lambda: len(lag.states()) == 2)
 
     def test_a_topic_that_does_not_exist_yet_is_told_from_one_out_of_reach(self, home: LocalTopics) -> None:
         assert Lag(home, ["orders"], "g").states() == {"orders": None}

@@ -9,7 +9,7 @@ from tests.services.servers.process import CACHE, ServerProcess, accepts, free_p
 
 PASSWORD = "only-of-this-test"
 
-_LIBRARIES = CACHE / "debian" / "usr" / "lib" / "x86_64-linux-gnu"
+_LIBRARIES = ":".join(map(str, (CACHE / "debian" / "usr" / "lib").glob("*-linux-gnu")))
 
 
 class RedisServer:
