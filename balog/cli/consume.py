@@ -192,7 +192,7 @@ def _arguments(context: click.Context) -> list[str]:
             continue
         for one in value if isinstance(value, tuple) else (value,):
             words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
-    return [*words, "--", context.params["package"]]
+    return [*words, context.params["package"]]
 
 
 def _say(line: str) -> None:

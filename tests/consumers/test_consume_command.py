@@ -273,13 +273,13 @@ class TestLogging:
 class TestReload:
     def test_changed_handlers_take_the_next_event(self, tmp_path: Path, consume: Consume, publish) -> None:
         source = tmp_path / "team" / "__init__.py"
+        publish({"n": 1})
         arguments = ("team", "--topics", "local:topics", "--set", "env=", "--set", "a=-b", "--reload")
         with subprocess.Popen(
             command(*arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None
             assert process.stderr is not None
-            publish({"n": 1})
             assert process.stdout.readline() == "1 {'env': '', 'a': '-b'}\n"
             source.write_text(HANDLERS.replace('event.payload["n"]', '"new", event.payload["n"]').replace("(s", "( s"))
             assert process.stderr.readline() == "balog consume: the source changed, beginning again\n"
