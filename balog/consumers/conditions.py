@@ -6,12 +6,13 @@ import fnmatch
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
-
-import semantic_version
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from balog.errors import ConfigError
 from balog.event import LEVELS, Event, Level, parse_level
+
+if TYPE_CHECKING:
+    import semantic_version
 
 __all__ = ["Conditions", "Facts", "Texts", "read_texts"]
 
@@ -145,8 +146,12 @@ def _compile_globs(consumer: str, globs: tuple[str, ...]) -> Any:
 
 
 def _versions(consumer: str, argument: str, texts: tuple[str, ...] | None) -> tuple[semantic_version.SimpleSpec, ...]:
+    if not texts:
+        return ()
+    import semantic_version  # its import takes longer than all of ours
+
     specs = []
-    for text in texts or ():
+    for text in texts:
         try:
             specs.append(semantic_version.SimpleSpec(text))
         except ValueError:
@@ -165,6 +170,8 @@ def _holds(specs: tuple[semantic_version.SimpleSpec, ...], text: object) -> bool
 
 @lru_cache(maxsize=1024)
 def _version(text: str) -> semantic_version.Version | None:
+    import semantic_version
+
     try:
         return semantic_version.Version(text)
     except ValueError:

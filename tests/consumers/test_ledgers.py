@@ -3,9 +3,12 @@
 import multiprocessing
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from balog.consumers.ledger import DEFAULT_WINDOW, Entry
 from balog.consumers.ledgers import MemoryLedger, NoLedger, SqliteLedger, default_ledger, open_ledger
@@ -211,6 +214,22 @@ class TestOpenLedger:
         with pytest.raises(ConfigError) as caught:
             open_ledger(url)
         assert "hunter2" not in str(caught.value)
+
+    @settings(deadline=None)
+    @given(
+        st.sampled_from(["", "sqlite:", "redis:", "redis://", "rediss://", "memory:", "none:"]),
+        st.text("ab:/@[]?&=%.19\0 ü", max_size=20),
+        st.sampled_from(["", "window=5", "window=-1", "timeout=x", "password.env=A", "password.env=%00"]),
+    )
+    def test_any_text_is_a_ledger_or_one_line(self, scheme: str, rest: str, option: str) -> None:
+        told = ""
+        with suppress(ConfigError):
+            try:
+                open_ledger(f"{scheme}{rest}{'?' if option else ''}{option}").close()
+            except ConfigError as error:
+                told = str(error)
+                raise
+        assert "\n" not in told
 
 
 class TestDefaultLedger:
