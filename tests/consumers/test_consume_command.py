@@ -318,7 +318,7 @@ class TestWrongUse:
             (("team", "--topics", "local:topics", "--attempts", "0"), "--attempts"),
             (("team", "--topics", "local:topics", "--lease", "0"), "--lease"),
             (("team", "--topics", "local:topics", "--concurrency", "0"), "--concurrency"),
-            (("team", "--topics", "local:topics", "--set", "env=", "--ledger", "paper:a"), "paper:a"),
+            (("team", "--topics", "local:topics", "--set", "env=", "--ledger", "paper:a"), "ledger"),
             (("team", "--topics", "local:topics", "--set", "env=", "--listen", "here"), "cannot listen at 'here'"),
             (("team", "--topics", "local:topics", "--reload", "--until-empty"), "leave out --until-empty"),
             (("nope", "--topics", "local:topics", "--reload"), "no package nope"),
@@ -373,7 +373,6 @@ class TestTheConsumersOfTheProject:
             lines += [" ".join(line.split()) for line in done.stdout.splitlines()]
         at = f"{events[5].header.timestamp:%H:%M:%S}"
         assert [line.replace(f"{events[6].header.timestamp:%H:%M:%S}", at) for line in lines] == [
-            "airports 3,000 records (tap-jsonl)",
             "airports 3,376 records (tap-jsonl)",
             "weather 1,461 records (?)",
             f"CRITICAL {at} ?: odd: KeyError: 'x'",
