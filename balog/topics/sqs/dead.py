@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -75,17 +76,21 @@ class DeadQueue:
             self._known = Queue(self._account, name, label, owner=None if mine or not account else account)
         return self._known
 
-    def bury(self, parcel: Parcel, death: Death, unique: str) -> None:
-        """Send a message there with what it died of, as much of it as the queue takes.
+    def bury(self, dead: Sequence[tuple[Parcel, Death, str]]) -> None:
+        """Send messages there, each with what it died of, as much of it as the queue takes.
+
+        Args:
+            dead: also with an id that no other death has.
 
         Raises:
-            TopicError: it can't be sent.
+            TopicError: one can't be sent.
         """
         queue = self.queue()
         if self._create and not self._source.redrive_policy():
             queue.make(for_dead_letters=True)
-        parcel = self._inscribe(parcel, death, queue.max_bytes())
-        queue.send([Outgoing(parcel, unique, unique)])  # each its own group: one letter never hides another
+        limit = queue.max_bytes()
+        # Each is its own group: in a FIFO queue one letter never hides another.
+        queue.send([Outgoing(self._inscribe(parcel, death, limit), unique, unique) for parcel, death, unique in dead])
 
     def count(self) -> int:
         """Count the letters, approximately; those of other queues with the same dead-letter queue, too."""

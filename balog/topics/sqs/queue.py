@@ -15,7 +15,7 @@ from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel
 from balog.topics.sqs.trouble import AwsError, short_code
 
-__all__ = ["MAX_LEASE", "Outgoing", "Queue", "seconds"]
+__all__ = ["ENTRIES", "LONGEST_POLL", "MAX_LEASE", "Outgoing", "Queue", "seconds"]
 
 MAX_LEASE = 12 * 3600
 """SQS keeps a message hidden for so many seconds at most, from its receiving on."""
@@ -23,7 +23,7 @@ MAX_LEASE = 12 * 3600
 LONGEST_POLL = 20
 """Seconds; SQS's limit."""
 
-_ENTRIES = 10
+ENTRIES = 10
 """Messages in one call; SQS's limit."""
 
 _REQUEST_BYTES = 256 * 1024
@@ -126,7 +126,7 @@ class Queue:
         """
         answer = self._call(
             "receive_message",
-            MaxNumberOfMessages=min(limit, _ENTRIES),
+            MaxNumberOfMessages=min(limit, ENTRIES),
             WaitTimeSeconds=min(wait, LONGEST_POLL),
             VisibilityTimeout=max(seconds(lease), 1),
             AttributeNames=["ApproximateReceiveCount", "SentTimestamp", "MessageGroupId", "DeadLetterQueueSourceArn"],
@@ -160,7 +160,7 @@ class Queue:
         batch: list[Outgoing] = []
         size = 0
         for one in outgoing:
-            if batch and (len(batch) == _ENTRIES or size + one.parcel.size > _REQUEST_BYTES):
+            if batch and (len(batch) == ENTRIES or size + one.parcel.size > _REQUEST_BYTES):
                 yield batch
                 batch, size = [], 0
             batch.append(one)
@@ -185,8 +185,8 @@ class Queue:
 
     def _settle(self, operation: str, entries: list[dict[str, Any]]) -> list[bool]:
         changed: list[bool] = []
-        for start in range(0, len(entries), _ENTRIES):
-            part = entries[start : start + _ENTRIES]
+        for start in range(0, len(entries), ENTRIES):
+            part = entries[start : start + ENTRIES]
             try:
                 refused = self._batch(operation, part)
             except AwsError as error:  # a server that refuses the whole call for one bad receipt

@@ -23,9 +23,10 @@ from balog.topics.base import (
     check_name,
 )
 from balog.topics.sqs.claim_check import Lost
+from balog.topics.sqs.codec import Parcel
 from balog.topics.sqs.dead import DeadQueue, Death
 from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
-from balog.topics.sqs.queue import LONGEST_POLL, Outgoing, Queue
+from balog.topics.sqs.queue import ENTRIES, LONGEST_POLL, Outgoing, Queue
 
 __all__ = ["SqsFifoTopic", "SqsTopic", "check_queue_name"]
 
@@ -179,18 +180,25 @@ class SqsTopic(Topic):
         traceback: str = "",
     ) -> int:
         """Send messages to the dead-letter queue, then delete them: a kill in between leaves both, never none."""
-        held = self._hide(received, DEFAULT_LEASE)  # a stale receipt has no say, and there is time for what follows
-        buried: list[str] = []
-        for message in itertools.compress(received, held):
-            receipt = read_receipt(message)
-            why = f"{receipt.problem}; {reason}" if receipt.problem else reason
-            death = Death(group, why, message.attempts, tuple(consumers), traceback)
-            # One death, one letter: the id of the message could have died here before, and FIFO queues drop what
-            # they saw five minutes ago.
-            unique = hashlib.sha256(receipt.handle.encode()).hexdigest()
-            self._dead.bury(self._packing.repack(message, receipt), death, unique)
-            buried.append(receipt.handle)
-        return sum(self._queue.delete(buried))
+        changed = 0
+        for start in range(0, len(received), ENTRIES):  # what takes long must not outlast the lease
+            part = received[start : start + ENTRIES]
+            held = self._hide(part, DEFAULT_LEASE)  # a stale receipt has no say, and there is time for what follows
+            dead: list[tuple[Parcel, Death, str]] = []
+            handles: list[str] = []
+            for message in itertools.compress(part, held):
+                receipt = read_receipt(message)
+                why = f"{receipt.problem}; {reason}" if receipt.problem else reason
+                death = Death(group, why, message.attempts, tuple(consumers), traceback)
+                # One death, one id: the message's own could have died here before, and a FIFO queue drops what it
+                # saw in the last five minutes.
+                unique = hashlib.sha256(receipt.handle.encode()).hexdigest()
+                dead.append((self._packing.repack(message, receipt), death, unique))
+                handles.append(receipt.handle)
+            if dead:
+                self._dead.bury(dead)
+                changed += sum(self._queue.delete(handles))
+        return changed
 
     def _hide(self, received: Sequence[Received], lease: float) -> list[bool]:
         return self._queue.hide([read_receipt(message).handle for message in received], lease)
@@ -312,7 +320,7 @@ def _browse(queue: Queue, lease: float, gone: set[str]) -> Generator[list[dict[s
     held: list[str] = []
     try:
         # With a wait SQS asks all of its servers; without one it may find nothing where there is something.
-        while found := queue.receive(10, 1, lease):
+        while found := queue.receive(ENTRIES, 1, lease):
             held += [raw["ReceiptHandle"] for raw in found]
             fresh = [raw for raw in found if raw["MessageId"] not in seen]
             if not fresh:  # all around: the first ones' leases are over
