@@ -29,6 +29,7 @@ FULL_FOR = 5.0
 
 _BATCH = 500
 _POLL = 0.1
+_NAPS = (0.001, 0.02)  # a client's calls wait for each other, so nothing may wait inside of one
 
 log = logging.getLogger("balog.topics.kafka")
 
@@ -54,22 +55,25 @@ class Intake:
         self._changed = changed
         self._hold = hold
         self._full_since = 0.0
+        self._nap = _NAPS[0]
 
-    def poll(self) -> list[Record]:
-        """Read what there is room for; give what came and was no message."""
+    def poll(self, is_wanted: Callable[[], bool]) -> list[Record]:
+        """Read what there is room for; give what came and was no message.
+
+        Args:
+            is_wanted: tells whether the thread has something else to do than to wait.
+        """
         with self._changed:
             full = self._is_full()
-            if full:
-                self._changed.wait(_POLL)
-                full = self._is_full()
-        if full:
-            self._full_since = self._full_since or time.monotonic()
-            record = self._consumer.poll(0)
-        else:
-            self._full_since = 0.0
-            record = self._consumer.poll(_POLL)
+        self._full_since = (self._full_since or time.monotonic()) if full else 0.0
+        record = self._consumer.poll(0)
         if record is None:
+            with self._changed:
+                if not is_wanted():
+                    self._changed.wait(_POLL if full else self._nap)
+                self._nap = min(self._nap * 2, _NAPS[1])
             return []
+        self._nap = _NAPS[0]
         records = [record] if full else [record, *self._consumer.consume(_BATCH - 1, 0)]
         read = [(one, _read(one)) for one in records]
         others: list[Record] = []
@@ -77,6 +81,8 @@ class Intake:
             for one, message in read:
                 self._take(one, message, others)
             self._changed.notify_all()
+            if full and not is_wanted():
+                self._changed.wait(_POLL)
         return others
 
     def _take(

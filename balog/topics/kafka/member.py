@@ -10,7 +10,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -18,17 +18,20 @@ from confluent_kafka import Message as Record
 
 from balog.errors import TopicError
 from balog.topics.base import Received
+from balog.topics.kafka.commits import Commits, Fenced
 from balog.topics.kafka.intake import Intake, begin
 from balog.topics.kafka.partition import Held, Partition
-from balog.topics.kafka.progress import ROOMY, encode
 from balog.topics.kafka.settings import Settings
 from balog.topics.kafka.stragglers import Stragglers
-from balog.topics.kafka.troubles import as_kafka_error, explain, is_fenced
+from balog.topics.kafka.troubles import as_kafka_error, explain
 
 __all__ = ["Member"]
 
 JOIN_PATIENCE = 10.0
 """Seconds that the first receive waits for the group to let it in."""
+
+CATCH_UP = 5.0
+"""Seconds that a receive waits longer for what is in the log already."""
 
 DRAIN = 20.0
 """Seconds that partitions which move to another member wait for what is in hand of them."""
@@ -54,6 +57,7 @@ class Member:
         retry: the name of the group's retry topic, which may not exist yet.
         group: the group's name.
         where: what errors call it.
+        bounds: asks where partitions of a topic begin and end.
         move: writes messages to the retry topic, durably; ``(held, due)``, seconds since the epoch.
     """
 
@@ -64,12 +68,14 @@ class Member:
         retry: str,
         group: str,
         where: str,
+        bounds: Callable[[str, Sequence[int]], Mapping[int, tuple[int, int]]],
         move: Callable[[Sequence[tuple[Held, float]]], None],
     ) -> None:
         self._topics = [topic, retry]
         self._where = where
+        self._bounds = bounds
         self._changed = threading.Condition(threading.Lock())
-        self._committing = threading.Lock()
+        self._tickets: list[_Ticket] = []
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._name = secrets.token_hex(6)
         self._deliveries = 0
@@ -79,10 +85,12 @@ class Member:
         self._joined = False
         self._rejoin = False
         self._stopping = False
+        self._over = False
         self._broken: TopicError | None = None
         self._denied: KafkaError | None = None
         self._away: KafkaError | None = None
         self._consumer = Consumer({**settings.member(group), "error_cb": self._on_error}, logger=_quiet)
+        self._commits = Commits(self._consumer, self._partitions, self._changed, self._explain)
         self._intake = Intake(self._consumer, self._partitions, self._changed, self._hold)
         self._stragglers = Stragglers(self._partitions, self._changed, move)
         self._commit_at = 0.0
@@ -119,7 +127,7 @@ class Member:
             if taken:
                 try:
                     self._commit()
-                except _Fenced:
+                except Fenced:
                     self._put_back(taken)
                     time.sleep(0.05)
                     if time.monotonic() > deadline:
@@ -191,19 +199,19 @@ class Member:
                     self._push(held)
 
     def _behind(self) -> float:
-        """Give the seconds to wait for what is there and was not fetched yet: none when we are at the end."""
+        """Give the seconds to wait for what is there and was not fetched yet: none when we are at the end.
+
+        Raises:
+            TopicError: the cluster is out of reach.
+        """
         with self._changed:
             owned = {key: partition.next_offset for key, partition in self._partitions.items()}
-        try:
-            for (topic, number), reached in owned.items():
-                found = self._consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=5)
-                if found and found[1] > max(found[0], reached or 0):
-                    return 3.0
-            self._away = None
-        except KafkaException as error:
-            raise self._explain(error) from None
-        except RuntimeError:  # closed meanwhile
-            pass
+        for topic in {topic for topic, _ in owned}:
+            numbers = [number for name, number in owned if name == topic]
+            for number, (start, end) in self._bounds(topic, numbers).items():
+                if end > max(start, owned[topic, number] or 0):
+                    return CATCH_UP
+        self._away = None
         return 0.0
 
     # -- settling -------------------------------------------------------------------------------------------------
@@ -296,7 +304,7 @@ class Member:
         while True:
             try:
                 return self._commit()
-            except _Fenced as fenced:
+            except Fenced as fenced:
                 with self._changed:
                     if not any(self._is_held(one) for one in held):
                         return None
@@ -305,39 +313,44 @@ class Member:
                     self._changed.wait(0.1)
 
     def _commit(self) -> None:
-        """Commit whatever changed, for every thread that waits to: whoever comes second finds it done.
+        """Have the thread commit whatever changed, for all that wait for it at once.
 
         Raises:
             TopicError: not done.
-            _Fenced: not done, since partitions are being moved.
+            Fenced: not done, since partitions are being moved.
         """
-        with self._committing:
-            with self._changed:
-                self._commit_at = time.monotonic() + COMMIT_EVERY
-                changed = []
-                for partition in self._partitions.values():
-                    if partition.dirty and (progress := partition.progress()) is not None:
-                        partition.dirty = False
-                        changed.append((partition, progress))
-            if not changed:
-                return
-            offsets = []
-            for partition, progress in changed:
-                text, told = encode(progress)
-                partition.roomy = len(text) <= ROOMY and told == progress.handed
-                offsets.append(TopicPartition(partition.topic, partition.number, progress.commit, metadata=text))
-            try:
-                for written in self._consumer.commit(offsets=offsets, asynchronous=False):
-                    if written.error is not None:
-                        raise KafkaException(written.error)
-            except (KafkaException, RuntimeError) as error:
-                with self._changed:
-                    for partition, _ in changed:
-                        partition.dirty = True
-                found = as_kafka_error(error)
-                if found is not None and is_fenced(found):
-                    raise _Fenced(found) from None
-                raise self._explain(error) from None
+        ticket = _Ticket()
+        with self._changed:
+            self._tickets.append(ticket)
+            self._changed.notify_all()
+            while not ticket.done:
+                if self._over:
+                    raise TopicError(f"{self._where}: closed before it was committed; what was in hand comes again")
+                self._changed.wait(1.0)
+        if ticket.error is not None:
+            raise ticket.error
+
+    def _serve(self) -> None:
+        """Commit for those who wait for it. Only the thread does: a client's calls wait for each other."""
+        with self._changed:
+            tickets, self._tickets = self._tickets, []
+        if not tickets:
+            return
+        error: TopicError | Fenced | None = None
+        try:
+            self._commits.write()
+        except (TopicError, Fenced) as caught:
+            error = caught
+        with self._changed:
+            for ticket in tickets:
+                ticket.error, ticket.done = error, True
+            self._changed.notify_all()
+
+    def _commit_quietly(self) -> None:
+        try:
+            self._commits.write()
+        except (TopicError, Fenced) as error:
+            log.debug("%s: %s", self._where, error)
 
     # -- the thread -----------------------------------------------------------------------------------------------
 
@@ -348,7 +361,8 @@ class Member:
                 if self._rejoin:
                     self._rejoin = False
                     self._subscribe()
-                for record in self._intake.poll():
+                self._serve()
+                for record in self._intake.poll(self._is_wanted):
                     self._on_event(record)
                 self._tidy()
         except Exception as error:
@@ -361,7 +375,7 @@ class Member:
             log.debug("%s: %s", self._where, error)
         with self._changed:
             self._partitions.clear()
-            self._stopping = True
+            self._stopping = self._over = True
             self._changed.notify_all()
 
     def _subscribe(self) -> None:
@@ -371,17 +385,9 @@ class Member:
 
     def _tidy(self) -> None:
         self._intake.steer()
-        if self._stragglers.leave():
-            self._commit_quietly()
-        if time.monotonic() >= self._commit_at:
+        if self._stragglers.leave() or time.monotonic() >= self._commit_at:
             self._commit_at = time.monotonic() + COMMIT_EVERY
             self._commit_quietly()
-
-    def _commit_quietly(self) -> None:
-        try:
-            self._commit()
-        except (_Fenced, TopicError) as error:
-            log.debug("%s: %s", self._where, error)
 
     def _hold(self, held: Held, due: float) -> None:
         """Take a fetched message in; called with the lock. ``due`` is in seconds since the epoch."""
@@ -391,6 +397,10 @@ class Member:
                 self._push(held)
         else:
             held.partition.add(held)
+
+    def _is_wanted(self) -> bool:
+        """Tell whether the thread has something to do but to wait for messages."""
+        return bool(self._tickets) or self._stopping or self._rejoin
 
     def _on_event(self, record: Record) -> None:
         """Look at what came instead of a message."""
@@ -444,12 +454,14 @@ class Member:
             leaving = [found for one in partitions if (found := self._partitions.get((one.topic, one.partition)))]
             for partition in leaving:
                 partition.draining = True
-            deadline = time.monotonic() + DRAIN
-            while not self._stopping and (now := time.monotonic()) < deadline:
-                busy = (held for partition in leaving for held in partition.held.values() if held.token)
-                if not any(held.settling or held.ready_at > now for held in busy):
+        deadline = time.monotonic() + DRAIN
+        while not self._stopping and time.monotonic() < deadline:
+            self._serve()
+            with self._changed:
+                if not any(_is_in_hand(held) for partition in leaving for held in partition.held.values()):
                     break
-                self._changed.wait(0.1)
+                if not self._tickets:
+                    self._changed.wait(0.1)
         self._commit_quietly()
         self._drop(partitions)
         if partitions:
@@ -529,10 +541,16 @@ class Member:
         return explain(found, self._where, self._denied)
 
 
-class _Fenced(Exception):
-    def __init__(self, error: KafkaError) -> None:
-        super().__init__(error.str())
-        self.error = error
+class _Ticket:
+    """Somebody waits for a commit."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: TopicError | Fenced | None = None
+
+
+def _is_in_hand(held: Held) -> bool:
+    return bool(held.token) and (held.settling or held.ready_at > time.monotonic())
 
 
 _quiet = logging.getLogger("balog.topics.kafka.librdkafka")

@@ -111,10 +111,13 @@ class KafkaTopic(Topic):
         return self._clients.member(self.name, group, lambda: self._join(group, names))
 
     def _join(self, group: str, names: tuple[str, str]) -> Member:
+        def bounds(topic: str, numbers: Sequence[int]) -> dict[int, tuple[int, int]]:
+            return self._clients.bounds(topic, numbers, self._where)
+
         def move(leaving: Sequence[tuple[Held, float]]) -> None:
             self._move(group, leaving)
 
-        return Member(self._clients.settings, self.name, names[1], group, self._where, move)
+        return Member(self._clients.settings, self.name, names[1], group, self._where, bounds, move)
 
     def ack(self, group: str, received: Sequence[Received]) -> int:
         """Mark messages as handled; committed when this returns."""
