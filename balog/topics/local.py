@@ -216,13 +216,16 @@ class LocalTopic(Topic):
         with self._file.write(durable=False) as connection:
             now = self._clock()
             cursor = _cursor(connection, group)
-            redriven, again = (
-                connection.execute(
-                    f"SELECT seq, attempts + 1, id, published, key, body FROM leases JOIN {table} USING (seq)"  # noqa: S608
-                    " WHERE grp = ? AND ready_at <= ? ORDER BY seq LIMIT ?",
-                    (group, now, limit),
-                )
-                for table in ("redriven", "messages")
+            redriven = connection.execute(
+                "SELECT seq, attempts + 1, id, published, key, body FROM leases JOIN redriven USING (seq)"
+                " WHERE grp = ? AND seq < 0 AND ready_at <= ? ORDER BY seq LIMIT ?",
+                (group, now, limit),
+            )
+            again = connection.execute(  # +seq: found by time, or each receive would look at all that is in flight
+                "SELECT seq, attempts + 1, id, published, key, body FROM"
+                " (SELECT seq, attempts FROM leases WHERE grp = ? AND ready_at <= ? AND +seq >= 0 ORDER BY +seq LIMIT ?)"
+                " JOIN messages USING (seq) ORDER BY seq",
+                (group, now, limit),
             )
             fresh = connection.execute(
                 "SELECT seq, 1, id, published, key, body FROM messages WHERE seq > ? ORDER BY seq LIMIT ?",
