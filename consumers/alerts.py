@@ -4,7 +4,8 @@
 ``--set pagerduty_key_file=PATH``. Accounts of the EU region: ``--set pagerduty=https://events.eu.pagerduty.com``.
 
 A pipeline is an incident. Its failure must come before the success that resolves it, so events of one pipeline are
-handled one after the other, also when one has to be tried again; those of other pipelines pass it meanwhile.
+handled one after the other, also when one has to be tried again; those of other pipelines pass it meanwhile. Kafka and
+FIFO queues keep the order of a key: let the ``topic`` sink that feeds them have ``"key": "context.application"``.
 """
 
 from __future__ import annotations

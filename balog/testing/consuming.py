@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from balog.consumers import Consumer, ConsumerHub, Counts
     from balog.consumers.operator import Operator
 
-__all__ = ["Handlers", "assert_no_dead_letters", "publish", "run_until_empty"]
-
-Handlers = "ConsumerHub | ModuleType | str | Consumer | Callable[..., Any]"
-"""A hub; a package, or its dotted name, that is scanned; a consumer; a function under ``@consumer_config``."""
+__all__ = ["assert_no_dead_letters", "publish", "run_until_empty"]
 
 _PAUSE = 0.001  # seconds between attempts, whatever the consumer asks for
 _BATCH_WAIT = 0.05  # seconds that a batch waits for more at most

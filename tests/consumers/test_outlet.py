@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from balog.consumers.outcomes import PartialFailure, Reject, Retry
+from balog.consumers import PartialFailure, Reject, Retry
+from balog.consumers import outlet as module
 from balog.consumers.outlet import Outlet
 from balog.errors import ConfigError
 from balog.event import Event
@@ -52,6 +53,23 @@ class ScriptedSink:
         self._do()
 
 
+class Clock:
+    """Stands for the time module of what is tested."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
 def outlet(*script: Any) -> tuple[Outlet, list[str]]:
     log: list[str] = []
     return Outlet(ScriptedConfig(script=list(script), log=log)), log
@@ -75,10 +93,40 @@ def test_a_side_that_is_down_asks_for_a_retry_after_the_time_that_it_named() -> 
     assert caught.value.after == 7.0
 
 
-def test_a_sink_that_cannot_be_opened_is_opened_again_with_the_next_events() -> None:
+def test_a_side_that_is_down_is_asked_again_only_when_it_is_due_however_many_wait(clock: Clock) -> None:
+    way, log = outlet(None, *[SinkError("down")] * 4)
+    waits = []
+    for _ in range(4):
+        with pytest.raises(Retry, match="down") as asked:
+            way.send(some(1))
+        with pytest.raises(Retry, match="down") as spared:
+            way.send(some(1))
+        assert spared.value.after == pytest.approx(asked.value.after)
+        waits.append(asked.value.after)
+        clock.now += asked.value.after
+    assert waits == [0.1, 0.2, 0.4, 0.8]
+    assert log.count("write 1") == 4
+    way.send(some(1))
+    assert log.count("write 1") == 5
+
+
+def test_after_success_the_waits_begin_anew(clock: Clock) -> None:
+    way, _ = outlet(None, SinkError("down"), SinkError("down"), None, SinkError("down"))
+    waits = []
+    for _ in range(4):
+        try:
+            way.send(some(1))
+        except Retry as retry:
+            waits.append(retry.after)
+            clock.now += retry.after or 0.0
+    assert waits == [0.1, 0.2, 0.1]
+
+
+def test_a_sink_that_cannot_be_opened_is_opened_again_with_the_next_events(clock: Clock) -> None:
     way, log = outlet(SinkError("nobody there"))
     with pytest.raises(Retry, match="nobody there"):
         way.send(some(1))
+    clock.now += 1
     way.send(some(1))
     assert log == ["build", "open", "open", "write 1"]
 
