@@ -185,6 +185,8 @@ class KafkaTopic(Topic):
 
         Killed in between, a letter is both back and still there.
         """
+        if not self._count_partitions():
+            raise self._missing()
         back = self._dead(group).redrive(decide, limit)
         member = self._clients.member_if_there(self.name, group)
         if back and member is not None:
