@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any
 
 import click
@@ -15,6 +15,7 @@ import msgspec
 from balog import config as configs
 from balog.errors import ConfigError, EventError, TopicError
 from balog.expressions import Expression
+from balog.expressions.functions import parse_time
 from balog.signals import StopSignals
 from balog.storage import is_url, open_storage
 from balog.topics import DeadLetter, open_topics
@@ -44,11 +45,10 @@ class _Time(click.ParamType):  # type: ignore[type-arg]  # generic in some relea
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, datetime):
             return value
-        try:
-            when = datetime.fromisoformat(value.replace("Z", "+00:00"))
-            return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
-        except ValueError:
+        when = parse_time(value)
+        if when is None:
             self.fail(f"{value!r} is no time; want 2026-11-20 or 2026-11-20T08:00:00, in UTC unless it names a zone")
+        return when
 
 
 class _Position(_Time):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
-from balog.errors import EventError
+from balog.errors import EventError, TopicError
 from balog.event import decode, encode
 from balog.sinks.base import Delivery, Sink
 from balog.topics import Received, Topic
@@ -18,6 +19,7 @@ _LEASE = 60.0
 _KEPT_LEASE = 300.0
 _BATCH = 1000
 _QUIET = 2
+_LONGEST_QUIET = 15.0
 
 
 class Counts(Struct):
@@ -54,26 +56,34 @@ def dump(
         SinkError: the files can't be written. What was not acked is given back.
     """
     counts = Counts()
-    held: dict[str, Received] = {}
+    held: list[Received] = []
+    seen: set[str] = set()
     lease = _KEPT_LEASE if keep else _LEASE
     quiet = taken = 0
-    renewed = time.monotonic()
+    renewed = last = time.monotonic()
     in_hand: Sequence[Received] = ()
     try:
-        while quiet < _QUIET and not should_stop() and (limit is None or taken < limit):
+        while not should_stop() and (limit is None or taken < limit):
             want = _BATCH if limit is None else min(limit - taken, _BATCH)
             in_hand = topic.receive(group, want, max(topic.patience, 0.2), lease)
             if keep and time.monotonic() - renewed > lease / 3:
-                topic.extend(group, list(held.values()), lease)
+                topic.extend(group, held, lease)
                 renewed = time.monotonic()
-            quiet = 0 if in_hand else quiet + 1
+            if in_hand:
+                quiet, last = 0, time.monotonic()
+            elif (quiet := quiet + 1) >= _QUIET and (
+                _is_through(topic, group) or time.monotonic() - last > _LONGEST_QUIET
+            ):
+                break
             taken += len(in_hand)
-            events, others = _read([message for message in in_hand if message.id not in held])
+            new = {message.id: message for message in in_hand if message.id not in seen}.values()
+            events, others = _read(list(new) if keep else in_hand)
             if events:
                 sink.write([delivery for _, delivery in events])
                 counts.written += len(events)
             if keep:
-                held.update({message.id: message for message in in_hand})
+                held += in_hand
+                seen.update(message.id for message in in_hand)
             else:
                 topic.ack(group, [message for message, _ in events])
                 for message, reason in others:
@@ -81,11 +91,16 @@ def dump(
             in_hand = ()
             step(counts)
     finally:
-        back = [*held.values(), *in_hand]
-        if back:
-            topic.release(group, back, attempted=False)
-        counts.left = len(back)
+        if back := [*held, *in_hand]:
+            with suppress(TopicError):  # they come back when their leases have run out
+                counts.left = topic.release(group, back, attempted=False)
     return counts
+
+
+def _is_through(topic: Topic, group: str) -> bool:
+    """Tell whether nothing more will come: joining a group may take a server longer than a receive waits."""
+    state = topic.group_state(group)
+    return not (state.lag or state.waiting)
 
 
 def _read(messages: Sequence[Received]) -> tuple[list[tuple[Received, Delivery]], list[tuple[Received, str]]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import date, datetime, timezone
 from typing import IO, NamedTuple
 
@@ -13,6 +14,7 @@ from msgspec import Raw
 
 from balog.errors import EventError
 from balog.event import MAX_EVENT_BYTES, Event, Header, decode, encode
+from balog.expressions.functions import parse_time
 from balog.singer.batch.compression import Limits, decompress
 
 __all__ = ["LIMITS", "Line", "day_of", "read_event", "read_lines"]
@@ -129,10 +131,10 @@ def _id(line: Line, file: str) -> str:
 
 def _read_time(text: str) -> datetime:
     """Read ISO 8601, in UTC unless it names a zone, or seconds since the epoch."""
-    try:
-        if _NUMBER.fullmatch(text):
-            return datetime.fromtimestamp(float(text), timezone.utc)
-        found = datetime.fromisoformat(text.replace("Z", "+00:00").replace("z", "+00:00"))
-        return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).astimezone(timezone.utc)
-    except (ValueError, OverflowError, OSError):
-        raise EventError(f"{text[:60]!r} is no time", "$.header.timestamp") from None
+    when = parse_time(text)
+    if when is None and _NUMBER.fullmatch(text):
+        with suppress(ValueError, OverflowError, OSError):
+            when = datetime.fromtimestamp(float(text), timezone.utc)
+    if when is None:
+        raise EventError(f"{text[:60]!r} is no time", "$.header.timestamp")
+    return when

@@ -1,6 +1,6 @@
 """A topic into an archive: nothing is acked before it is in a file, and nobody else loses anything."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from balog.sinks.base import Delivery
 from balog.sinks.dumping import dump
 from balog.sinks.store import StoreSink, StoreSinkConfig
 from balog.storage import open_storage
-from balog.topics import Message, Topic
+from balog.topics import Message, Received, Topic
 from balog.topics.archives import read_lines
 from balog.topics.memory import MemoryTopic, MemoryTopics
 
@@ -157,6 +157,41 @@ def test_a_queue_that_is_only_looked_at_gets_all_back_once_written(tmp_path: Pat
     assert sorted(written(tmp_path)) == sorted(bodies)
     state = queue.group_state("all")
     assert (state.in_flight, state.waiting) == (0, 1501)
+
+
+class Slow(MemoryTopic):
+    """Gives nothing the first times, as a server does that is still letting the group in."""
+
+    patience = 0.01
+    receives = 0
+
+    def receive(self, *arguments: object, **named: object) -> list[Received]:  # type: ignore[override]
+        self.receives += 1
+        return super().receive(*arguments, **named) if self.receives > 5 else []  # type: ignore[arg-type]
+
+
+def test_a_home_that_takes_its_time_is_waited_for() -> None:
+    home = MemoryTopics()
+    topic = Slow("orders", home._clock, None)
+    bodies = publish(topic, 3)
+    sink = Failing(topic, "dump", 5)
+    dump(topic, "dump", sink)
+    assert sink.taken == bodies
+
+
+def test_two_messages_of_one_id_are_both_given_back() -> None:
+    class Repeating(Queue):
+        def publish(self, messages: Iterable[Message]) -> int:
+            for message in messages:
+                self._ids.clear()
+                super().publish([message])
+            return 2
+
+    queue = Repeating("orders", MemoryTopics()._clock, None)
+    event = Event.new("a", {})
+    queue.publish([Message(event.header.id, encode(event))] * 2)
+    counts = dump(queue, "all", Failing(queue, "all", 5), keep=True)
+    assert (counts.written, counts.left) == (1, 2)
 
 
 def test_a_stop_ends_between_batches(topic: Topic) -> None:
