@@ -2,15 +2,20 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trustme
 
-from balog.consumers.ledger import DEFAULT_WINDOW, Entry
+from balog.consumers import Consumer, ConsumerHub, Engine
+from balog.consumers.ledger import DEFAULT_WINDOW, Entry, Ledger
 from balog.consumers.ledgers import open_ledger as open_url
 from balog.errors import TopicError
+from balog.event import Event, encode
+from balog.topics import Message
+from balog.topics.local import LocalTopics
 from tests.contracts.ledger_contract import LastingLedgerContract, OpenLedger
 from tests.services.servers.redis import PASSWORD, RedisServer, running_redis
 
@@ -141,3 +146,61 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("MissingExtraError the ledger redis needs packages")
     assert "balog[redis]" in done.stdout
+
+
+class TestEngines:
+    """Two engines, as on two machines, that share a Redis."""
+
+    @pytest.fixture
+    def home(self, tmp_path: Path) -> Iterator[LocalTopics]:
+        with LocalTopics(tmp_path / "topics") as home:
+            event = Event.new("c", {})
+            home.topic("orders").publish([Message(event.header.id, encode(event))])
+            yield home
+
+    def engine(self, home: LocalTopics, ledger: Ledger, good: object, worse: object, **options: object) -> Engine:
+        hub = ConsumerHub()
+        hub.add(Consumer(good, "orders", name="good"))
+        hub.add(Consumer(worse, "orders", name="worse", backoff=0.2))
+        return Engine(hub, home, ledger=ledger, **options)
+
+    def test_who_succeeded_on_one_does_not_run_again_on_the_other(self, home, url: str, client: object) -> None:
+        calls = []
+
+        def good(settings: object, event: object) -> None:
+            calls.append("good")
+
+        def worse(settings: object, event: object) -> None:
+            calls.append("worse")
+            if calls.count("worse") == 1:
+                first.stop()
+                raise ValueError("not on this machine")
+
+        ledgers = [open_url(url), open_url(url)]
+        first = self.engine(home, ledgers[0], good, worse)
+        first.run()
+        assert calls == ["good", "worse"]
+        counts = self.engine(home, ledgers[1], good, worse).run(until_empty=True)
+        assert calls == ["good", "worse", "worse"]
+        assert counts.succeeded == 1
+        for ledger in ledgers:
+            ledger.close()
+
+    def test_while_redis_is_away_nothing_is_acked_and_then_all_goes_on(self, home, tmp_path: Path) -> None:
+        with running_redis(tmp_path) as server:
+            ledger = open_url(f"redis://127.0.0.1:{server.port}/0?password.env=LEDGER_PASSWORD&timeout=2")
+            calls = []
+
+            def worse(settings: object, event: object) -> None:
+                calls.append("worse")
+                if calls.count("worse") == 1:
+                    server.stop()
+                    threading.Timer(1.0, server.start).start()
+                    raise ValueError("and the ledger is away when this is to be noted")
+                made.stop()
+
+            made = self.engine(home, ledger, lambda settings, event: calls.append("good"), worse)
+            made.run()
+            ledger.close()
+        assert calls == ["good", "worse", "worse"]
+        assert home.topic("orders").group_state("balog").pending == 0
