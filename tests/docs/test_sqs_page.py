@@ -1,0 +1,40 @@
+"""The page about SQS: its URLs open, its options are those that there are, and its limits those of the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from balog.topics import open_topics
+from balog.topics.sqs import SqsTopic
+from balog.topics.sqs.claim_check import MAX_BODY_BYTES
+from balog.topics.sqs.home import _OPTIONS
+from balog.topics.sqs.topic import _REDRIVE_RATE
+
+PAGE = (Path(__file__).parents[2] / "docs" / "sqs.md").read_text()
+URLS = re.findall(r"^sqs:\S+$", PAGE, re.MULTILINE)
+
+
+def test_the_page_has_urls() -> None:
+    assert len(URLS) == 3
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_each_url_opens(url: str) -> None:
+    with open_topics(url) as home:
+        assert url.startswith(home.url)
+
+
+def test_the_options_are_those_that_there_are() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == list(_OPTIONS)
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    assert f"up to {MAX_BODY_BYTES >> 20} MiB" in PAGE
+    assert f"within {SqsTopic.patience:g} s" in PAGE
+    assert f"at most {_REDRIVE_RATE:g} a second" in PAGE
+
+
+def test_the_python_block_is_python() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    compile(block, "docs/sqs.md", "exec")
