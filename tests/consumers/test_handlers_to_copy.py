@@ -7,6 +7,9 @@ import gzip
 import json
 import re
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -21,10 +24,12 @@ from balog.errors import ConfigError
 from balog.event import Event, Level, decode, encode
 from balog.payload import RunPayload
 from balog.testing import MemoryTopics, assert_no_dead_letters, publish, run_until_empty
+from balog.topics import open_topics
 from consumers import alerts, archive, callbacks, failures, metrics, records
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.pagerduty import ROUTING_KEY, PagerDuty
 
+ROOT = Path(__file__).parents[2]
 TOPIC = "singer-events"
 KEY = "whsec_" + base64.b64encode(bytes(32)).decode()
 
@@ -228,6 +233,29 @@ class TestArchive:
         archive.archive({"archive": str(copy)}, [event({"n": 50})])
         [of_day] = self.lines(copy).values()
         assert sorted(each["payload"]["n"] for each in of_day) == list(range(51))
+
+    def test_a_process_that_is_killed_again_and_again_leaves_no_event_out(self, tmp_path: Path) -> None:
+        """Given kill -9 at any moment, then what was acked is in the archive, and the next run brings the rest."""
+        url, place = f"local:{tmp_path / 'topics'}", tmp_path / "archive"
+        with open_topics(url) as home:
+            sent = {each.header.id for each in publish(home, TOPIC, *({"n": number} for number in range(6000)))}
+        command = [sys.executable, "-m", "balog", "consume", "consumers.archive", "--topics", url]
+        command += ["--set", f"archive={place}", "--lease", "1", "--until-empty"]
+        for _ in range(2):
+            before = set(place.glob("*/*/.*.part"))
+            child = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+            while child.poll() is None and not any(
+                part.stat().st_size for part in set(place.glob("*/*/.*.part")) - before
+            ):
+                time.sleep(0.005)
+            child.kill()
+            assert child.wait() == -9, "it was through before it could be killed"
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        found = [each["header"]["id"] for of_day in self.lines(place).values() for each in of_day]
+        assert set(found) == sent
+        with open_topics(url) as home:
+            assert_no_dead_letters(home)
 
     def test_a_disk_that_refuses_is_waited_out(self, handle: Any, tmp_path: Path, topics: MemoryTopics) -> None:
         """Given a file in the place of the archive's folder, then nothing is lost until it is gone."""
