@@ -223,7 +223,8 @@ class LocalTopic(Topic):
             )
             again = connection.execute(  # +seq: found by time, or each receive would look at all that is in flight
                 "SELECT seq, attempts + 1, id, published, key, body FROM"
-                " (SELECT seq, attempts FROM leases WHERE grp = ? AND ready_at <= ? AND +seq >= 0 ORDER BY +seq LIMIT ?)"
+                " (SELECT seq, attempts FROM leases"
+                " WHERE grp = ? AND ready_at <= ? AND +seq >= 0 ORDER BY +seq LIMIT ?)"
                 " JOIN messages USING (seq) ORDER BY seq",
                 (group, now, limit),
             )
