@@ -1,4 +1,4 @@
-"""``balog topics …`` on servers: a queue of ElasticMQ, and archives in S3Proxy."""
+"""``balog topics …`` on servers: a queue of ElasticMQ, a log of Kafka, and archives in S3Proxy."""
 
 import gzip
 import json
@@ -15,6 +15,7 @@ from balog.event import Event, decode, encode
 from balog.storage import open_storage
 from balog.topics import Message, Topic, Topics, open_topics
 from tests.services.servers.elasticmq import SqsServer, running_sqs, set_credentials
+from tests.services.servers.kafka import KafkaServer, running_kafka
 from tests.services.servers.s3 import S3Server, running_s3
 
 pytestmark = pytest.mark.service
@@ -154,3 +155,44 @@ def test_a_queue_is_described_and_has_no_offsets(sqs: SqsServer, queue: Topic) -
     done = run("offsets", "--topics", sqs.url, queue.name, "--group", "g")
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"a queue has no positions" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with running_kafka(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
+
+
+def test_a_topic_of_kafka_is_published_looked_at_dumped_moved_and_mended(kafka: KafkaServer, tmp_path: Path) -> None:
+    url, name, sent = kafka.url(partitions=3), f"t{uuid4().hex[:12]}", events(25)
+    done = run("publish", "--topics", url, name, feed=b"\n".join(sent))
+    assert b"25 events were published" in done.stderr, done.stderr
+    assert sorted(run("peek", "--topics", url, name, "--raw", "--limit", 100).stdout.splitlines()) == sorted(sent)
+    found = json.loads(run("describe", "--topics", url, name, "--json").stdout)
+    assert (found["state"]["messages"], found["types"]) == (25, {"app.job": 25})
+
+    dump = ("dump", "--topics", url, name, "--to", tmp_path / "archive")
+    for written in (25, 0):
+        done = run(*dump)
+        assert done.returncode == 0, done.stderr
+        assert f"{written} events are in".encode() in done.stderr
+    assert archived(tmp_path / "archive") == sorted(sent)
+
+    group = ("--topics", url, name, "--group", "balog-dump")
+    assert b"lag 0" in run("offsets", *group).stdout
+    done = run("offsets", *group, "--to", "earliest")
+    assert b"lag 25" in done.stdout, done.stderr
+
+    with open_topics(url) as home:
+        topic, taken = home.topic(name), 0
+        while taken < 25:
+            received = topic.receive("g", wait=5)
+            topic.dead_letter("g", received, "why")
+            taken += len(received)
+    done = run("redrive", "--topics", url, name, "--group", "g", "--where", "payload.n < 2", "--set", "payload.ok=true")
+    assert b"2 went back, 23 were not chosen" in done.stderr
+    with open_topics(url) as home:
+        back: list[bytes] = []
+        while len(back) < 2:
+            back += [message.body for message in home.topic(name).receive("g", wait=5)]
+    assert sorted(decode(body).payload["n"] for body in back) == [0, 1]
