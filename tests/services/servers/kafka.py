@@ -1,4 +1,4 @@
-"""A real Kafka from Maven Central's jars: one node that is broker and controller (KRaft), on loopback. Needs java (17)."""
+"""A real Kafka from Maven Central's jars: one node, broker and controller (KRaft), on loopback. Needs java (17)."""
 
 from __future__ import annotations
 
