@@ -151,7 +151,6 @@ class TestWhole:
     def test_an_error_says_in_one_line_what_to_do_and_whether_to_try_again(
         self, stub: Stubber, topic: SqsTopic, code: str, status: int, retryable: bool, said: str
     ) -> None:
-        # botocore tries some of these again itself, so there are answers for as often as it may
         stub.add_client_error("receive_message", code, "some\ntext", status)
         with pytest.raises(TopicError) as caught:
             topic.receive("g")
@@ -266,6 +265,46 @@ class TestBodiesInS3:
         received = topic.receive("g")
         stub.add_response("delete_message_batch", answer([failed(0, "ReceiptHandleIsInvalid")]))
         assert topic.ack("g", received) == 0  # and no delete_object
+
+
+class TestOneOrTheOther:
+    """A message is deleted from one queue only when the other one has it."""
+
+    DEAD = URL + "-dead"
+
+    def test_a_message_that_can_not_be_buried_stays(self, stub: Stubber, topic: SqsTopic) -> None:
+        stub.add_response("change_message_visibility_batch", answer([]))
+        stub.add_response("get_queue_attributes", {"Attributes": {}})
+        stub.add_response("get_queue_url", {"QueueUrl": self.DEAD})
+        stub.add_response("get_queue_attributes", {"Attributes": {}})
+        stub.add_client_error("send_message_batch", "ServiceUnavailable", "", 503)
+        with pytest.raises(TopicError, match="ServiceUnavailable"):
+            topic.dead_letter("g", held("a"), "why")  # and no delete_message_batch
+
+    def test_what_is_buried_is_deleted_from_its_queue_and_only_that(self, stub: Stubber, topic: SqsTopic) -> None:
+        stub.add_response("change_message_visibility_batch", answer([failed(1, "MessageNotInflight")]))
+        stub.add_response("get_queue_attributes", {"Attributes": {}})
+        stub.add_response("get_queue_url", {"QueueUrl": self.DEAD})
+        stub.add_response("get_queue_attributes", {"Attributes": {}})
+        stub.add_response("send_message_batch", answer([]), {"QueueUrl": self.DEAD, "Entries": [ANY, ANY]})
+        entries = [{"Id": "0", "ReceiptHandle": "a"}, {"Id": "1", "ReceiptHandle": "c"}]
+        stub.add_response("delete_message_batch", answer([]), {"QueueUrl": URL, "Entries": entries})
+        assert topic.dead_letter("g", held("a", "b", "c"), "why") == 2
+
+    def test_a_letter_that_can_not_be_sent_back_stays(self, session: Any) -> None:
+        with Stubber(session.client("sqs")) as stub:
+            stub.add_response("get_queue_url", {"QueueUrl": URL})
+            stub.add_response("get_queue_attributes", {"Attributes": {}})
+            stub.add_response("get_queue_url", {"QueueUrl": self.DEAD})
+            letter = {"MessageId": "1", "ReceiptHandle": "h", "Body": "x", "Attributes": {"SentTimestamp": "1"}}
+            stub.add_response("receive_message", {"Messages": [letter]})
+            stub.add_client_error("send_message_batch", "ServiceUnavailable", "", 503)
+            back = {"Id": "0", "ReceiptHandle": "h", "VisibilityTimeout": 0}
+            stub.add_response("change_message_visibility_batch", answer([]), {"QueueUrl": self.DEAD, "Entries": [back]})
+            topic = SqsTopics("eu-central-1", client=stub.client).topic("orders")
+            with pytest.raises(TopicError, match="ServiceUnavailable"):
+                topic.redrive("g", lambda letter: letter.body)
+            stub.assert_no_pending_responses()
 
 
 class TestDeadQueues:

@@ -15,7 +15,8 @@ __all__ = ["Account"]
 _TRIES = 4
 """Tries of one request within botocore, whose back-off between them is below 1, 2 and 4 seconds."""
 
-_READ_TIMEOUT = 40.0
+_CONNECT_TIMEOUT = 5.0
+_READ_TIMEOUT = 25.0
 """Seconds; a long poll answers within 20."""
 
 
@@ -111,7 +112,7 @@ class Account:
             alien["s3"] = {"addressing_style": "path"}
         config = Config(
             retries={"mode": "standard", "total_max_attempts": _TRIES},
-            connect_timeout=10.0,
+            connect_timeout=_CONNECT_TIMEOUT,
             read_timeout=_READ_TIMEOUT,
             max_pool_connections=50,
             tcp_keepalive=True,
