@@ -67,12 +67,11 @@ def list_topics(url: str, as_json: bool) -> None:
 @click.option(
     "--sample",
     type=click.IntRange(0, 100_000),
-    default=1000,
-    show_default=True,
-    help="How many of the newest messages rate and types are told by.",
+    metavar="N",
+    help="How many of the newest messages rate and types are told by.  [default: 1000; of a queue 10]",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def describe_topic(url: str, topic: str, sample: int, as_json: bool) -> None:
+def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> None:
     """Tell what TOPIC holds, how far its groups are, how fast it grows and which types of events are in it."""
     with open_topics(url) as home:
         found = inspect(home.topic(topic), sample)
@@ -105,13 +104,24 @@ def describe_topic(url: str, topic: str, sample: int, as_json: bool) -> None:
 @click.argument("topic")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Show at most so many.")
 @click.option("--newest", is_flag=True, help="The newest instead of the oldest.")
-@click.option("--where", metavar="EXPR", help="Only events for which this is true, among 10,000 messages.")
+@click.option("--where", metavar="EXPR", help="Only events for which this is true.")
+@click.option(
+    "--sample",
+    type=click.IntRange(1, 100_000),
+    metavar="N",
+    help="With --where: how many messages are looked at.  [default: 10000; of a queue 10]",
+)
 @click.option("--raw", is_flag=True, help="The messages as they are, one a line.")
-def peek_topic(url: str, topic: str, limit: int, newest: bool, where: str | None, raw: bool) -> None:
-    """Look at messages of TOPIC; no group loses one, none counts as received."""
+def peek_topic(
+    url: str, topic: str, limit: int, newest: bool, where: str | None, sample: int | None, raw: bool
+) -> None:
+    """Look at messages of TOPIC; no group loses one.
+
+    None counts as received, but in a queue: to look into one hides messages for a while and counts as a delivery.
+    """
     condition = Expression(where) if where else None
     with open_topics(url) as home:
-        for message, event in look(home.topic(topic), limit, newest=newest, where=condition):
+        for message, event in look(home.topic(topic), limit, newest=newest, where=condition, sample=sample):
             if raw:
                 click.echo(message.body)
             else:

@@ -33,13 +33,23 @@ class Inspection(Struct, frozen=True):
     types: dict[str, int]
 
 
-def inspect(topic: Topic, sample: int = 1000) -> Inspection:
-    """Look at a topic and at its newest ``sample`` messages.
+_SAMPLE = 1000
+_SAMPLE_WHERE = 10_000
+_SAMPLE_OF_QUEUE = 10  # to look into a queue is to receive, which hides messages for a while and counts as a delivery
+
+
+def inspect(topic: Topic, sample: int | None = None) -> Inspection:
+    """Look at a topic and at its newest messages.
+
+    Args:
+        sample: how many of them; when omitted 1000, or 10 of a queue, where a look counts as a delivery.
 
     Raises:
         TopicError: there is no such topic, or it can't be reached.
     """
     state = topic.describe()
+    if sample is None:
+        sample = _SAMPLE if topic.keeps_groups else _SAMPLE_OF_QUEUE
     messages = topic.peek(sample, newest=True) if sample else []
     types = Counter(_type_of(message.body) for message in messages)
     rate = None
@@ -50,17 +60,21 @@ def inspect(topic: Topic, sample: int = 1000) -> Inspection:
 
 
 def look(
-    topic: Topic, limit: int, *, newest: bool = False, where: Expression | None = None, among: int = 10_000
+    topic: Topic, limit: int, *, newest: bool = False, where: Expression | None = None, sample: int | None = None
 ) -> Iterator[tuple[Received, Event | EventError]]:
     """Give messages with their events, or why they are none.
 
     Args:
         limit: at most so many.
         where: only events for which it is true.
-        among: with ``where``, how many messages are looked at.
+        sample: with ``where``, how many messages are looked at; when omitted 10,000, or 10 of a queue.
     """
+    if where is not None:
+        among = sample or (_SAMPLE_WHERE if topic.keeps_groups else _SAMPLE_OF_QUEUE)
+    else:
+        among = limit
     found = []
-    for message in topic.peek(limit if where is None else among, newest=newest):
+    for message in topic.peek(among, newest=newest):
         try:
             event: Event | EventError = decode(message.body)
         except EventError as error:

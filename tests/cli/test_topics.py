@@ -108,6 +108,11 @@ class TestPeek:
         done = run("peek", "--topics", url, "orders", "--raw", "--newest", "--limit", 2, "--where", "payload.n < 5")
         assert [decode(line).payload["n"] for line in done.stdout.splitlines()] == [3, 4]
 
+    def test_where_looks_at_no_more_than_the_sample(self, url: str) -> None:
+        publish(url, *(event(number) for number in range(9)))
+        done = run("peek", "--topics", url, "orders", "--raw", "--where", "payload.n >= 3", "--sample", 5)
+        assert [decode(line).payload["n"] for line in done.stdout.splitlines()] == [3, 4]
+
     def test_pretty_does_nothing_to_a_terminal(self, url: str) -> None:
         publish(url, Event.new("tap\x9b2J", {"text": "\u202eevil"}))
         with open_topics(url) as home:
