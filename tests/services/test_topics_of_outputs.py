@@ -12,8 +12,10 @@ import pytest
 
 from balog.event import Event, decode, encode
 from balog.sinks import Delivery, SinkError, TopicSinkConfig
-from balog.topics import Received, open_topics
+from balog.topics import Message, Received, open_topics
 from tests.services.servers.elasticmq import SqsServer, running_sqs, set_credentials
+from tests.services.servers.kafka import KafkaServer, running_kafka
+from tests.services.servers.process import free_port
 
 pytestmark = pytest.mark.service
 
@@ -28,6 +30,12 @@ print("logged", flush=True)
 @pytest.fixture(scope="module")
 def sqs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
     with running_sqs(tmp_path_factory.mktemp("elasticmq")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with running_kafka(tmp_path_factory.mktemp("kafka")) as server:
         yield server
 
 
@@ -99,6 +107,65 @@ class TestSqs:
             sqs.up()
         sink.write([Delivery(event, encode(event))])
         sink.close()
+
+
+class TestKafka:
+    def test_the_sink_publishes_and_the_run_is_the_key(self, kafka: KafkaServer) -> None:
+        """Given three partitions, then the events of each run keep their order."""
+        url, name = kafka.url(partitions=3), f"events-{uuid4().hex}"
+        events = [Event.new("a.b", {"n": number}, context={"run_id": f"LGrun{number % 5}"}) for number in range(500)]
+        sink = TopicSinkConfig(url=url, topic=name).build()
+        sink.open()
+        sink.probe()
+        sink.write([Delivery(event, encode(event)) for event in events])
+        sink.close()
+        found = received(url, name, 500)
+        assert {message.id: message.body for message in found} == {event.header.id: encode(event) for event in events}
+        for run_number in range(5):
+            numbers = [decode(message.body).payload["n"] for message in found if message.key == f"LGrun{run_number}"]
+            assert numbers == list(range(run_number, 500, 5))
+
+    def test_what_a_program_logs_is_in_the_topic_when_it_has_ended(self, kafka: KafkaServer) -> None:
+        name = f"events-{uuid4().hex}"
+        url = kafka.url(partitions=1)
+        done = run(LOGGING, BALOG_OUTPUT=f"{url}&topic={name}")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "logged\n", "")
+        numbers = [decode(message.body).payload["fields"]["n"] for message in received(url, name, 30)]
+        assert numbers == list(range(30))
+
+    def test_a_cluster_that_is_not_there_holds_no_program_up(self) -> None:
+        pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+        done = run(LOGGING, BALOG_OUTPUT=f"kafka:127.0.0.1:{free_port()}?topic=logs")
+        assert (done.returncode, done.stdout) == (0, "logged\n")
+        assert "30 events were not delivered" in done.stderr
+
+
+class TestForward:
+    """From each home into another one, as a process."""
+
+    def test_from_kafka(self, kafka: KafkaServer, tmp_path: Path) -> None:
+        self.forward(kafka.url(partitions=3), f"events-{uuid4().hex}", tmp_path)
+
+    def test_from_sqs(self, sqs: SqsServer, name: str, tmp_path: Path) -> None:
+        self.forward(sqs.url, name, tmp_path)
+
+    def forward(self, url: str, name: str, folder: Path) -> None:
+        events = [Event.new("a.b", {"n": number}) for number in range(300)]
+        with open_topics(url) as home:
+            home.topic(name).publish([Message(event.header.id, encode(event)) for event in events])
+        copy = {"type": "topic", "url": f"local:{folder}/copy", "topic": "events"}
+        loud = {**copy, "topic": "loud", "where": "payload.n >= 290"}
+        (folder / "broker.json").write_text(json.dumps({"sinks": [copy, loud]}))
+        own = ("--topics", url, "--topic", name, "--config", "broker.json", "--ledger", "memory:")
+        command = [sys.executable, "-m", "balog", "forward", *own, "--until-empty"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180)
+        assert done.returncode == 0, done.stderr
+        assert {message.id for message in received(f"local:{folder}/copy", "events", 300)} == {
+            event.header.id for event in events
+        }
+        assert len(received(f"local:{folder}/copy", "loud", 10)) == 10
+        again = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=180)
+        assert "topic events: 0 delivered" in again.stderr
 
 
 def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
