@@ -1,0 +1,239 @@
+"""Kafka when things break: consumers killed, partitions moved, a server that goes away, messages that are too large."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from balog.errors import TopicError
+from balog.event import Event, encode
+from balog.topics import Message, Received, Topic, Topics, open_topics
+from tests.services.servers.kafka import KafkaServer, running_kafka
+
+pytestmark = pytest.mark.service
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with running_kafka(tmp_path_factory.mktemp("kafka-faults")) as server:
+        yield server
+
+
+@pytest.fixture
+def url(kafka: KafkaServer) -> str:
+    return kafka.url(**{"partitions": 1, "session.timeout.ms": 6000})
+
+
+@pytest.fixture
+def home(url: str) -> Iterator[Topics]:
+    with open_topics(url) as home:
+        yield home
+
+
+@pytest.fixture
+def topic(home: Topics) -> Topic:
+    return home.topic(f"t{uuid4().hex[:12]}")
+
+
+def messages(count: int, keys: int = 0) -> list[Message]:
+    return [Message(f"m{n}", b"body %d" % n, f"k{n % keys}" if keys else None) for n in range(count)]
+
+
+def take(topic: Topic, count: int, seconds: float = 60) -> list[Received]:
+    taken: list[Received] = []
+    deadline = time.monotonic() + seconds
+    while len(taken) < count and time.monotonic() < deadline:
+        taken += topic.receive("g", limit=count - len(taken), wait=1.0, lease=300)
+    return taken
+
+
+KILLED = """
+import os, signal, sys
+from balog.topics import open_topics
+topic = open_topics(sys.argv[1]).topic(sys.argv[2])
+received = []
+while len(received) < 10:
+    received += topic.receive("g", limit=10 - len(received), wait=1.0, lease=300)
+topic.ack("g", [message for message in received if message.id in sys.argv[3].split(",")])
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class TestKilledConsumers:
+    def kill_one(self, url: str, topic: Topic, acked: list[str]) -> None:
+        done = subprocess.run([sys.executable, "-c", KILLED, url, topic.name, ",".join(acked)], timeout=120)
+        assert done.returncode == -9
+
+    def test_what_was_acked_beyond_the_commit_does_not_come_again(self, url: str, topic: Topic) -> None:
+        topic.publish(messages(12))
+        self.kill_one(url, topic, ["m1", "m3", "m4", "m9"])
+        got = {message.id: message.attempts for message in take(topic, 8)}
+        assert got == {"m0": 2, "m2": 2, "m5": 2, "m6": 2, "m7": 2, "m8": 2, "m10": 1, "m11": 1}
+
+    def test_a_message_that_kills_every_time_is_counted_every_time(self, url: str, topic: Topic) -> None:
+        topic.publish(messages(10))
+        for _ in range(3):
+            self.kill_one(url, topic, [])
+        assert {message.attempts for message in take(topic, 10)} == {4}
+
+
+def consume(url: str, name: str, results: Any, over: Any) -> None:
+    with open_topics(url) as home:
+        topic = home.topic(name)
+        while not over.is_set():
+            received = topic.receive("g", limit=20, wait=0.3, lease=60)
+            time.sleep(0.01)
+            acked = topic.ack("g", received)
+            results.put(([(message.key, message.id) for message in received], acked))
+
+
+class TestRebalances:
+    def test_two_processes_that_come_and_go_handle_everything(self, kafka: KafkaServer) -> None:
+        url = kafka.url(partitions=3)
+        name = f"t{uuid4().hex[:12]}"
+        total = 1500
+        results, over, gone = SPAWN.Queue(), SPAWN.Event(), SPAWN.Event()
+        with open_topics(url) as home:
+            topic = home.topic(name)
+            topic.publish(messages(500, keys=7))
+            first = SPAWN.Process(target=consume, args=(url, name, results, gone))
+            second = SPAWN.Process(target=consume, args=(url, name, results, over))
+            first.start()
+            handled = results.get(timeout=60)[0]
+            second.start()
+            topic.publish([Message(f"m{n}", b"", f"k{n % 7}") for n in range(500, 1000)])
+            deadline = time.monotonic() + 120
+            while len({id for _, id in handled}) < total and time.monotonic() < deadline:
+                handled += results.get(timeout=60)[0]
+                if len(handled) > 700 and not gone.is_set():
+                    gone.set()
+                    topic.publish([Message(f"m{n}", b"", f"k{n % 7}") for n in range(1000, total)])
+            over.set()
+            first.join(60)
+            second.join(60)
+            counts = Counter(id for _, id in handled)
+            assert set(counts) == {f"m{n}" for n in range(total)}
+            assert sum(counts.values()) == total  # what was in hand was settled before its partition moved
+            assert topic.group_state("g").pending == 0
+        assert (first.exitcode, second.exitcode) == (0, 0)
+
+    def test_receipts_of_a_partition_that_moved_change_nothing(
+        self, kafka: KafkaServer, topic: Topic, url: str
+    ) -> None:
+        topic.publish(messages(3))
+        stale = take(topic, 3)
+        topic.close()
+        again = take(topic, 3)
+        assert topic.ack("g", stale) == 0
+        assert topic.dead_letter("g", stale, "late") == 0
+        assert [message.attempts for message in again] == [2, 2, 2]
+        assert topic.ack("g", again) == 3
+
+
+class TestServerThatGoesAway:
+    def test_publishing_and_receiving_go_on_when_it_is_back(self, kafka: KafkaServer) -> None:
+        with open_topics(kafka.url(**{"partitions": 1, "message.timeout.ms": 3000})) as home:
+            topic = home.topic(f"t{uuid4().hex[:12]}")
+            topic.publish(messages(5))
+            received = take(topic, 2)
+            kafka.stop()
+            with pytest.raises(TopicError) as caught:
+                topic.publish([Message("late", b"")])
+            assert caught.value.retryable
+            assert "\n" not in str(caught.value)
+            kafka.up()
+            deadline = time.monotonic() + 60
+            acked = 0
+            while not acked and time.monotonic() < deadline:
+                try:
+                    acked = topic.ack("g", received)
+                    rest = [] if acked else topic.receive("g", wait=1.0, lease=1)
+                    acked = acked or topic.ack("g", rest)
+                except TopicError as error:
+                    if not error.retryable:
+                        raise
+                    time.sleep(0.2)
+            while topic.group_state("g").pending and time.monotonic() < deadline:
+                topic.ack("g", topic.receive("g", wait=1.0))
+            assert topic.group_state("g").pending == 0
+
+
+class TestLargeMessages:
+    def test_a_megabyte_and_the_largest_event_pass(self, topic: Topic) -> None:
+        bodies = [os.urandom(1024 * 1024), os.urandom(16 * 1024 * 1024)]
+        topic.publish([Message(str(n), body) for n, body in enumerate(bodies)])
+        assert [message.body for message in take(topic, 2)] == bodies
+
+    def test_twenty_megabytes_are_refused_for_good_in_one_line(self, topic: Topic) -> None:
+        with pytest.raises(TopicError, match=r"too large for it .*max\.message\.bytes") as caught:
+            topic.publish([Message("huge", os.urandom(20 * 1024 * 1024))])
+        assert not caught.value.retryable
+        assert "huge" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
+class TestForeigners:
+    def test_records_of_other_producers_have_the_id_of_their_event_or_their_place(
+        self, kafka: KafkaServer, topic: Topic
+    ) -> None:
+        topic.publish(messages(1))
+        event = Event.new("a.b", {"cls_type": "x"})
+        producer = Producer({"bootstrap.servers": kafka.servers})
+        producer.produce(topic.name, encode(event), key=b"\xff")
+        producer.produce(topic.name, b"not json")
+        producer.flush(30)
+        assert [(m.id, m.key) for m in take(topic, 3)] == [
+            ("m0", None),
+            (event.header.id, None),
+            (f"{topic.name}-0-2", None),
+        ]
+
+    def test_other_tools_see_the_offset_below_which_all_is_settled(self, kafka: KafkaServer, topic: Topic) -> None:
+        topic.publish(messages(4))
+        received = take(topic, 4)
+        topic.ack("g", [received[0], received[2]])
+        look = Consumer({"bootstrap.servers": kafka.servers, "group.id": "g"})
+        (committed,) = look.committed([TopicPartition(topic.name, 0)], timeout=30)
+        look.close()
+        assert committed.offset == 1
+
+
+class TestStragglers:
+    def test_a_few_that_wait_do_not_hold_the_commit_back(self, topic: Topic) -> None:
+        topic.publish(messages(5000))
+        first = take(topic, 10)
+        topic.release("g", first, delay=5)
+        rest: list[Received] = []
+        while len(rest) < 4990:
+            some = topic.receive("g", limit=500, wait=5, lease=60)
+            topic.ack("g", some)
+            rest += [message for message in some if message.attempts == 1]
+        again = take(topic, 10)
+        assert sorted(message.id for message in again) == sorted(message.id for message in first)
+        assert {message.attempts for message in again} == {2}
+        topic.ack("g", again)
+        assert topic.group_state("g").pending == 0
+
+
+class TestSlowHandlers:
+    def test_a_member_that_handles_for_longer_than_the_poll_interval_stays_in_its_group(
+        self, kafka: KafkaServer
+    ) -> None:
+        url = kafka.url(**{"partitions": 1, "max.poll.interval.ms": 6000, "session.timeout.ms": 6000})
+        with open_topics(url) as home:
+            topic = home.topic(f"t{uuid4().hex[:12]}")
+            topic.publish(messages(2))
+            received = take(topic, 2)
+            threading.Event().wait(8)
+            assert topic.ack("g", received) == 2
