@@ -120,6 +120,14 @@ class TopicContract:
         """Give the name of a topic that nobody used yet."""
         return f"t{uuid4().hex[:16]}"
 
+    def good_names(self) -> list[str]:
+        """Give names that topics can have, the longest one too."""
+        return [*(self.new_name() + end for end in self.name_ends), self.new_name().ljust(self.longest_name, "x")]
+
+    def key_of(self, id: str) -> str | None:
+        """Give a key for a message that must not be held up by others, where those of one key, or of none, are."""
+        return None
+
     def another(self, url: str, home: Topics) -> Any:
         """Open the same home once more, as another process would; a context."""
         return open_topics(url)
@@ -153,7 +161,7 @@ class TopicContract:
         assert before - 1 <= received.published <= time.time() + 1
 
     def test_no_more_than_the_limit_is_received(self, topic: Topic) -> None:
-        topic.publish(messages("a", "b", "c"))
+        topic.publish([Message(id, b"", self.key_of(id)) for id in "abc"])
         received: list[Received] = []
         while len(received) < 3:
             some = topic.receive("g", limit=2, wait=30, lease=60)
@@ -205,7 +213,7 @@ class TopicContract:
     def test_what_is_published_is_what_is_received(self, topic: Topic, bodies: dict[str, bytes]) -> None:
         here = uuid4().hex[:8]  # one topic for all examples: on a server each costs seconds
         sent = {f"{here}{id}": body for id, body in bodies.items()}
-        assert topic.publish([Message(id, body) for id, body in sent.items()]) == len(sent)
+        assert topic.publish([Message(id, body, self.key_of(id)) for id, body in sent.items()]) == len(sent)
         received = take(topic, len(sent))
         assert {message.id: message.body for message in received} == sent
         assert self.in_order(topic, ids(received), list(sent))
@@ -289,8 +297,7 @@ class TopicContract:
             topic.receive(bad)
 
     def test_a_good_name_is_taken(self, home: Topics) -> None:
-        good = [self.new_name() + end for end in self.name_ends]
-        good.append(self.new_name().ljust(self.longest_name, "x"))
+        good = self.good_names()
         for name in good:
             home.topic(name).publish(messages("a"))
         assert set(good) <= set(home.names())
@@ -669,14 +676,18 @@ class TopicContract:
     @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
     def test_a_forked_child_and_its_parent_share_a_topic(self, topic: Topic) -> None:
         self.need(self.survives_fork, "connection that a fork leaves whole")
-        topic.publish(messages("before"))
+
+        def publish(id: str) -> int:
+            return topic.publish([Message(id, b"", self.key_of(id))])
+
+        publish("before")
         over = threading.Event()
         published = 0
 
         def keep_busy() -> None:
             nonlocal published
             while not over.is_set():
-                published += topic.publish(messages(f"busy{published}"))
+                published += publish(f"busy{published}")
 
         thread = threading.Thread(target=keep_busy)
         thread.start()
@@ -686,7 +697,7 @@ class TopicContract:
             if child == 0:
                 signal.alarm(60)
                 try:
-                    assert topic.publish(messages(f"child{number}")) == 1
+                    assert publish(f"child{number}") == 1
                     if topic.keeps_groups:
                         assert take(topic, 1, f"g{number}")[0].id == "before"
                     topic.close()
@@ -698,7 +709,7 @@ class TopicContract:
         over.set()
         thread.join()
         assert statuses == [0] * 5
-        topic.publish(messages("after"))
+        publish("after")
         everything = ids(take(topic, published + 7, "parent"))
         assert {"before", "after", *(f"child{number}" for number in range(5))} <= set(everything)
         assert len(everything) == len(set(everything)) == published + 7
