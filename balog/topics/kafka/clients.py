@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import os
 import threading
 import weakref
@@ -36,6 +37,8 @@ class Clients:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        global _made
+        _made = True
         self._pid = os.getpid()
         self._lock = threading.RLock()
         self._admin: AdminClient | None = None
@@ -207,6 +210,7 @@ def check_settings(settings: Settings) -> None:
 
 _all: weakref.WeakSet[Clients] = weakref.WeakSet()
 _making = threading.Lock()
+_made = False
 
 
 def _begin_fork() -> None:
@@ -221,6 +225,9 @@ def _leave_behind() -> None:
     """In a child: keep what was inherited from ever being ended, and forget it."""
     global _making
     _making = threading.Lock()
+    if not _made:
+        return
+    gc.freeze()  # clients that were in cycles, and not collected yet when the process forked, must not be in the child
     for clients in list(_all):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(dict(clients.__dict__)))
         clients.__dict__.update(Clients(clients.settings).__dict__)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from balog.errors import TopicError
 from balog.event import MAX_EVENT_BYTES
-from balog.topics.base import DeadLetter
+from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.partition import Held
 from balog.topics.kafka.publishing import Outgoing
@@ -56,26 +56,24 @@ class DeadLetters:
         self._read_to = 0
         self._made = False
 
-    def write(self, held: Sequence[Held], reason: str, consumers: Sequence[str], traceback: str) -> None:
+    def write(self, given_up: Sequence[tuple[Held, GivenUp]]) -> None:
         """Write letters, durably."""
         self._make()
         now = time.time()
-        outgoing = [self._letter(one, reason, consumers, traceback, now, brief=False) for one in held]
+        outgoing = [self._letter(held, why, now, brief=False) for held, why in given_up]
         try:
             self._clients.publisher.send(self._name, outgoing, self._where)
         except TopicError as error:
             if error.retryable:
                 raise
             # The topic may take no larger records than the message's own: then the reason has to be short.
-            brief = [self._letter(one, reason, consumers, traceback, now, brief=True) for one in held]
+            brief = [self._letter(held, why, now, brief=True) for held, why in given_up]
             self._clients.publisher.send(self._name, brief, self._where)
 
-    def _letter(
-        self, held: Held, reason: str, consumers: Sequence[str], traceback: str, now: float, *, brief: bool
-    ) -> Outgoing:
+    def _letter(self, held: Held, why: GivenUp, now: float, *, brief: bool) -> Outgoing:
         origin = f"{held.partition.topic}-{held.partition.number}-{held.offset}"
         attempts = held.before + held.attempts
-        letter = DeadLetter(held.id, b"", self._group, reason, attempts, now, tuple(consumers), traceback)
+        letter = DeadLetter(held.id, b"", self._group, why.reason, attempts, now, why.consumers, why.traceback)
         headers = letter_headers(self._topic, letter, origin, held.key, held.published, brief=brief)
         return Outgoing(held.body, origin, headers, held.id)
 

@@ -185,10 +185,13 @@ class Member:
         self._push(held)
         return len(held.body)
 
-    def _received(self, held: Held) -> Received:
+    def receipt(self, held: Held) -> str:
+        """Give what stands for the delivery that a message is in."""
         partition = held.partition
-        receipt = f"{self._name}.{held.token}.{partition.number}.{held.offset}.{partition.topic}"
-        return Received(held.id, held.body, receipt, held.before + held.attempts, held.published, held.key)
+        return f"{self._name}.{held.token}.{partition.number}.{held.offset}.{partition.topic}"
+
+    def _received(self, held: Held) -> Received:
+        return Received(held.id, held.body, self.receipt(held), held.before + held.attempts, held.published, held.key)
 
     def _put_back(self, taken: Sequence[Held]) -> None:
         with self._changed:

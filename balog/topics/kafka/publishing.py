@@ -88,6 +88,7 @@ class Publisher:
         self._closing = True
         if threading.current_thread() is not self._thread:
             self._thread.join(10)
+            del self._producer  # ends its threads; it and this object know each other
 
     def _serve(self) -> None:
         while not self._closing:

@@ -11,6 +11,7 @@ from balog.event import MAX_EVENT_BYTES
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,
+    GivenUp,
     GroupState,
     Message,
     Received,
@@ -144,11 +145,20 @@ class KafkaTopic(Topic):
         traceback: str = "",
     ) -> int:
         """Write messages to the group's dead letters, then settle them; both durable when this returns."""
+        each = [GivenUp(message, reason, tuple(consumers), traceback) for message in received]
+        return self.dead_letter_each(group, each)
+
+    def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
+        """Write messages to the group's dead letters, all with one commit whatever the reasons."""
         member = self._clients.member_if_there(self.name, group)
         if member is None:
             return 0
         letters = self._dead(group)
-        return member.settle(received, lambda held: letters.write(held, reason, consumers, traceback))
+        why = {one.received.receipt: one for one in given_up}
+        return member.settle(
+            [one.received for one in given_up],
+            lambda held: letters.write([(one, why[member.receipt(one)]) for one in held]),
+        )
 
     def _move(self, group: str, leaving: Sequence[tuple[Held, float]]) -> None:
         self._make_retry(group)
