@@ -1,0 +1,48 @@
+"""The page on forwarding: its blocks run as they are, and its numbers are the code's."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+
+from balog.broker.config import BrokerConfig
+from balog.cli.forward import MAX_ATTEMPTS, command
+from balog.consumers import scheduling
+
+PAGE = (Path(__file__).parents[2] / "docs" / "forward.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_blocks_run(tmp_path: Path) -> None:
+    bin = str(Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}"}
+    for language, name, text in BLOCKS:
+        if language == "json":
+            (tmp_path / name).write_text(text)
+        elif language == "sh":
+            run = ["sh", "-e", "-c", text]
+            done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, done.stderr
+            assert "orders_total" in done.stdout
+    assert list((tmp_path / "archive" / "shop").glob("date=*/*.jsonl.gz"))
+
+
+def test_commands_on_the_page_have_options_that_there_are() -> None:
+    options = {name for parameter in command.params for name in parameter.opts}
+    for line in re.findall(r"^balog forward .*", PAGE, re.MULTILINE):
+        assert set(re.findall(r"--[a-z-]+", line)) <= options
+    assert {"--group", "--ledger", "--lease", "--pollers", "--listen", "--drain", "--until-empty"} <= options
+
+
+def test_every_part_of_a_broker_s_config_is_told() -> None:
+    for name in json.loads(msgspec.json.encode(BrokerConfig(sinks=[]))):
+        assert f"`{name}`" in PAGE
+
+
+def test_its_numbers_are_the_code_s() -> None:
+    assert f"only after {MAX_ATTEMPTS}\n" in PAGE
+    assert f"until {scheduling.MAX_HELD:,} events or {scheduling.MAX_HELD_BYTES >> 20} MiB" in PAGE
