@@ -18,6 +18,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def moto_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_moto(tmp_path_factory.mktemp("moto")) as server:
+        yield server.url
+
+
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     set_credentials(monkeypatch)
@@ -67,11 +73,6 @@ class TestOnMoto(SqsContract):
 
     keeps_key_order: ClassVar[bool] = False
     tells_stale: ClassVar[bool] = False
-
-    @pytest.fixture(scope="class")
-    def moto_url(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-        with running_moto(tmp_path_factory.mktemp("moto")) as server:
-            yield server.url
 
     @pytest.fixture
     def url(self, moto_url: str) -> str:

@@ -10,16 +10,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from balog.errors import ConfigError, MissingExtraError
-from balog.topics.base import Topics
+from balog.topics.base import Topics, check_name
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.claim_check import ClaimCheck
 from balog.topics.sqs.dead import DeadQueue, dead_name
 from balog.topics.sqs.packing import Packing
 from balog.topics.sqs.queue import Queue
-from balog.topics.sqs.topic import SqsFifoTopic, SqsTopic, check_queue_name
+from balog.topics.sqs.topic import SqsFifoTopic, SqsTopic
 
 __all__ = ["SqsTopics", "open_sqs"]
 
+_MAX_NAME = 80
+_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.fifo)?")
 _REGION = re.compile(r"[a-z][a-z0-9-]{1,40}")
 _OPTIONS = ("endpoint", "claim_check", "s3_endpoint", "create")
 _SWITCH = {"yes": True, "no": False}
@@ -79,7 +81,7 @@ class SqsTopics(Topics):
 
     def topic(self, name: str) -> SqsTopic:
         """Give the topic of a queue's name; the same object each time."""
-        check_queue_name(name)
+        _check_queue_name(name)
         with self._lock:
             if name not in self._topics:
                 self._topics[name] = self._make(name)
@@ -150,3 +152,13 @@ def _checked(option: str, url: str | None) -> str | None:
     if not good:
         raise ConfigError(f"{option} is not a URL like https://HOST:PORT, without a user or password")
     return url
+
+
+def _check_queue_name(name: str) -> None:
+    """Refuse a name that no queue can have (SQS developer guide, quotas related to queues)."""
+    check_name("topic", name)
+    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"topic name {name!r:.220} can't be used by SQS: want 1 to {_MAX_NAME} letters, digits, '_' or '-', "
+            "at the end '.fifo' for a FIFO queue"
+        )

@@ -6,11 +6,13 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
 
+from balog.errors import TopicError
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel
 from balog.topics.sqs.trouble import AwsError, short_code
@@ -155,6 +157,23 @@ class Queue:
             "change_message_visibility_batch",
             [{"ReceiptHandle": handle, "VisibilityTimeout": timeout} for handle in handles],
         )
+
+    def browse(self, lease: float, gone: Collection[str]) -> Generator[list[dict[str, Any]], None, None]:
+        """Receive what there is, each message once, and give back at the end what is not ``gone``, by its handle."""
+        seen: set[str] = set()
+        held: list[str] = []
+        try:
+            # With a wait SQS asks all of its servers; without one it may find nothing where there is something.
+            while found := self.receive(ENTRIES, 1, lease):
+                held += [raw["ReceiptHandle"] for raw in found]
+                fresh = [raw for raw in found if raw["MessageId"] not in seen]
+                if not fresh:  # all around: the first ones' leases are over
+                    break
+                seen.update(raw["MessageId"] for raw in fresh)
+                yield fresh
+        finally:
+            with suppress(TopicError):  # they come back by themselves
+                self.hide([handle for handle in held if handle not in gone], 0.0)
 
     def _batches(self, outgoing: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
         batch: list[Outgoing] = []

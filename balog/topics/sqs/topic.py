@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-import re
 import time
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import Any, ClassVar, Literal
 
-from balog.errors import ConfigError, TopicError
+from balog.errors import TopicError
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,
+    GivenUp,
     GroupState,
     Message,
     Received,
@@ -28,7 +28,7 @@ from balog.topics.sqs.dead import DeadQueue, Death
 from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
 from balog.topics.sqs.queue import ENTRIES, LONGEST_POLL, Outgoing, Queue
 
-__all__ = ["SqsFifoTopic", "SqsTopic", "check_queue_name"]
+__all__ = ["SqsFifoTopic", "SqsTopic"]
 
 _SHORT_POLL = 0.2
 """Seconds between two looks where less than a second is left to wait, which is SQS's smallest."""
@@ -43,25 +43,7 @@ _REDRIVE_RATE = 500.0
 _UNREAD_TRIES = 3
 """Deliveries after which a body that S3 does not let us read counts as lost; its policy may be mended until then."""
 
-_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.fifo)?")
-_MAX_NAME = 80
-
 log = logging.getLogger("balog.topics")
-
-
-def check_queue_name(name: str) -> str:
-    """Give a topic's name back when a queue can have it (SQS developer guide, quotas related to queues).
-
-    Raises:
-        ConfigError: it can't.
-    """
-    check_name("topic", name)
-    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
-        raise ConfigError(
-            f"topic name {name!r:.220} can't be used by SQS: want 1 to {_MAX_NAME} letters, digits, '_' or '-', "
-            "at the end '.fifo' for a FIFO queue"
-        )
-    return name
 
 
 class SqsTopic(Topic):
@@ -180,20 +162,26 @@ class SqsTopic(Topic):
         traceback: str = "",
     ) -> int:
         """Send messages to the dead-letter queue, then delete them: a kill in between leaves both, never none."""
+        each = [GivenUp(message, reason, tuple(consumers), traceback) for message in received]
+        return self.dead_letter_each(group, each)
+
+    def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
+        """Send messages to the dead-letter queue, ten at a time whatever the reasons, then delete them."""
         changed = 0
-        for start in range(0, len(received), ENTRIES):  # what takes long must not outlast the lease
-            part = received[start : start + ENTRIES]
-            held = self._hide(part, DEFAULT_LEASE)  # a stale receipt has no say, and there is time for what follows
+        for start in range(0, len(given_up), ENTRIES):  # what takes long must not outlast the lease
+            part = given_up[start : start + ENTRIES]
+            # A stale receipt has no say, and there is time for what follows.
+            held = self._hide([one.received for one in part], DEFAULT_LEASE)
             dead: list[tuple[Parcel, Death, str]] = []
             handles: list[str] = []
-            for message in itertools.compress(part, held):
-                receipt = read_receipt(message)
-                why = f"{receipt.problem}; {reason}" if receipt.problem else reason
-                death = Death(group, why, message.attempts, tuple(consumers), traceback)
+            for one in itertools.compress(part, held):
+                receipt = read_receipt(one.received)
+                why = f"{receipt.problem}; {one.reason}" if receipt.problem else one.reason
+                death = Death(group, why, one.received.attempts, one.consumers, one.traceback)
                 # One death, one id: the message's own could have died here before, and a FIFO queue drops what it
                 # saw in the last five minutes.
                 unique = hashlib.sha256(receipt.handle.encode()).hexdigest()
-                dead.append((self._packing.repack(message, receipt), death, unique))
+                dead.append((self._packing.repack(one.received, receipt), death, unique))
                 handles.append(receipt.handle)
             if dead:
                 self._dead.bury(dead)
@@ -212,7 +200,7 @@ class SqsTopic(Topic):
         queue = self._dead.queue()
         if not queue.exists():
             return letters
-        with closing(_browse(queue, _LOOK, set())) as pages:
+        with closing(queue.browse(_LOOK, set())) as pages:
             for raw in itertools.chain.from_iterable(pages):
                 letter = self._dead.read(raw)
                 if letter is not None:
@@ -229,7 +217,7 @@ class SqsTopic(Topic):
             return 0
         back = looked = 0
         gone: set[str] = set()
-        with closing(_browse(queue, _REDRIVE_LEASE, gone)) as pages:
+        with closing(queue.browse(_REDRIVE_LEASE, gone)) as pages:
             for page in pages:
                 begin = time.monotonic()
                 outgoing: list[Outgoing] = []
@@ -281,7 +269,7 @@ class SqsTopic(Topic):
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
         """Look at some messages, whose deliveries grow by one, and which are hidden meanwhile; none is the newest."""
         seen: list[Received] = []
-        with closing(_browse(self._queue, _LOOK, set())) as pages:
+        with closing(self._queue.browse(_LOOK, set())) as pages:
             for page in pages:
                 seen += [self._packing.unpack(raw) for raw in page]
                 if len(seen) >= limit:
@@ -312,21 +300,3 @@ class SqsFifoTopic(SqsTopic):
     A message in hand, or released with a delay, holds up those of its key behind it, and no others. What is published
     again under its id within five minutes is dropped. A receipt is stale as soon as its lease is over.
     """
-
-
-def _browse(queue: Queue, lease: float, gone: set[str]) -> Generator[list[dict[str, Any]], None, None]:
-    """Receive what a queue has, each message once, and give back at the end what is not in ``gone`` by its handle."""
-    seen: set[str] = set()
-    held: list[str] = []
-    try:
-        # With a wait SQS asks all of its servers; without one it may find nothing where there is something.
-        while found := queue.receive(ENTRIES, 1, lease):
-            held += [raw["ReceiptHandle"] for raw in found]
-            fresh = [raw for raw in found if raw["MessageId"] not in seen]
-            if not fresh:  # all around: the first ones' leases are over
-                break
-            seen.update(raw["MessageId"] for raw in fresh)
-            yield fresh
-    finally:
-        with suppress(TopicError):  # they come back by themselves
-            queue.hide([handle for handle in held if handle not in gone], 0.0)
