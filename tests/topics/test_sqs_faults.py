@@ -1,6 +1,7 @@
 """What SQS refuses: as a whole, entry by entry, for now or for good. boto3's own client, its answers put in."""
 
 import io
+import json
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from balog.topics.sqs import SqsTopic, SqsTopics
 from balog.topics.sqs import queue as queue_module
 from balog.topics.sqs.codec import CLAIM_SIZE
 from balog.topics.sqs.dead import dead_name
+from tests.stand_ins.http_server import Answer, HttpStandIn
 
 URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/orders"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
@@ -196,6 +198,51 @@ class TestWhole:
             with pytest.raises(TopicError, match=said) as caught:
                 SqsTopics(region, session=session).topic("orders").receive("g")
             assert caught.value.retryable is retryable
+
+
+class TestOnTheWire:
+    """What boto3 itself tries again, with a server that answers by script."""
+
+    @pytest.fixture
+    def server(self) -> Iterator[HttpStandIn]:
+        with HttpStandIn(lambda request: self.found()) as server:
+            yield server
+
+    def found(self) -> Answer:
+        return Answer(200, json.dumps({"QueueUrl": URL}).encode(), {"Content-Type": "application/x-amz-json-1.0"})
+
+    def refuse(self, code: str, status: int = 400) -> Answer:
+        return Answer(status, json.dumps({"__type": f"com.amazonaws.sqs#{code}", "message": "why"}).encode())
+
+    def exists(self, server: HttpStandIn, session: Any) -> bool:
+        with SqsTopics("eu-central-1", endpoint=server.url, session=session) as home:
+            return home.topic("orders").exists()
+
+    def test_throttling_and_lost_connections_are_tried_again(self, server: HttpStandIn, session: Any) -> None:
+        server.will(self.refuse("RequestThrottled"), Answer(trouble="reset"), self.refuse("ServiceUnavailable", 503))
+        assert self.exists(server, session)
+        assert len(server.requests) == 4
+
+    def test_what_is_refused_for_good_is_asked_once(self, server: HttpStandIn, session: Any) -> None:
+        server.will(self.refuse("AccessDenied", 403))
+        with pytest.raises(TopicError, match="access denied") as caught:
+            self.exists(server, session)
+        assert not caught.value.retryable
+        assert len(server.requests) == 1
+
+    def test_throttling_that_does_not_end_may_pass_later(self, server: HttpStandIn, session: Any) -> None:
+        server.will(*[self.refuse("RequestThrottled")] * 4)
+        with pytest.raises(TopicError, match="RequestThrottled: why") as caught:
+            self.exists(server, session)
+        assert caught.value.retryable
+        assert self.exists(server, session)
+
+    def test_an_answer_that_is_none_of_sqs_is_an_error_in_one_line(self, server: HttpStandIn, session: Any) -> None:
+        server.will(*[Answer(502, b"<html>\nbad gateway</html>")] * 4)
+        with pytest.raises(TopicError) as caught:
+            self.exists(server, session)
+        assert caught.value.retryable
+        assert "\n" not in str(caught.value)
 
 
 class TestBodiesInS3:
