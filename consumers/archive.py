@@ -3,7 +3,7 @@
 ``balog consume consumers.archive --topics URL --set archive=FOLDER``, or ``archive=s3://BUCKET/PATH`` and the like.
 
 The handler gets a list, and when it returns the engine acks all of it: so by then all of it must be safe. The store
-sink has written and synced it to a file on disk; files are finished when they are 5 minutes old or this process ends,
+sink has written and synced it to a file on disk; files are finished when they are 5 minutes old or the run is over,
 and uploaded then. A process that is killed between that and the ack leaves events twice, with the same ids.
 """
 

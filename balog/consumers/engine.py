@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from balog.consumers.consumer import LONGEST_BACKOFF, Backoff, Consumer
+from balog.consumers.ending import running
 from balog.consumers.hooks import Hook
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.ledger import Ledger
@@ -197,7 +198,7 @@ class Engine:
         self._run = run
         self._is_running = True
         try:
-            with self._signals() as signals:
+            with running(), self._signals() as signals:
                 if not self._stopping:
                     run.run(signals.wake if signals is not None else None)
         finally:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
 import threading
 import time
 from collections.abc import Sequence
 
+from balog.consumers.ending import at_end
 from balog.consumers.outcomes import PartialFailure, Reject, Retry
 from balog.errors import BalogError, complain
 from balog.event import Event, encode
@@ -17,7 +17,7 @@ __all__ = ["Outlet"]
 
 
 class Outlet:
-    """A sink that is opened at the first event and closed at the end of the process, or by :meth:`close`.
+    """A sink that is opened at the first event and closed when the engine's run is over, or by :meth:`close`.
 
     There is no queue and no spool: what was not taken stays in the topic. A sink wants one batch at a time, so the
     consumer says ``concurrency=1``; sinks that post each event by itself (``pagerduty``, ``webhook``) may get several.
@@ -41,7 +41,6 @@ class Outlet:
         self._trouble = ""
         self._pause = config.retry.first
         self._next_try = 0.0
-        atexit.register(self._close_at_exit)
 
     def send(self, events: Sequence[Event]) -> None:
         """Deliver events; they are safe at the other side, as far as the sink promises that, when this returns.
@@ -89,6 +88,7 @@ class Outlet:
                 self._built = self._built or self._config.build()  # a sink that was closed is never used again
                 self._built.open()
                 self._opened, self._built = self._built, None
+                at_end(self._close_at_end)
             sink = self._opened
         sink.write(batch)
 
@@ -103,7 +103,7 @@ class Outlet:
             if sink is not None:
                 sink.close()
 
-    def _close_at_exit(self) -> None:
+    def _close_at_end(self) -> None:
         try:
             self.close()
         except SinkError as error:

@@ -222,9 +222,9 @@ class TestArchive:
         numbers = sorted(each["payload"]["n"] for of_day in found.values() for each in of_day)
         assert numbers == list(range(2500))
 
-    def test_it_is_on_disk_before_it_is_acked(self, handle: Any, tmp_path: Path) -> None:
+    def test_it_is_on_disk_when_the_handler_returns(self, tmp_path: Path) -> None:
         """Given a process that dies without closing anything, then the next to open the archive has every event."""
-        handle(archive, *(event({"n": number}) for number in range(50)), archive=str(tmp_path))
+        archive.archive({"archive": str(tmp_path)}, [event({"n": number}) for number in range(50)])
         copy = tmp_path / "after the crash"
         for part in tmp_path.glob(f"{TOPIC}/date=*/.*.part"):
             place = copy / part.relative_to(tmp_path)

@@ -9,6 +9,7 @@ import pytest
 
 from balog.consumers import PartialFailure, Reject, Retry
 from balog.consumers import outlet as module
+from balog.consumers.ending import running
 from balog.consumers.outlet import Outlet
 from balog.errors import ConfigError
 from balog.event import Event
@@ -175,10 +176,10 @@ def test_a_closed_outlet_finishes_its_sink_and_later_begins_with_a_new_one() -> 
     assert log == ["build", "open", "write 1", "close", "build", "open", "write 1"]
 
 
-def test_what_a_sink_cannot_finish_at_the_end_of_the_process_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_sink_cannot_finish_at_the_end_of_a_run_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     way, _ = outlet(None, None, SinkError("2 files stay hidden"))
-    way.send(some(1))
-    way._close_at_exit()
+    with running():
+        way.send(some(1))
     assert capsys.readouterr().err == "balog: scripted: 2 files stay hidden\n"
 
 

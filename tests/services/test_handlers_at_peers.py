@@ -1,0 +1,107 @@
+"""Handlers of the top-level ``consumers/`` as `balog consume` runs them, at real peers: S3Proxy and Prometheus."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.testing import assert_no_dead_letters, publish
+from balog.topics import open_topics
+from tests.services.servers.process import free_port
+from tests.services.servers.prometheus import running_prometheus
+from tests.services.servers.s3 import KEY, SECRET, running_s3
+
+pytestmark = pytest.mark.service
+
+ROOT = Path(__file__).parents[2]
+TOPIC = "singer-events"
+
+
+def consume(module: str, url: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "balog", "consume", f"consumers.{module}", "--topics", url, *arguments]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def count(value: int, stream: str) -> dict[str, Any]:
+    tags = {"stream": stream}
+    return {"cls_type": "metric", "type": "counter", "metric": "record_count", "value": value, "tags": tags}
+
+
+def archived(bucket: Path) -> list[str]:
+    lines: list[str] = []
+    for path in sorted(bucket.glob(f"events/{TOPIC}/date=*/*.jsonl.gz")):
+        lines += gzip.decompress(path.read_bytes()).decode().splitlines()
+    return sorted(json.loads(line)["header"]["id"] for line in lines)
+
+
+def test_an_archive_in_s3_gets_every_event_though_the_server_was_away(tmp_path: Path) -> None:
+    """Given an S3 that is down, then events are acked, wait in staging, and are uploaded by the next run."""
+    url, staged = f"local:{tmp_path / 'topics'}", tmp_path / "state"
+    with running_s3(tmp_path / "s3") as server:
+        bucket = server.bucket("lake")
+        settings = ["--set", "archive=s3://lake/events", "--until-empty"]
+        environment = {
+            "AWS_ENDPOINT_URL_S3": server.url,
+            "AWS_ACCESS_KEY_ID": KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "AWS_MAX_ATTEMPTS": "1",
+            "AWS_REQUEST_CHECKSUM_CALCULATION": "when_required",  # S3Proxy knows no trailing checksums
+            "XDG_STATE_HOME": str(staged),
+        }
+        with open_topics(url) as home:
+            first = [event.header.id for event in publish(home, TOPIC, *({"n": n} for n in range(100)))]
+            done = consume("archive", url, *settings, **environment)
+            said, _ = done.communicate(timeout=60)
+            assert done.returncode == 0, said
+            assert archived(bucket) == sorted(first)
+
+            server.stop()
+            second = [event.header.id for event in publish(home, TOPIC, *({"n": n} for n in range(50)))]
+            done = consume("archive", url, *settings, **environment)
+            said, _ = done.communicate(timeout=120)
+            assert "stay in the staging folder" in said
+            assert SECRET not in said
+
+            server.up()
+            third = [event.header.id for event in publish(home, TOPIC, {"n": -1})]
+            done = consume("archive", url, *settings, **environment)
+            said, _ = done.communicate(timeout=60)
+            assert done.returncode == 0, said
+            assert archived(bucket) == sorted(first + second + third)
+            assert_no_dead_letters(home)
+
+
+def test_a_prometheus_scrapes_what_the_handler_counted(tmp_path: Path) -> None:
+    url, port = f"local:{tmp_path / 'topics'}", free_port()
+    with running_prometheus(tmp_path, [port]) as prometheus, open_topics(url) as home:
+        publish(home, TOPIC, count(1000, "users"), count(7, "orders"))
+        handling = consume("metrics", url, "--set", f"prometheus=127.0.0.1:{port}")
+        try:
+            query = ("record_count_total", "stream")
+            wanted = {("users",): 1000.0, ("orders",): 7.0}
+            assert prometheus.wait_for(*query, until=lambda found: found == wanted) == wanted
+            publish(home, TOPIC, count(500, "users"))
+            assert prometheus.wait_for(*query, until=lambda found: found[("users",)] == 1500.0)[("users",)] == 1500.0
+        finally:
+            handling.send_signal(signal.SIGTERM)
+            said, _ = handling.communicate(timeout=60)
+        assert handling.returncode == 0, said
+        assert_no_dead_letters(home)
