@@ -100,10 +100,9 @@ class SchemaCheck:
         if not all(part.strip(".") and "/" not in part and "\0" not in part for part in place):
             return None  # a cls_type may be any text, and is no path
         try:
-            file = resources.files("balog.schemas").joinpath(*place)
-            data = file.read_bytes()
-        except (OSError, ModuleNotFoundError):
-            return None
+            data = resources.files("balog.schemas").joinpath(*place).read_bytes()
+        except OSError:
+            return None  # there is no schema of that name and version
         return self._jsonschema.Draft202012Validator(msgspec.json.decode(data))
 
 

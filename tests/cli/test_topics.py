@@ -3,8 +3,10 @@
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -295,6 +297,21 @@ class TestDumpAndIngest:
         assert run(*arguments).returncode == 0
         with LocalTopics(tmp_path / "topics") as home:
             assert [message.body for message in home.topic("t").peek(100_000)] == events
+
+    def test_a_signal_ends_an_ingest_after_its_batch(self, url: str, tmp_path: Path) -> None:
+        events = [encode(event(number)) for number in range(60_000)]
+        (tmp_path / "a.jsonl").write_bytes(b"\n".join(events))
+        arguments = ["ingest", tmp_path / "a.jsonl", "--topics", url, "--topic", "t", "--state", tmp_path / "state"]
+        command = [sys.executable, "-m", "balog", "topics", *map(str, arguments)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+            while not (tmp_path / "state").exists() or (tmp_path / "state").read_bytes().count(b"\n") < 3:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGTERM)
+            _, told = process.communicate()
+        assert process.returncode == 128 + signal.SIGTERM
+        sent = int(told.decode().split()[2])
+        assert 0 < sent < 60_000
+        assert f"{60_000 - sent} events of 1 files were published" in run(*arguments).stderr
 
     @pytest.mark.parametrize("seconds", [0.5, 0.8, 1.1])
     def test_a_killed_dump_goes_on_and_loses_nothing(self, url: str, tmp_path: Path, seconds: float) -> None:
