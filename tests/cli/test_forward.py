@@ -8,11 +8,14 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from balog.consumers.ledger import Ledger
+from balog.consumers.ledgers import default_ledger
 from balog.event import Event, decode, encode
 from balog.topics import Message, Topic
 from balog.topics.local import LocalTopics
@@ -65,6 +68,9 @@ class Place:
             if not copy.exists():
                 return []
             return [message.id for message in copy.peek(100_000)]
+
+    def ledger(self) -> Ledger:
+        return default_ledger(f"local:{self.root}/topics", "forward")
 
     def pending(self) -> int:
         return self.topic.group_state("forward").pending
@@ -182,6 +188,35 @@ class TestTrouble:
         assert sorted(place.copied()) == sorted(place.ids)
         assert place.pending() == 0
         assert max(Counter(place.posted()).values()) <= 4
+
+    def test_killed_while_one_sink_is_down_it_sends_the_others_nothing_again(self, place: Place) -> None:
+        place.publish(*numbers(300))
+        hook = f"webhook 127.0.0.1:{place.server.port}"
+        with HttpStandIn() as other:
+            other.stop()
+            sinks = (place.hook(), {"type": "webhook", "url": f"{other.url}/hook", "retry": QUICK})
+            with place.start(*sinks, arguments=("--lease", "1")) as process, closing(place.ledger()) as ledger:
+                until(lambda: all(hook in ledger.known("forward", [name]).get(name, {}) for name in place.ids))
+                process.kill()
+            other.start()
+            done = place.run(*sinks, arguments=("--lease", "1"))
+            assert done.returncode == 0, done.stderr
+            assert sorted(name for request in other.requests for name in ids_of(request)) == sorted(place.ids)
+        assert sorted(place.posted()) == sorted(place.ids)
+
+    def test_dead_letters_are_events_where_logging_is_configured_and_retries_are_not(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("BALOG_OUTPUT", f"file:{place.root}/log.jsonl")
+        place.publish(*numbers(10))
+        bad = place.ids[3]
+        place.server.will(*[Answer(503)] * 5)
+        place.server.respond = lambda request: Answer(422 if bad in ids_of(request) else 200)
+        done = place.run(place.hook())
+        assert done.returncode == 1
+        (failure,) = [decode(line) for line in (place.root / "log.jsonl").read_bytes().splitlines()]
+        assert (failure.cls_type, failure.level) == ("consumer_failure", "ERROR")
+        assert (failure.payload["event"], failure.payload["outcome"]) == (bad, "dead")
 
     def test_an_event_that_a_sink_refuses_is_a_dead_letter_and_stops_nothing(self, place: Place) -> None:
         place.publish(*numbers(20))
