@@ -1,0 +1,52 @@
+"""The engine on a real Kafka: each event handled once, the poisonous ones dead, until nothing is left."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from balog.consumers import Consumer, ConsumerHub
+from balog.consumers.kafka import KafkaEngine
+from balog.event import Event, encode
+from balog.topics import Message, open_topics
+from tests.services.servers.kafka import KafkaServer, running_kafka
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with running_kafka(tmp_path_factory.mktemp("kafka-engine")) as server:
+        yield server
+
+
+def test_every_good_event_is_handled_once_and_every_poisonous_one_is_dead(
+    kafka: KafkaServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = f"t{uuid4().hex[:12]}"
+    events = [Event.new("shop.orders", {"cls_type": "order", "n": n}) for n in range(300)]
+    with open_topics(kafka.url(partitions=3)) as home:
+        published = [Message(event.header.id, encode(event), f"k{n % 5}") for n, event in enumerate(events)]
+        home.topic(name).publish(published)
+        home.topic(name).publish([Message("noise", b"no event")])
+    succeeded: Counter[int] = Counter()
+
+    def handle(_: Any, event: Event) -> None:
+        if event.payload["n"] % 30 == 7:
+            raise ValueError("poison")
+        succeeded[event.payload["n"]] += 1
+
+    hub = ConsumerHub()
+    hub.add(Consumer(handle, name, "order", name="orders"))
+    counts = KafkaEngine(hub, kafka.servers, "billing", max_attempts=2).run(until_empty=True)
+    poison = {n for n in range(300) if n % 30 == 7}
+    assert succeeded == Counter(set(range(300)) - poison)
+    assert (counts.succeeded, counts.dead) == (300 - len(poison), len(poison) + 1)
+    with open_topics(kafka.url()) as home:
+        letters = home.topic(name).dead_letters("billing")
+        assert {letter.id for letter in letters} == {"noise", *(events[n].header.id for n in poison)}
+        assert {letter.consumers for letter in letters if letter.id != "noise"} == {("orders",)}
+        assert home.topic(name).group_state("billing").pending == 0
