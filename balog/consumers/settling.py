@@ -16,6 +16,7 @@ from balog.consumers.hook_calls import HookCalls
 from balog.consumers.ledger import Entry, Ledger
 from balog.consumers.scheduling import Schedule
 from balog.errors import TopicError
+from balog.topics import GivenUp
 
 __all__ = ["Settler"]
 
@@ -105,8 +106,8 @@ class Settler:
             if acked:
                 self._ack(lane, acked)
             self._release(lane, released)
-            for reason, letters in _grouped(dead, _reason):
-                self._dead_letter(lane, letters, *reason)
+            if dead:
+                self._dead_letter(lane, dead)
 
     def _ack(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
         messages = [delivery.message for delivery in deliveries]
@@ -133,17 +134,15 @@ class Settler:
                 self._check(lane, "releases", len(messages), changed)
                 self._schedule.settled(some)
 
-    def _dead_letter(
-        self, lane: Lane, deliveries: Sequence[Delivery], reason: str, consumers: tuple[str, ...], trace: str
-    ) -> None:
-        messages = [delivery.message for delivery in deliveries]
+    def _dead_letter(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
+        given_up = [_give_up(delivery) for delivery in deliveries]
         with lane.io:
-            changed = lane.topic.dead_letter(self._group, messages, reason, consumers=consumers, traceback=trace)
-            self._check(lane, "dead letters", len(messages), changed)
+            changed = lane.topic.dead_letter_each(self._group, given_up)
+            self._check(lane, "dead letters", len(deliveries), changed)
             self._schedule.settled(deliveries)
         self.dead += len(deliveries)
-        for delivery in deliveries:
-            self._hooks.call(self._hooks.dead, lane.name, delivery.message, delivery.event, reason, consumers)
+        for delivery, one in zip(deliveries, given_up):
+            self._hooks.call(self._hooks.dead, lane.name, one.received, delivery.event, one.reason, one.consumers)
 
     def _check(self, lane: Lane, what: str, asked: int, changed: int) -> None:
         if changed < asked:
@@ -158,10 +157,11 @@ def _needs_record(delivery: Delivery) -> bool:
     return not (is_acked and delivery.lane.topic.keeps_ids)
 
 
-def _reason(delivery: Delivery) -> tuple[str, tuple[str, ...], str]:
+def _give_up(delivery: Delivery) -> GivenUp:
     consumers = tuple(name for name in delivery.gave_up if name)
     split = [text.partition("\n") for text in delivery.gave_up.values()]
-    return "; ".join(line for line, _, _ in split), consumers, "\n".join(rest for _, _, rest in split if rest)
+    reason, trace = "; ".join(line for line, _, _ in split), "\n".join(rest for _, _, rest in split if rest)
+    return GivenUp(delivery.message, reason, consumers, trace)
 
 
 def _grouped(deliveries: Iterable[Delivery], key: Callable[[Delivery], Any]) -> list[tuple[Any, list[Delivery]]]:

@@ -3,7 +3,17 @@
 Open a home of topics by its URL, publish messages to a topic by name, receive them in a group and ack what was handled.
 """
 
-from balog.topics.base import DeadLetter, GroupState, Message, Received, Topic, Topics, TopicState
+from balog.topics.base import DeadLetter, GivenUp, GroupState, Message, Received, Topic, Topics, TopicState
 from balog.topics.url import open_topics
 
-__all__ = ["DeadLetter", "GroupState", "Message", "Received", "Topic", "TopicState", "Topics", "open_topics"]
+__all__ = [
+    "DeadLetter",
+    "GivenUp",
+    "GroupState",
+    "Message",
+    "Received",
+    "Topic",
+    "TopicState",
+    "Topics",
+    "open_topics",
+]

@@ -14,6 +14,7 @@ from balog.errors import ConfigError
 __all__ = [
     "DEFAULT_LEASE",
     "DeadLetter",
+    "GivenUp",
     "GroupState",
     "Message",
     "Received",
@@ -74,6 +75,15 @@ class DeadLetter(Struct, frozen=True):
     consumers: tuple[str, ...] = ()
     traceback: str = ""
     token: str = ""
+
+
+class GivenUp(Struct, frozen=True):
+    """A message that a group gives up, and what :class:`DeadLetter` will say of it."""
+
+    received: Received
+    reason: str
+    consumers: tuple[str, ...] = ()
+    traceback: str = ""
 
 
 class GroupState(Struct, frozen=True):
@@ -185,6 +195,20 @@ class Topic(_Closing):
         traceback: str = "",
     ) -> int:
         """Set messages aside for the group with what :class:`DeadLetter` says of them; the number that this changed."""
+
+    def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
+        """Set messages aside, each for a reason of its own; the number that this changed.
+
+        A home that can do it for many at once overrides this: the reasons of a handler that fails often are seldom the
+        same, and acks wait behind their dead letters.
+        """
+        alike: dict[tuple[str, tuple[str, ...], str], list[Received]] = {}
+        for one in given_up:
+            alike.setdefault((one.reason, one.consumers, one.traceback), []).append(one.received)
+        return sum(
+            self.dead_letter(group, received, reason, consumers=consumers, traceback=traceback)
+            for (reason, consumers, traceback), received in alike.items()
+        )
 
     @abstractmethod
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:

@@ -17,6 +17,7 @@ from balog.errors import TopicError
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,
+    GivenUp,
     GroupState,
     Message,
     Received,
@@ -281,14 +282,23 @@ class LocalTopic(Topic):
         traceback: str = "",
     ) -> int:
         """Move messages to the group's dead letters, in one transaction."""
-        told = (_storable(reason), self._clock(), msgspec.json.encode(list(consumers)).decode(), _storable(traceback))
-        changed = 0
+        each = [GivenUp(message, reason, tuple(consumers), traceback) for message in received]
+        return self.dead_letter_each(group, each)
+
+    def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
+        """Move messages to the group's dead letters, in one transaction whatever the reasons."""
+        if not given_up:
+            return 0
+        changed, now = 0, self._clock()
         with self._file.write() as connection:
-            for message in received:
+            for one in given_up:
+                message = one.received
                 seq, token = _read_receipt(message)
                 if connection.execute(
                     "DELETE FROM leases WHERE grp = ? AND seq = ? AND receipt = ?", (group, seq, token)
                 ).rowcount:
+                    consumers = msgspec.json.encode(one.consumers).decode()
+                    told = (_storable(one.reason), now, consumers, _storable(one.traceback))
                     connection.execute(
                         "INSERT INTO dead (grp, id, published, key, body, attempts, reason, died, consumers, traceback)"
                         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

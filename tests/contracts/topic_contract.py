@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from balog.errors import ConfigError, TopicError
-from balog.topics import DeadLetter, Message, Received, Topic, Topics, open_topics
+from balog.topics import DeadLetter, GivenUp, Message, Received, Topic, Topics, open_topics
 
 
 def messages(*ids: str) -> list[Message]:
@@ -427,6 +427,27 @@ class TopicContract:
         assert eventually(lambda: len(topic.dead_letters("g")) == 1)
         (dead,) = topic.dead_letters("g")
         assert (dead.body, dead.reason, dead.consumers, dead.traceback) == (b"\xff no event", "not an event", (), "")
+
+    def test_many_dead_letters_at_once_keep_each_its_own_reason(self, topic: Topic) -> None:
+        names = [f"m{number}" for number in range(23)]
+        topic.publish(messages(*names))
+        received = take(topic, len(names))
+        given_up = [
+            GivenUp(one, f"why {one.id}", ("c",) if one.id < "m2" else (), "t" * n) for n, one in enumerate(received)
+        ]
+        assert topic.dead_letter_each("g", given_up) == len(names)
+        assert topic.dead_letter_each("g", given_up) == 0
+        assert eventually(lambda: len(topic.dead_letters("g")) == len(names))
+        letters = {letter.id: letter for letter in topic.dead_letters("g")}
+        assert {id: letter.reason for id, letter in letters.items()} == {name: f"why {name}" for name in names}
+        for one in given_up:
+            letter = letters[one.received.id]
+            assert (letter.body, letter.consumers, letter.traceback) == (
+                one.received.body,
+                one.consumers,
+                one.traceback,
+            )
+        assert self.is_silent(topic)
 
     def test_looking_at_dead_letters_leaves_them_there(self, topic: Topic) -> None:
         self.bury(topic, "a", "b", "c")
