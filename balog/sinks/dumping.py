@@ -11,7 +11,7 @@ from msgspec import Struct
 from balog.errors import EventError, TopicError
 from balog.event import decode, encode
 from balog.sinks.base import Delivery, Sink
-from balog.topics import Received, Topic
+from balog.topics import GivenUp, Received, Topic
 
 __all__ = ["Counts", "dump"]
 
@@ -86,8 +86,7 @@ def dump(
                 seen.update(message.id for message in in_hand)
             else:
                 topic.ack(group, [message for message, _ in events])
-                for message, reason in others:
-                    counts.dead += topic.dead_letter(group, [message], reason)
+                counts.dead += topic.dead_letter_each(group, others)
             in_hand = ()
             step(counts)
     finally:
@@ -103,13 +102,14 @@ def _is_through(topic: Topic, group: str) -> bool:
     return not (state.lag or state.waiting)
 
 
-def _read(messages: Sequence[Received]) -> tuple[list[tuple[Received, Delivery]], list[tuple[Received, str]]]:
-    events, others = [], []
+def _read(messages: Sequence[Received]) -> tuple[list[tuple[Received, Delivery]], list[GivenUp]]:
+    events: list[tuple[Received, Delivery]] = []
+    others: list[GivenUp] = []
     for message in messages:
         try:
             event = decode(message.body)
         except EventError as error:
-            others.append((message, f"not an event: {error}"))
+            others.append(GivenUp(message, f"not an event: {error}"))
         else:
             # A line of the archive is one line, also where the message was laid out over several.
             body = message.body if b"\n" not in message.body and b"\r" not in message.body else encode(event)
