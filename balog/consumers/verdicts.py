@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import logging
-import traceback
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from balog.consumers.delivery import Call, Task
 from balog.consumers.outcomes import PartialFailure, Reject, Retry
+from balog.consumers.tracebacks import format_traceback
 
 __all__ = ["Kind", "Verdict", "describe", "judge", "tell"]
-
-TRACEBACK_LIMIT = 16_384
-"""Characters of a traceback that are kept, the end of it."""
 
 _LINE_LIMIT = 300
 
@@ -85,7 +82,9 @@ def _judge(task: Task, error: BaseException) -> Verdict:
         delay = desk.delay(task.waits + 1) if error.after is None else max(0.0, error.after)
         return Verdict(task, Kind.LATER, delay, error=error)
     if isinstance(error, Reject) or attempt >= desk.limit:
-        return Verdict(task, Kind.DEAD, reason=f"{desk.name}: {describe(error)}\n{_trace(error)}", error=error)
+        return Verdict(
+            task, Kind.DEAD, reason=f"{desk.name}: {describe(error)}\n{format_traceback(error)}", error=error
+        )
     return Verdict(task, Kind.AGAIN, desk.delay(attempt), error=error)
 
 
@@ -100,13 +99,6 @@ def describe(error: BaseException) -> str:
     except Exception:  # its own __str__ raises
         text = ""
     return " ".join(f"{name}: {text}".split())[:_LINE_LIMIT] if text else name
-
-
-def _trace(error: BaseException) -> str:
-    try:
-        return "".join(traceback.format_exception(type(error), error, error.__traceback__))[-TRACEBACK_LIMIT:]
-    except Exception:
-        return describe(error)
 
 
 def tell(verdicts: Sequence[Verdict]) -> None:

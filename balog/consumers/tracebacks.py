@@ -1,0 +1,56 @@
+"""Tracebacks as text of bounded length. Thousands of events fail in the same place, so the place is written once."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from types import CodeType, TracebackType
+
+__all__ = ["TRACEBACK_LIMIT", "format_traceback"]
+
+TRACEBACK_LIMIT = 16_384
+"""Characters of a traceback that are kept: its end."""
+
+_MAX_FRAMES = 50
+_REMEMBERED = 256
+_OWN = os.path.dirname(__file__) + os.sep
+
+_Place = tuple[tuple[CodeType, int, int], ...]
+_written: dict[_Place, str] = {}
+
+
+def format_traceback(error: BaseException) -> str:
+    """Give what Python would print of an error, without the engine's own frames above the handler's."""
+    try:
+        return _format(error, _skip_own(error.__traceback__))[-TRACEBACK_LIMIT:]
+    except Exception:  # an error whose __str__ raises, or whose source can't be read
+        return type(error).__name__
+
+
+def _format(error: BaseException, trace: TracebackType | None) -> str:
+    place = _place(trace)
+    is_chained = error.__cause__ is not None or (error.__context__ is not None and not error.__suppress_context__)
+    if is_chained or hasattr(error, "exceptions") or len(place) > _MAX_FRAMES:
+        return "".join(traceback.format_exception(type(error), error, trace))
+    frames = _written.get(place)
+    if frames is None:
+        frames = "".join(traceback.format_tb(trace))
+        if len(_written) >= _REMEMBERED:
+            _written.clear()
+        _written[place] = frames
+    return f"Traceback (most recent call last):\n{frames}{''.join(traceback.format_exception_only(type(error), error))}"
+
+
+def _skip_own(trace: TracebackType | None) -> TracebackType | None:
+    rest = trace
+    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(_OWN):
+        rest = rest.tb_next
+    return rest if rest is not None else trace
+
+
+def _place(trace: TracebackType | None) -> _Place:
+    frames = []
+    while trace is not None:
+        frames.append((trace.tb_frame.f_code, trace.tb_lasti, trace.tb_lineno))
+        trace = trace.tb_next
+    return tuple(frames)
