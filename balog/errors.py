@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 import sys
 
-__all__ = ["BalogError", "ConfigError", "EventError", "MissingExtraError", "TopicError", "complain", "split_refusal"]
+__all__ = [
+    "BalogError",
+    "ConfigError",
+    "EventError",
+    "MessageError",
+    "MissingExtraError",
+    "TopicError",
+    "complain",
+    "split_refusal",
+]
 
 
 class BalogError(Exception):
@@ -48,6 +57,12 @@ class TopicError(BalogError):
     """A topic could not take or give messages. Retryable unless said otherwise."""
 
     retryable = True
+
+
+class MessageError(TopicError):
+    """A message that its topic can never take, such as one that is too large; others it can."""
+
+    retryable = False
 
 
 class MissingExtraError(BalogError):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from balog.errors import ConfigError, TopicError
+from balog.errors import ConfigError, MessageError, TopicError
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class TopicSink:
                 self._topic.describe()
                 return
         except TopicError as error:
-            raise SinkError(str(error), retryable=error.retryable) from None
+            raise SinkError(str(error)) from None
         home = self._home.path.absolute()
         folder = next(path for path in (home, *home.parents) if path.exists())
         if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
@@ -99,7 +99,8 @@ class TopicSink:
         try:
             self._topic.publish(messages)
         except TopicError as error:
-            raise SinkError(str(error), retryable=error.retryable) from error
+            # Who is denied, or finds a file damaged, is heard when that is put right: no fault of the events.
+            raise SinkError(str(error), retryable=not isinstance(error, MessageError)) from error
 
     def close(self) -> None:
         """Close the home."""

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from balog.errors import ConfigError, MissingExtraError, TopicError
+from balog.errors import ConfigError, MessageError, MissingExtraError, TopicError
 from balog.event import Event, encode
 from balog.sinks import Delivery, SinkError, TopicSinkConfig
 
@@ -108,21 +108,28 @@ def test_a_key_that_is_no_expression_is_refused_with_its_place(elsewhere):
     assert refused.value.path == "key"
 
 
-def permanent():
+def denied():
     error = TopicError("queue events: access denied")
     error.retryable = False
     return error
 
 
-@pytest.mark.parametrize(("error", "retryable"), [(TopicError("no answer"), True), (permanent(), False)])
-def test_what_a_home_says_of_trouble_is_kept(elsewhere, error, retryable):
+@pytest.mark.parametrize("error", [TopicError("no answer"), denied()], ids=["away", "denied"])
+def test_what_is_wrong_with_the_home_is_no_fault_of_the_events(elsewhere, error):
     elsewhere(error)
     config = TopicSinkConfig(url="sqs:eu-west-1", topic="events")
     with pytest.raises(SinkError, match=str(error)) as caught:
         write(config, Event.new("a.b", {}))
-    assert caught.value.retryable is retryable
+    assert caught.value.retryable
     with pytest.raises(SinkError, match=str(error)):
         config.build().probe()
+
+
+def test_an_event_that_the_home_can_never_take_is_refused(elsewhere):
+    elsewhere(MessageError("message LG1 has 300000 bytes and the queue takes 262144"))
+    with pytest.raises(SinkError, match="300000 bytes") as caught:
+        write(TopicSinkConfig(url="sqs:eu-west-1", topic="events"), Event.new("a.b", {}))
+    assert not caught.value.retryable
 
 
 def test_a_probe_elsewhere_asks_whether_the_topic_is_there_and_makes_nothing(elsewhere):

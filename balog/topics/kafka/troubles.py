@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, KafkaException
 
-from balog.errors import TopicError
+from balog.errors import MessageError, TopicError
 
 __all__ = ["as_kafka_error", "explain", "is_fenced", "is_missing"]
 
@@ -89,7 +89,7 @@ def explain(error: KafkaError, where: str, denied: KafkaError | None = None) -> 
     if code in _FORBIDDEN:
         return _permanent(f"{where}: not allowed ({text}); ask for an ACL")
     if code in _TOO_LARGE:
-        return _permanent(f"{where}: a message is too large for it ({text}); see max.message.bytes of the topic")
+        return MessageError(f"{where}: a message is too large for it ({text}); see max.message.bytes of the topic")
     if code in _MISSING:
         return TopicError(f"{where}: no such topic; it is made when something is first published to it")
     if code in _AWAY:

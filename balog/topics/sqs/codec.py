@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from balog.errors import EventError, TopicError
+from balog.errors import EventError, MessageError
 from balog.event import decode as decode_event
 
 __all__ = ["CLAIM_SIZE", "ID", "KEY", "Attributes", "Parcel", "decode_body", "encode_body", "text_attribute", "unwrap"]
@@ -98,12 +98,10 @@ def text_attribute(what: str, value: str) -> dict[str, str]:
     """Give a message attribute of a text that has to arrive as it is.
 
     Raises:
-        TopicError: it is empty, or has characters that SQS does not take.
+        MessageError: it is empty, or has characters that SQS does not take.
     """
     if not _is_text(value):
-        error = TopicError(f"the {what} {value!r:.100} can't be sent by SQS: want printable characters, at least one")
-        error.retryable = False
-        raise error
+        raise MessageError(f"the {what} {value!r:.100} can't be sent by SQS: want printable characters, at least one")
     return _string(value)
 
 

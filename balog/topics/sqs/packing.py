@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from balog.errors import TopicError
+from balog.errors import MessageError, TopicError
 from balog.topics.base import Received
 from balog.topics.sqs import codec
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES, ClaimCheck, Lost, Pointer, read_pointer, write_pointer
@@ -98,22 +98,18 @@ class Packing:
         """See that a parcel can be sent to a queue that takes ``limit`` bytes.
 
         Raises:
-            TopicError: it is too large.
+            MessageError: it is too large.
         """
         size = parcel.size
         if size <= limit:
             return
         who = f"{self._label}: message {read_attribute(parcel.attributes, codec.ID)}"
         if self._claims is None:
-            error = TopicError(
+            raise MessageError(
                 f"{who} has {size} bytes and the queue takes {limit}; open the topics with claim_check=s3://BUCKET/PREFIX"
             )
-        elif size > MAX_BODY_BYTES:
-            error = TopicError(f"{who} has {size} bytes; at most {MAX_BODY_BYTES} can be sent")
-        else:
-            return
-        error.retryable = False
-        raise error
+        if size > MAX_BODY_BYTES:
+            raise MessageError(f"{who} has {size} bytes; at most {MAX_BODY_BYTES} can be sent")
 
     def fit(self, parcel: Parcel, limit: int) -> Parcel:
         """Give the parcel back, or one that says where its body is, which is in S3 then.

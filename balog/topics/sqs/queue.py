@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from balog.errors import TopicError
+from balog.errors import MessageError, TopicError
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel
 from balog.topics.sqs.trouble import AwsError, short_code
@@ -40,6 +40,7 @@ _DEAD_RETENTION = 14 * 86400
 _ENTRY_TRIES = 6
 _FIRST_PAUSE = 0.1
 
+_OF_MESSAGES = frozenset({"InvalidAttributeValue", "InvalidMessageContents", "InvalidParameterValue"})
 _STALE = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandleIsInvalid"})
 """How servers refuse a receipt whose lease is over; also one that is held for the longest time already."""
 
@@ -196,11 +197,10 @@ class Queue:
             entries.append(entry)
         refused = self._batch("send_message_batch", entries)
         for code, text in refused.values():
-            raise AwsError(
-                f"{self.label}: {len(refused)} of {len(entries)} messages not taken: {code}: {text}",
-                code,
-                retryable=False,
-            )
+            reason = f"{self.label}: {len(refused)} of {len(entries)} messages not taken: {code}: {text}"
+            if code in _OF_MESSAGES:
+                raise MessageError(reason)
+            raise AwsError(reason, code, retryable=False)
 
     def _settle(self, operation: str, entries: list[dict[str, Any]]) -> list[bool]:
         changed: list[bool] = []
