@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Counts, Engine
+from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Counts, Engine, Hook
 from balog.errors import ConfigError, TopicError
 from balog.event import Event
 from balog.topics import Message, Received, Topic
@@ -284,6 +284,18 @@ class FailingTopic(LocalTopic):
         self._fail("ack")
         return super().ack(*args, **options)
 
+    def release(self, *args: Any, **options: Any) -> int:
+        self._fail("release")
+        return super().release(*args, **options)
+
+    def dead_letter_each(self, *args: Any, **options: Any) -> int:
+        self._fail("dead_letter_each")
+        return super().dead_letter_each(*args, **options)
+
+    def extend(self, *args: Any, **options: Any) -> int:
+        self._fail("extend")
+        return super().extend(*args, **options)
+
 
 class FailingTopics(LocalTopics):
     def topic(self, name: str) -> LocalTopic:
@@ -315,6 +327,69 @@ class TestTopicTrouble:
         thread.join(timeout=30)
         assert recorder.seen == ids
         assert f"{call} is out of order; trying again in 1 s" in caplog.text
+
+    @pytest.mark.parametrize("call", ["release", "dead_letter_each"])
+    def test_a_failed_event_is_settled_once_the_topic_is_back(
+        self, failing: FailingTopics, publish: Publish, call: str
+    ) -> None:
+        (id,) = publish({})
+        topic = failing.topic("orders")
+        topic.failing[call] = 1  # type: ignore[attr-defined]
+        recorder = Recorder(failures=2)
+        engine = Engine(hub_of(recorder), failing, first_delay=0.01, max_attempts=2)
+        thread = threading.Thread(target=engine.run)
+        thread.start()
+        wait_for(lambda: len(topic.dead_letters("balog")) == 1)
+        engine.stop()
+        thread.join(timeout=30)
+        assert recorder.seen == [id, id]
+        assert engine.counts == Counts(received=2, failed=2, dead=1)
+
+    def test_leases_that_can_not_be_extended_once_are_the_next_time(
+        self, failing: FailingTopics, publish: Publish, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        publish({})
+        failing.topic("orders").failing["extend"] = 1  # type: ignore[attr-defined]
+        counts = run(failing, lambda settings, event: time.sleep(0.8), lease=0.6)
+        assert counts == Counts(received=1, succeeded=1)
+        assert "leases could not be extended: extend is out of order" in caplog.text
+
+    def test_what_can_not_pass_ends_the_run(self, failing: FailingTopics, publish: Publish) -> None:
+        publish({})
+        topic = failing.topic("orders")
+
+        def damaged(*args: Any, **options: Any) -> int:
+            error = TopicError("damaged")
+            error.retryable = False
+            raise error
+
+        topic.ack = damaged  # type: ignore[method-assign]
+        with pytest.raises(TopicError, match="damaged"):
+            Engine(hub_of(Recorder()), failing).run()
+
+    def test_an_ack_that_comes_too_late_is_told_and_harms_nobody(
+        self, home: LocalTopics, orders: LocalTopic, publish: Publish, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        ids = publish({}, {})
+
+        def lose_one(settings: dict[str, Any], event: Event) -> None:
+            if event.header.id == ids[0]:
+                (lease,) = [message for message in received if message.id == ids[0]]
+                orders.release("balog", [lease], delay=3600)
+
+        class Watch(Hook):
+            def after_receive(self, topic: str, messages: Any) -> None:
+                received.extend(messages)
+
+        received: list[Received] = []
+        engine = Engine(hub_of(lose_one), home, hooks=[Watch()])
+        with caplog.at_level(logging.INFO, "balog.consumers"):
+            thread = threading.Thread(target=engine.run)
+            thread.start()
+            wait_for(lambda: engine.counts.succeeded == 2)
+            engine.stop()
+            thread.join(timeout=30)
+        assert "1 of 2 acks in orders came too late: others have those messages" in caplog.text
 
     @pytest.mark.parametrize("call", ["receive", "ack"])
     def test_until_empty_gives_the_error_up(self, failing: FailingTopics, publish: Publish, call: str) -> None:
