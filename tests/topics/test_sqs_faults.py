@@ -13,7 +13,7 @@ from botocore.response import StreamingBody
 from botocore.stub import ANY, Stubber
 
 from balog.errors import TopicError
-from balog.topics import Message, Received
+from balog.topics import GivenUp, Message, Received
 from balog.topics.sqs import SqsTopic, SqsTopics
 from balog.topics.sqs import queue as queue_module
 from balog.topics.sqs.codec import CLAIM_SIZE
@@ -337,6 +337,16 @@ class TestOneOrTheOther:
         entries = [{"Id": "0", "ReceiptHandle": "a"}, {"Id": "1", "ReceiptHandle": "c"}]
         stub.add_response("delete_message_batch", answer([]), {"QueueUrl": URL, "Entries": entries})
         assert topic.dead_letter("g", held("a", "b", "c"), "why") == 2
+
+    def test_what_died_of_different_things_goes_in_one_call(self, stub: Stubber, topic: SqsTopic) -> None:
+        stub.add_response("change_message_visibility_batch", answer([]))
+        stub.add_response("get_queue_attributes", {"Attributes": {}})
+        stub.add_response("get_queue_url", {"QueueUrl": self.DEAD})
+        stub.add_response("get_queue_attributes", {"Attributes": {}})
+        stub.add_response("send_message_batch", answer([]), {"QueueUrl": self.DEAD, "Entries": [ANY] * 3})
+        stub.add_response("delete_message_batch", answer([]))
+        given_up = [GivenUp(message, f"why {message.id}") for message in held("a", "b", "c")]
+        assert topic.dead_letter_each("g", given_up) == 3
 
     def test_a_letter_that_can_not_be_sent_back_stays(self, session: Any) -> None:
         with Stubber(session.client("sqs")) as stub:

@@ -162,16 +162,15 @@ class SqsTopic(Topic):
         traceback: str = "",
     ) -> int:
         """Send messages to the dead-letter queue, then delete them: a kill in between leaves both, never none."""
-        each = [GivenUp(message, reason, tuple(consumers), traceback) for message in received]
-        return self.dead_letter_each(group, each)
+        said = tuple(consumers)
+        return self.dead_letter_each(group, [GivenUp(message, reason, said, traceback) for message in received])
 
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
-        """Send messages to the dead-letter queue, ten at a time whatever the reasons, then delete them."""
+        """Send messages to the dead-letter queue, ten at a time whatever they died of, then delete them."""
         changed = 0
         for start in range(0, len(given_up), ENTRIES):  # what takes long must not outlast the lease
             part = given_up[start : start + ENTRIES]
-            # A stale receipt has no say, and there is time for what follows.
-            held = self._hide([one.received for one in part], DEFAULT_LEASE)
+            held = self._hide([one.received for one in part], DEFAULT_LEASE)  # a stale receipt has no say
             dead: list[tuple[Parcel, Death, str]] = []
             handles: list[str] = []
             for one in itertools.compress(part, held):
