@@ -436,7 +436,7 @@ class TopicContract:
             GivenUp(one, f"why {one.id}", ("c",) if one.id < "m2" else (), "t" * n) for n, one in enumerate(received)
         ]
         assert topic.dead_letter_each("g", given_up) == len(names)
-        assert topic.dead_letter_each("g", given_up) == 0
+        assert not self.tells_stale or topic.dead_letter_each("g", given_up) == 0
         assert eventually(lambda: len(topic.dead_letters("g")) == len(names))
         letters = {letter.id: letter for letter in topic.dead_letters("g")}
         assert {id: letter.reason for id, letter in letters.items()} == {name: f"why {name}" for name in names}
