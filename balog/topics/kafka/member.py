@@ -84,6 +84,7 @@ class Member:
         self._ready: list[tuple[int, int, Held]] = []
         self._joined = False
         self._rejoin = False
+        self._expecting = 0.0  # until then, or until partitions come, a receive waits for those of the retry topic
         self._stopping = False
         self._over = False
         self._broken: TopicError | None = None
@@ -120,7 +121,7 @@ class Member:
                 if not taken:
                     self._raise_if_broken()
                     now = time.monotonic()
-                    until = deadline if joined else max(deadline, begin + JOIN_PATIENCE)
+                    until = max(deadline, self._expecting if joined else begin + JOIN_PATIENCE)
                     if now < until:
                         self._changed.wait(min(until - now, self._next_due(now)))
                         continue
@@ -138,7 +139,8 @@ class Member:
                     raise
                 return [self._received(held) for held in taken]
             if not joined:
-                raise explain(self._away or KafkaError(KafkaError._TIMED_OUT), self._where, self._denied)
+                self._bounds(self._topics[0], [0])  # raises when that is since the cluster is out of reach
+                return []
             if looked or (wait >= 0.5 and self._away is None):
                 return []
             looked = True
@@ -437,6 +439,7 @@ class Member:
             for partition in owned:
                 self._partitions[partition.topic, partition.number] = partition
             self._joined = True
+            self._expecting = 0.0
             self._away = None
             self._changed.notify_all()
 
@@ -508,7 +511,7 @@ class Member:
         with self._changed:
             if any(topic == self._topics[1] for topic, _ in self._partitions):
                 return
-            self._joined = False
+            self._expecting = time.monotonic() + CATCH_UP
             self._rejoin = True
 
     def ask_to_close(self) -> None:
