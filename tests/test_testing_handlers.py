@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -186,11 +187,21 @@ class TestRunUntilEmpty:
 
         publish(topics, TOPIC, {"n": 1})
         with pytest.raises(AssertionError) as caught:
-            run_until_empty(Consumer(never, TOPIC, name="tests.never"), topics, timeout=0.5)
+            run_until_empty(Consumer(never, TOPIC, name="tests.never"), topics, timeout=2)
         said = str(caught.value).splitlines()
-        assert said[0] == "not empty after 0.5 s"
+        assert said[0] == "not empty after 2 s"
         assert said[1].startswith("    orders: 0 never received")
         assert said[-1] == "    tests.never raised Retry: the other side is down"
+
+    def test_a_handler_that_hangs_does_not_hang_the_test(self, topics: MemoryTopics) -> None:
+        go_on = threading.Event()
+        publish(topics, TOPIC, {"n": 1})
+        hanging = Consumer(lambda settings, event: go_on.wait(), TOPIC, name="tests.hanging")
+        try:
+            with pytest.raises(AssertionError, match="not empty after 1 s"):
+                run_until_empty(hanging, topics, timeout=1)
+        finally:
+            go_on.set()
 
     def test_the_declaration_itself_is_not_changed(self, topics: MemoryTopics) -> None:
         consumer = Consumer(lambda settings, event: None, TOPIC, name="tests.kept", backoff=(60, 600))

@@ -161,7 +161,8 @@ class Engine:
         """The consumers with the names of their topics.
 
         Raises:
-            ConfigError: no consumers, or a topic's name that can't be.
+            ConfigError: no consumers, a topic's name that can't be, or a handler that lacks a setting and so raised it;
+                its event is as it was.
         """
         found = [(self.operator.get_topic(consumer), consumer) for consumer in self.hub.consumers]
         if not found:

@@ -263,7 +263,7 @@ class TestArchive:
         place.write_text("in the way")
         publish(topics, TOPIC, event({"n": 1}))
         with pytest.raises(AssertionError, match=r"consumers\.archive\.archive raised Retry: "):
-            run_until_empty(archive, topics, settings={"archive": str(place)}, timeout=1.0)
+            run_until_empty(archive, topics, settings={"archive": str(place)}, timeout=3.0)
         place.unlink()
         handle(archive, archive=str(place))
         assert [each["payload"]["n"] for of_day in self.lines(place).values() for each in of_day] == [1]
