@@ -430,7 +430,7 @@ class TopicContract:
 
     def test_many_dead_letters_at_once_keep_each_its_own_reason(self, topic: Topic) -> None:
         names = [f"m{number}" for number in range(23)]
-        topic.publish(messages(*names))
+        topic.publish([Message(name, b"body of " + name.encode(), self.key_of(name)) for name in names])
         received = take(topic, len(names))
         given_up = [
             GivenUp(one, f"why {one.id}", ("c",) if one.id < "m2" else (), "t" * n) for n, one in enumerate(received)
