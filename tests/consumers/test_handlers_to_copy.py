@@ -110,6 +110,8 @@ class TestAllOfThem:
         assert "\n" not in str(caught.value)
         state = topics.topic(TOPIC).group_state("balog")
         assert (state.pending, state.dead) == (1, 0)
+        [message] = topics.topic(TOPIC).receive("balog")
+        assert message.attempts == 1, "nobody tried it, so this is the first attempt"
 
     def test_a_page_is_at_most_sixty_lines(self) -> None:
         for module in (alerts, archive, callbacks, failures, metrics, records):

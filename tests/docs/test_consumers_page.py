@@ -49,6 +49,10 @@ def test_the_handlers_do_what_they_say(printed: list[str]) -> None:
     assert "page shop" in printed[0]
 
 
+def test_a_sink_in_a_handler_has_what_was_sent(printed: list[str]) -> None:
+    assert printed[3].split() == ["2"]  # orders of more than 10 among the four
+
+
 def test_what_listens_to_what_is_listed(printed: list[str]) -> None:
     listed = [line.split() for line in printed[0].splitlines() if line.startswith("shop.")]
     assert [words[:2] for words in listed] == [
