@@ -12,6 +12,7 @@ import pytest
 
 from balog.event import Event, decode, encode
 from balog.sinks import Delivery, SinkError, TopicSinkConfig
+from balog.sinks.attempt import attempt
 from balog.topics import Message, Received, open_topics
 from tests.services.servers.elasticmq import SqsServer, running_sqs, set_credentials
 from tests.services.servers.kafka import KafkaServer, running_kafka
@@ -138,6 +139,18 @@ class TestKafka:
         done = run(LOGGING, BALOG_OUTPUT=f"kafka:127.0.0.1:{free_port()}?topic=logs")
         assert (done.returncode, done.stdout) == (0, "logged\n")
         assert "30 events were not delivered" in done.stderr
+
+
+@pytest.mark.parametrize(("home", "size"), [("sqs", 3_000_000), ("kafka", 50_000_000)])
+def test_an_event_that_is_too_large_is_refused_alone(home: str, size: int, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue("sqs").url if home == "sqs" else request.getfixturevalue("kafka").url(partitions=1)
+    name = f"events-{uuid4().hex}"
+    events = [Event.new("a.b", {"text": os.urandom(length // 2).hex()}) for length in (10, size, 20)]
+    sink = TopicSinkConfig(url=url, topic=name).build()
+    outcome = attempt(sink.write, [Delivery(event, encode(event)) for event in events])
+    sink.close()
+    assert (list(outcome.dead), outcome.left) == ([1], [])
+    assert {message.id for message in received(url, name, 2)} == {events[0].header.id, events[2].header.id}
 
 
 class TestForward:
