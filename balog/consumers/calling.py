@@ -94,18 +94,17 @@ class Caller:
         self.stay_one_process(error)
         if call.is_over:  # it took too long and its events have gone another way
             self._schedule.finish(call, ())
-        elif isinstance(error, (ConfigError, MissingExtraError)):  # it lacks something, whatever the event is
-            self._fail(error)
-            self._schedule.finish(call, [Verdict(task, Kind.LATER) for task in call.tasks])
-        elif error is None or isinstance(error, (Exception, SystemExit, asyncio.CancelledError)):
+        elif error is None or _is_about_event(error):
             verdicts = judge(call, error)
             if call.is_suspect and error is None:
                 self._clear(call)
             self._report(call, error, verdicts)
             self._schedule.finish(call, verdicts)
-        else:  # nothing that an event did
+        else:
             self._fail(error)
-            self._schedule.finish(call, [Verdict(task, Kind.LATER) for task in call.tasks])
+            verdicts = [Verdict(task, Kind.LATER) for task in call.tasks]
+            self._report(call, error, verdicts)
+            self._schedule.finish(call, verdicts)
 
     def stay_one_process(self, error: BaseException | None = None) -> None:
         """End a child that a handler forked and that came back from it: what is in hand is its parent's."""
@@ -135,13 +134,20 @@ class Caller:
         hooks.call(hooks.after_process, work, error, time.perf_counter() - call.started)
         if error is not None and hooks.retried:
             for event, verdict in zip(work.events, verdicts):
-                if verdict.kind in (Kind.AGAIN, Kind.LATER):
+                if verdict.error is not None and verdict.kind in (Kind.AGAIN, Kind.LATER):
                     hooks.call(hooks.retried, work, event, verdict.error, verdict.delay)
 
 
 def too_long(call: Call) -> TimeoutError:
     """Give the error of a call that took longer than its consumer allows."""
     return TimeoutError(f"no end after {call.desk.timeout:g} s")
+
+
+def _is_about_event(error: BaseException) -> bool:
+    """Tell what a handler may raise at an event from what ends the run: it lacks something whatever the event is."""
+    if isinstance(error, (ConfigError, MissingExtraError)):
+        return False
+    return isinstance(error, (Exception, SystemExit, asyncio.CancelledError))
 
 
 def _end_child(error: BaseException | None) -> NoReturn:

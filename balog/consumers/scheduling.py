@@ -482,6 +482,7 @@ class Schedule:
                 if lane.in_hand.get(delivery.id) is delivery:
                     del lane.in_hand[delivery.id]
                     self._follow(delivery)
+                delivery.tasks = []  # they point back: a circle would be left to the garbage collector
             if was_full and not self._is_full():
                 self._room.notify_all()
             if not self.held:
