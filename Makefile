@@ -2,7 +2,7 @@
 
 PYTHON ?=
 ARGS ?=
-BENCH ?= log redaction filters pipe records sinks report
+BENCH ?= log redaction filters pipe records sinks report acting acting_sqs acting_kafka
 BIN = .venv/bin
 INSTALL = PYTHON="$(PYTHON)" sh .ci/install
 PACKAGING = setup.cfg pyproject.toml .ci/install

@@ -321,8 +321,8 @@ def poison(files: Files, number: int, rounds: int) -> None:
     ways = {name: with_poison(files, number, poisoned(good, kind), whole[name]) for name, kind in kinds.items()}
     found = alternate(ways, rounds)
     click.echo(
-        f"\npoison: {number:,} good events and {bad:,} bad ones on local topics, from the engine's start to the last good\n"
-        f"one's success, medians of {rounds} rounds; and how long the whole run took, with retries after 1, 2, 4, 8 s\n"
+        f"\npoison: {number:,} good events and {bad:,} bad ones on local topics, from the engine's start to the last\n"
+        f"good one's success, medians of {rounds} rounds; and the whole run's time, with retries after 1, 2, 4, 8 s\n"
     )
     header, *lines = rates(found, number, "good alone")
     click.echo(f"{header} {'all, s':>8}")

@@ -9,12 +9,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from balog.consumers import Consumer, ConsumerHub, Counts
+from balog.consumers import Consumer, ConsumerHub, Counts, Engine
+from balog.consumers.hooks import Hook
 from balog.event import Event, encode
-from balog.topics import Message, Topic
+from balog.topics import Message, Received, Topic
 from benchmarks.measure import medians
 
-__all__ = ["TOPIC", "Took", "Way", "check", "hub_of", "messages", "publish", "rates", "told_to_nobody"]
+__all__ = [
+    "TOPIC",
+    "Stopwatch",
+    "Took",
+    "UntilAcked",
+    "Way",
+    "alternate",
+    "check",
+    "hub_of",
+    "messages",
+    "publish",
+    "rates",
+    "told_to_nobody",
+]
 
 TOPIC = "bench"
 PUBLISHED_AT_ONCE = 1000
@@ -87,10 +101,10 @@ def alternate(ways: dict[str, Way], rounds: int) -> dict[str, Took]:
 
 def rates(found: dict[str, Took], events: int, base: str) -> Iterator[str]:
     """Give the lines of a table: events a second, how many times the base's that is, µs of processor time an event."""
-    yield f"{'':<44} {'events/s':>9} {'× ' + base:>14} {'CPU µs/event':>13}"
+    yield f"{'':<32} {'events/s':>9} {'× ' + base:>28} {'CPU µs/event':>13}"
     for name, took in found.items():
         ratio = found[base].wall / took.wall
-        yield f"{name:<44} {events / took.wall:>9,.0f} {ratio:>14.2f} {took.cpu / events * 1e6:>13.1f}"
+        yield f"{name:<32} {events / took.wall:>9,.0f} {ratio:>28.2f} {took.cpu / events * 1e6:>13.1f}"
 
 
 @contextmanager
@@ -107,3 +121,31 @@ def told_to_nobody() -> Iterator[None]:
         finally:
             log.removeHandler(handler)
             log.propagate = True
+
+
+class UntilAcked(Hook):
+    """The clock of an engine: from the first message that came to the last one's ack; then it stops the engine."""
+
+    def __init__(self, number: int) -> None:
+        self.took: Took | None = None
+        self._number = number
+        self._acked = 0
+        self._watch: Stopwatch | None = None
+        self._engine: Engine | None = None
+
+    def run(self, engine: Engine) -> Took:
+        """Run an engine that has this hook."""
+        self._engine = engine
+        check(engine.run(), self._number)
+        assert self.took is not None
+        return self.took
+
+    def after_receive(self, topic: str, received: Sequence[Received]) -> None:
+        if received and self._watch is None:
+            self._watch = Stopwatch()
+
+    def after_ack(self, topic: str, received: Sequence[Received]) -> None:
+        self._acked += len(received)
+        if self._acked >= self._number and self._watch is not None and self._engine is not None:
+            self.took = self._watch.read()
+            self._engine.stop()

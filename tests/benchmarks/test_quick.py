@@ -1,11 +1,14 @@
 """The benchmarks run and say their ratio. How fast anything is, is not for a test to say."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.services.servers.process import CACHE
 
 pytest.importorskip("orjson", reason="needs the extra bench")
 pytest.importorskip("elasticsearch", reason="needs the extra bench")
@@ -51,3 +54,18 @@ def test_a_quick_run_of_the_records_compares_what_can_be_had_here() -> None:
     said = quick("records")
     assert re.search(r"^md5: balog broker +\d+\.\d\d +[\d,]+ +1\.000$", said, re.MULTILINE)
     assert re.search(r"^one mask: [\d,]+ records/s on one core", said, re.MULTILINE)
+
+
+def test_a_quick_run_of_acting_says_what_each_part_comes_to() -> None:
+    said = quick("acting")
+    assert re.search(r"^end to end: [\d,]+ events/s", said, re.MULTILINE)
+    assert re.search(r"^routing: at most \d+\.\d µs an event", said, re.MULTILINE)
+    assert re.search(r"^ratio: \d+\.\d\d, \d+\.\d\d, \d+\.\d\d × the good events' rate", said, re.MULTILINE)
+
+
+@pytest.mark.service
+@pytest.mark.parametrize(("name", "jars"), [("acting_sqs", "elasticmq-*"), ("acting_kafka", "kafka-*")])
+def test_a_quick_run_beside_a_bare_loop_on_a_real_server_prints_the_ratio(name: str, jars: str) -> None:
+    if shutil.which("java") is None or not list(CACHE.glob(jars)):
+        pytest.skip(f"{name} needs java and what the tests of that server fetch")
+    assert re.search(r"^ratio: \d+\.\d\d × the bare loop's speed", quick(name), re.MULTILINE)
