@@ -1,4 +1,4 @@
-"""Handlers of the top-level ``consumers/`` as `balog consume` runs them, at real peers: S3Proxy and Prometheus."""
+"""Handlers of the top-level ``consumers/`` as `balog consume` runs them, at real peers: SQS, Kafka, S3, Prometheus."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from typing import Any
 
 import pytest
 
+from balog.event import Event
 from balog.testing import assert_no_dead_letters, publish
 from balog.topics import open_topics
+from tests.services.servers.elasticmq import running_sqs, set_credentials
+from tests.services.servers.kafka import running_kafka
 from tests.services.servers.process import free_port
 from tests.services.servers.prometheus import running_prometheus
 from tests.services.servers.s3 import KEY, SECRET, running_s3
+from tests.stand_ins.http_server import Answer, HttpStandIn, Request
+from tests.stand_ins.pagerduty import ROUTING_KEY, PagerDuty
 
 pytestmark = pytest.mark.service
 
@@ -26,7 +31,8 @@ TOPIC = "singer-events"
 
 
 def consume(module: str, url: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "balog", "consume", f"consumers.{module}", "--topics", url, *arguments]
+    package = f"consumers.{module}" if module else "consumers"
+    command = [sys.executable, "-m", "balog", "consume", package, "--topics", url, *arguments]
     return subprocess.Popen(
         command,
         cwd=ROOT,
@@ -105,3 +111,60 @@ def test_a_prometheus_scrapes_what_the_handler_counted(tmp_path: Path) -> None:
             said, _ = handling.communicate(timeout=60)
         assert handling.returncode == 0, said
         assert_no_dead_letters(home)
+
+
+def runs_of(pipelines: int) -> list[Event]:
+    """Reports of runs: each pipeline fails and then succeeds again, but the last, which stays failed."""
+    events = []
+    for number in range(pipelines):
+        for outcome in ["failed", "succeeded"][: 1 if number == pipelines - 1 else 2]:
+            report = {"cls_type": "run", "outcome": outcome, "exit_code": 0, "duration": 1.0, "command": "tap"}
+            context = {"application": f"tap-{number}", "run_id": f"tap-{number}"}
+            events.append(Event.new("tap.run", report, level="INFO", context=context))
+    return events
+
+
+def act(url: str, folder: Path) -> list[str]:
+    """Let all handlers act on reports of runs in a home, see that each peer has what it should; the open incidents."""
+    pagerduty, called = PagerDuty(), []
+
+    def respond(request: Request) -> Answer:
+        if request.path.startswith("/v2/"):
+            return pagerduty(request)
+        called.append(request.headers["webhook-id"])
+        return Answer(503 if len(called) % 5 == 1 else 200)  # not always well
+
+    events = runs_of(10)
+    with open_topics(url) as home:
+        publish(home, TOPIC, *events)
+    with HttpStandIn(respond) as server:
+        settings = {
+            "archive": folder / "events",
+            "prometheus": folder / "balog.prom",
+            "pagerduty": server.url,
+            "webhook": f"{server.url}/runs",
+        }
+        pairs = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        environment = {"PAGERDUTY_ROUTING_KEY": ROUTING_KEY, "WEBHOOK_SECRET": "whsec_" + "A" * 43 + "="}
+        handling = consume(
+            *("", url, *pairs, "--until-empty", "--concurrency", "4", "--ledger", f"sqlite:{folder / 'ledger'}"),
+            **environment,
+        )
+        said, _ = handling.communicate(timeout=240)
+    assert handling.returncode == 0, said
+    ids = sorted(event.header.id for event in events)
+    assert archived(folder) == ids
+    assert set(called) == set(ids)
+    assert 'runs_total{outcome="failed"} 10.0' in (folder / "balog.prom").read_text()
+    return list(pagerduty.open)
+
+
+def test_all_of_them_act_on_a_queue_of_sqs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_credentials(monkeypatch)
+    with running_sqs(tmp_path) as server:
+        assert "balog/tap-9" in act(server.url, tmp_path)  # a standard queue promises no order
+
+
+def test_all_of_them_act_on_a_topic_of_kafka(tmp_path: Path) -> None:
+    with running_kafka(tmp_path) as server:
+        assert act(server.url(partitions=3), tmp_path) == ["balog/tap-9"]  # the key is the pipeline's here
