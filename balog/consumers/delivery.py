@@ -22,8 +22,8 @@ __all__ = ["Call", "Delivery", "Lane", "Task"]
 class Lane:
     """One topic as the engine reads it, and all of its messages that are in hand.
 
-    ``io`` is held while messages are settled or their leases extended, so that no lease is extended that was just
-    given back.
+    ``io`` is held while messages are released or their leases extended: a message that is given back for later must not
+    have its lease extended a moment after.
     """
 
     def __init__(self, topic: Topic, desks: Mapping[str, Desk], router: Router, default: Desk | None) -> None:

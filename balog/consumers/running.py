@@ -36,7 +36,10 @@ ASYNC_SHARE = 8
 """Calls of an async handler at once, for each thread."""
 
 SETTLE_AT = 1000
-"""Messages that are settled together at most before their time."""
+"""Messages that are settled before their time."""
+
+SETTLE_AT_QUEUES = 10
+"""The same where some home is a queue: SQS takes ten a call."""
 
 DEFAULT_NAME = "default_event_handler"
 """What the handler of unwanted events is called in logs, dead letters and the ledger."""
@@ -73,7 +76,7 @@ class Run:
         self._schedule = Schedule(
             self._lanes,
             prefetch=engine.batch,
-            settle_at=SETTLE_AT,
+            settle_at=SETTLE_AT if all(topic.keeps_groups for topic in self.topics) else SETTLE_AT_QUEUES,
             wake_main=self._wake,
             wake_loop=self._loop.wake,
         )
@@ -81,7 +84,15 @@ class Run:
         self._ledger = engine.ledger if engine.ledger is not None else _default_ledger(engine)
         self._caller = Caller(self._schedule, self._ledger, engine.group, self._hooks, self._fail)
         self._loop.serve(self._schedule, self._caller)
-        self._settler = Settler(self._schedule, self._ledger, self._hooks, engine.group, not until_empty, self._fail)
+        self._settler = Settler(
+            self._schedule,
+            self._ledger,
+            self._hooks,
+            engine.group,
+            not until_empty,
+            self._fail,
+            1 if all(topic.keeps_groups for topic in self.topics) else engine.pollers,
+        )
         self._keeper = LeaseKeeper(self._schedule, engine.group, engine.lease)
         self._pollers = self._make_pollers()
 
@@ -184,7 +195,8 @@ class Run:
         self._hooks.call(self._hooks.started, self._engine)
         crew = Crew(self._schedule, self._caller, self._loop, self._engine.concurrency, self._async_cap)
         try:
-            self._settler.thread.start()
+            for thread in self._settler.threads:
+                thread.start()
             self._keeper.thread.start()
             crew.start()
             for poller in self._pollers:
@@ -268,8 +280,9 @@ class Run:
                 poller.thread.join(_GOODBYE)
         self._settler.hurry()
         schedule.end()
-        if self._settler.thread.is_alive():
-            self._settler.thread.join(_GOODBYE)
+        for thread in self._settler.threads:
+            if thread.is_alive():
+                thread.join(max(_GOODBYE, self._engine.drain))
         self._keeper.end()
         if self._keeper.thread.is_alive():
             self._keeper.thread.join(_GOODBYE)

@@ -35,6 +35,9 @@ MAX_HELD = 10_000
 MAX_HELD_BYTES = 128 * 1024 * 1024
 """Bytes of their bodies; the receive that goes past it is the last."""
 
+SETTLE_MOST = 10
+"""Times the number that is settled without waiting for more: as many are settled together at most."""
+
 SETTLE_AGE = 1.0
 """Seconds that something handled waits for its ack at most."""
 
@@ -405,7 +408,7 @@ class Schedule:
             self._concluded.append(delivery)
             if len(self._concluded) == 1:
                 self._start_clock(not self._partial)
-            elif len(self._concluded) == self._settle_at:
+            elif len(self._concluded) % self._settle_at == 0:
                 self._to_settle.notify()
 
     def _note_partial(self, delivery: Delivery) -> None:
@@ -442,7 +445,10 @@ class Schedule:
                 if self._concluded or self._partial:
                     rest = self._settle_since + SETTLE_AGE - time.monotonic()
                     if rest <= 0 or self.stopping or self._is_batch():
-                        concluded, self._concluded = self._concluded, []
+                        limit = self._settle_at * SETTLE_MOST
+                        concluded, self._concluded = self._concluded[:limit], self._concluded[limit:]
+                        if self._concluded:
+                            self._to_settle.notify()
                         return concluded, self._take_partial()
                     self._to_settle.wait(rest)
                 elif self._is_drained:
@@ -518,7 +524,7 @@ class Schedule:
                     self._leave(delivery)
             self._work.notify_all()
             self._room.notify_all()
-            self._to_settle.notify()
+            self._to_settle.notify_all()
 
     def close(self) -> int:
         """Wait no longer for calls that are under way; give their number."""
@@ -539,7 +545,7 @@ class Schedule:
         """Let the settler end once nothing is left to settle."""
         with self._lock:
             self._is_drained = True
-            self._to_settle.notify()
+            self._to_settle.notify_all()
 
     def _leave(self, delivery: Delivery) -> None:
         if not (delivery.is_concluded or delivery.running):

@@ -1,4 +1,4 @@
-"""The settler: a thread that acks, releases and dead-letters what was handled, many messages at once.
+"""The settler: threads that ack, release and dead-letter what was handled, many messages at once.
 
 What the ledger must know is written first. So a kill at any moment leaves either a message that comes again with all
 that its consumers had done by then on record, or one that is settled.
@@ -31,6 +31,7 @@ class Settler:
     Args:
         is_patient: what may pass is waited out.
         fail: ends the run with an error.
+        threads: how many settle at once, for homes that take few messages a call.
 
     Attributes:
         succeeded: messages that were acked since all who wanted them succeeded; ``unwanted``: those that nobody wanted;
@@ -45,6 +46,7 @@ class Settler:
         group: str,
         is_patient: bool,
         fail: Callable[[BaseException], None],
+        threads: int,
     ) -> None:
         self.succeeded = self.unwanted = self.duplicates = self.dead = 0
         self._schedule = schedule
@@ -53,9 +55,13 @@ class Settler:
         self._group = group
         self._is_patient = is_patient
         self._fail = fail
+        self._lock = threading.Lock()
         self._unrecorded: list[Entry] = []
         self._nap = threading.Event()
-        self.thread = threading.Thread(target=self._run, name="balog-settler", daemon=True)
+        self.threads = [
+            threading.Thread(target=self._run, name=f"balog-settler-{number}", daemon=True)
+            for number in range(1, 1 + threads)
+        ]
 
     def hurry(self) -> None:
         """Wait for nothing any more: the run is about to end."""
@@ -65,7 +71,8 @@ class Settler:
         pause = 1.0
         while (found := self._schedule.wait_to_settle()) is not None:
             concluded, early = found
-            self._unrecorded += early
+            with self._lock:
+                self._unrecorded += early
             try:
                 self._settle(concluded)
                 pause = 1.0
@@ -85,13 +92,19 @@ class Settler:
                 return
 
     def _settle(self, concluded: Sequence[Delivery]) -> None:
-        entries = list(self._unrecorded)
+        with self._lock:
+            early, self._unrecorded = self._unrecorded, []
+        entries = list(early)
         for delivery in concluded:
             if delivery.entries and _needs_record(delivery):
                 entries += delivery.entries
         if entries:
-            self._ledger.record(self._group, entries)
-            self._unrecorded = []
+            try:
+                self._ledger.record(self._group, entries)
+            except TopicError:
+                with self._lock:
+                    self._unrecorded += early
+                raise
             for delivery in concluded:
                 delivery.entries = []
         for lane, deliveries in _grouped(concluded, lambda delivery: delivery.lane):
@@ -112,16 +125,14 @@ class Settler:
     def _ack(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
         messages = [delivery.message for delivery in deliveries]
         self._hooks.call(self._hooks.before_ack, lane.name, messages)
-        with lane.io:
-            self._check(lane, "acks", len(messages), lane.topic.ack(self._group, messages))
-            self._schedule.settled(deliveries)
-        for delivery in deliveries:
-            if delivery.is_unwanted:
-                self.unwanted += 1
-            elif delivery.is_duplicate:
-                self.duplicates += 1
-            else:
-                self.succeeded += 1
+        self._check(lane, "acks", len(messages), lane.topic.ack(self._group, messages))
+        unwanted = sum(delivery.is_unwanted for delivery in deliveries)
+        duplicates = sum(delivery.is_duplicate and not delivery.is_unwanted for delivery in deliveries)
+        with self._lock:
+            self.unwanted += unwanted
+            self.duplicates += duplicates
+            self.succeeded += len(deliveries) - unwanted - duplicates
+        self._schedule.settled(deliveries)
         self._hooks.call(self._hooks.after_ack, lane.name, messages)
 
     def _release(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
@@ -136,11 +147,11 @@ class Settler:
 
     def _dead_letter(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
         given_up = [_give_up(delivery) for delivery in deliveries]
-        with lane.io:
-            changed = lane.topic.dead_letter_each(self._group, given_up)
-            self._check(lane, "dead letters", len(deliveries), changed)
-            self._schedule.settled(deliveries)
-        self.dead += len(deliveries)
+        changed = lane.topic.dead_letter_each(self._group, given_up)
+        self._check(lane, "dead letters", len(deliveries), changed)
+        with self._lock:
+            self.dead += len(deliveries)
+        self._schedule.settled(deliveries)
         for delivery, one in zip(deliveries, given_up):
             self._hooks.call(self._hooks.dead, lane.name, one.received, delivery.event, one.reason, one.consumers)
 

@@ -1,12 +1,14 @@
 """Whatever handlers do, in whatever order: each event succeeds once at each consumer or is given up, never both."""
 
 import itertools
+import random
 import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -225,3 +227,35 @@ def test_with_crashes_nothing_is_lost_and_only_what_a_crash_caught_is_repeated(
         assert play.ended[where] <= 1 + number
         if not number:
             assert (play.ended[where] == 1) != (where in dead)
+
+
+class Queue(MemoryTopic):
+    """Settled by several threads, with few messages at once."""
+
+    keeps_groups = False
+    keeps_ids = False
+
+
+@pytest.mark.parametrize("kind", [MemoryTopic, Queue])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(seed=st.integers(0, 2**32), concurrency=st.integers(1, 4))
+def test_stops_at_any_moment_lose_and_repeat_nothing(kind: type[MemoryTopic], seed: int, concurrency: int) -> None:
+    dice = random.Random(seed)
+    play = Play([{name: [] for name in NAMES} for _ in range(300)], set())
+    play.topic.__class__ = kind
+    stops = 10
+    while play.topic.group_state("balog").pending:
+        options: dict[str, Any] = {"concurrency": concurrency, "pollers": 3, "batch": 20, "lease": 600}
+        engine = Engine(play.hub(list(NAMES)), play.home, ledger=play.ledger, **options)
+        timer = threading.Timer(dice.random() * 0.05, engine.stop)
+        if stops:
+            stops -= 1
+            timer.start()
+        engine.run(until_empty=True)
+        timer.cancel()
+    assert play.dead == set()
+    assert set(play.ended.values()) == {1}
+    assert len(play.ended) == 300 * len(NAMES)
+    for key in range(KEYS):
+        of_key = [n for n in play.calls["ordered"] if n % KEYS == key]
+        assert of_key == sorted(of_key)
