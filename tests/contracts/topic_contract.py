@@ -1,7 +1,6 @@
 """What every topic must do. A kind of topic is tested by a class that inherits this one and gives a ``url``.
 
-What a home can't do, its topics say (``keeps_groups``, ``keeps_order``, ``keeps_ids``, ``counts_attempts``); what is
-only about testing it, the class says (see the attributes). A server may be shared: every test has topics of its own.
+What a home can't do, the class says (see the attributes). A server may be shared: every test has topics of its own.
 """
 
 import multiprocessing
@@ -70,8 +69,19 @@ def consume_in_process(url: str, name: str, over: Any, handled: Any) -> None:
             handled.put(ids(received))
 
 
+def needs(ability: str, wanted: bool = True) -> Callable[[Any], Any]:
+    """Have a test only for the homes that have an ability, an attribute of the contract, or that lack it."""
+
+    def mark(test: Any) -> Any:
+        test.needs = (ability, wanted)
+        return test
+
+    return mark
+
+
 class TopicContract:
     """Attributes:
+    keeps_groups: as the home's topics say; ``keeps_order``, ``keeps_ids`` and ``counts_attempts`` as well.
     lease: seconds, the shortest lease that the home can do.
     delay: seconds, a short delay of a release that it can do.
     idle: seconds of ``wait`` in which a message that is there comes for sure.
@@ -88,6 +98,10 @@ class TopicContract:
     seeks: a group can go on from elsewhere.
     """
 
+    keeps_groups: ClassVar[bool] = True
+    keeps_order: ClassVar[bool] = True
+    keeps_ids: ClassVar[bool] = True
+    counts_attempts: ClassVar[bool] = True
     lease: ClassVar[float] = 0.2
     delay: ClassVar[float] = 0.4
     idle: ClassVar[float] = 0.05
@@ -141,10 +155,19 @@ class TopicContract:
     def in_order(self, topic: Topic, got: list[str], expected: list[str]) -> bool:
         return got == expected if topic.keeps_order else sorted(got) == sorted(expected)
 
-    @staticmethod
-    def need(ability: bool, what: str) -> None:
-        if not ability:
-            pytest.skip(f"this home has no {what}")
+    def __init_subclass__(cls) -> None:
+        """Leave out what the home can't do: to skip it would count as a server that is missing."""
+        for name, test in vars(TopicContract).items():
+            ability, wanted = getattr(test, "needs", ("", None))
+            if ability and name not in vars(cls):
+                setattr(cls, name, test if getattr(cls, ability) == wanted else None)
+
+    def test_a_topic_says_what_it_keeps(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        assert topic.keeps_groups == self.keeps_groups
+        assert topic.keeps_order == self.keeps_order
+        assert topic.keeps_ids == self.keeps_ids
+        assert topic.counts_attempts == self.counts_attempts
 
     # -- publishing and receiving
 
@@ -177,8 +200,8 @@ class TopicContract:
         assert topic.publish(messages("a")) == 1
         assert topic.exists()
 
+    @needs("keeps_ids")
     def test_a_message_whose_id_is_held_is_not_stored_twice(self, topic: Topic) -> None:
-        self.need(topic.keeps_ids, "ids")
         assert topic.publish(messages("a", "b", "a")) == 2
         assert topic.publish([Message("b", b"another body"), *messages("c")]) == 1
         received = take(topic, 3)
@@ -238,13 +261,13 @@ class TopicContract:
         take(topic, 1)
         assert self.is_silent(topic)
 
+    @needs("keeps_keys")
     def test_a_message_keeps_its_key(self, topic: Topic) -> None:
-        self.need(self.keeps_keys, "keys")
         topic.publish([Message("a", b"", "customer 7"), Message("b", b"", "ä/😀"), Message("c", b"")])
         assert {message.id: message.key for message in take(topic, 3)} == {"a": "customer 7", "b": "ä/😀", "c": None}
 
+    @needs("keeps_key_order")
     def test_messages_of_one_key_come_in_order(self, topic: Topic) -> None:
-        self.need(self.keeps_key_order, "order by key")
         sent = [Message(f"m{number}", b"", f"key {number % 3}") for number in range(30)]
         topic.publish(sent[:17])
         topic.publish(sent[17:])
@@ -259,28 +282,28 @@ class TopicContract:
 
     # -- groups
 
+    @needs("keeps_groups")
     def test_each_group_gets_every_message(self, topic: Topic) -> None:
-        self.need(topic.keeps_groups, "groups")
         topic.publish(messages("a", "b"))
         ack(topic, take(topic, 2, "one"), "one")
         assert self.in_order(topic, ids(take(topic, 2, "two")), ["a", "b"])
         assert self.is_silent(topic, "one")
 
+    @needs("keeps_groups", False)
     def test_all_groups_of_a_queue_are_one(self, topic: Topic) -> None:
-        self.need(not topic.keeps_groups, "single group")
         topic.publish(messages("a"))
         ack(topic, take(topic, 1, "one"), "one")
         assert self.is_silent(topic, "two")
 
+    @needs("keeps_groups")
     def test_a_new_group_begins_at_the_oldest_message(self, topic: Topic) -> None:
-        self.need(topic.keeps_groups, "groups")
         topic.publish(messages("a"))
         ack(topic, take(topic, 1, "old"), "old")
         topic.publish(messages("b"))
         assert self.in_order(topic, ids(take(topic, 2, "new")), ["a", "b"])
 
+    @needs("keeps_groups")
     def test_a_receipt_of_one_group_does_nothing_in_another(self, topic: Topic) -> None:
-        self.need(topic.keeps_groups, "groups")
         topic.publish(messages("a"))
         received = take(topic, 1, "one")
         take(topic, 1, "two", lease=self.lease)
@@ -319,14 +342,14 @@ class TopicContract:
         again = take(topic, 2)
         assert sorted((message.id, message.attempts) for message in again) == [("a", 2), ("b", 1)]
 
+    @needs("keeps_order")
     def test_messages_that_come_again_come_before_new_ones(self, topic: Topic) -> None:
-        self.need(topic.keeps_order, "order")
         topic.publish(messages("a", "b", "c"))
         topic.release("g", take(topic, 2))
         assert ids(take(topic, 3)) == ["a", "b", "c"]
 
+    @needs("tells_stale")
     def test_a_stale_receipt_changes_nothing(self, topic: Topic) -> None:
-        self.need(self.tells_stale, "way to tell a stale receipt")
         topic.publish(messages("a"))
         stale = take(topic, 1, lease=self.lease)
         self.outlast_lease()
@@ -375,8 +398,8 @@ class TopicContract:
         assert topic.release("g", take(topic, 1, lease=600)) == 1
         assert [(message.id, message.attempts) for message in take(topic, 1)] == [("a", 2)]
 
+    @needs("counts_attempts")
     def test_a_message_that_nobody_tried_keeps_its_attempts(self, topic: Topic) -> None:
-        self.need(topic.counts_attempts, "attempts that are taken back")
         topic.publish(messages("a"))
         topic.release("g", take(topic, 1), attempted=False)
         assert [message.attempts for message in take(topic, 1)] == [1]
@@ -413,8 +436,8 @@ class TopicContract:
         assert dead.traceback.startswith("Traceback …\n  File ä\n")
         assert began - 2 <= dead.died <= time.time() + 2
 
+    @needs("keeps_groups")
     def test_a_dead_letter_is_its_groups_alone(self, topic: Topic) -> None:
-        self.need(topic.keeps_groups, "groups")
         topic.publish(messages("a"))
         topic.dead_letter("g", take(topic, 1), "why")
         assert [letter.group for letter in topic.dead_letters("g")] == ["g"]
@@ -513,8 +536,8 @@ class TopicContract:
         (dead,) = topic.dead_letters("g")
         assert (dead.id, dead.body, dead.reason, dead.attempts) == ("a", b"second", "once more", 2)
 
+    @needs("keeps_groups")
     def test_a_redriven_letter_comes_to_no_other_group(self, topic: Topic) -> None:
-        self.need(topic.keeps_groups, "groups")
         self.bury(topic, "a")
         ack(topic, take(topic, 1, "other"), "other")
         topic.redrive("g", lambda letter: letter.body)
@@ -530,22 +553,22 @@ class TopicContract:
         assert seen
         assert sorted(ids(take(topic, 3))) == ["a", "b", "c"]
 
+    @needs("keeps_order")
     def test_peeking_gives_the_oldest_or_the_newest_in_order(self, topic: Topic) -> None:
-        self.need(topic.keeps_order, "order")
         topic.publish(messages("a", "b", "c"))
         assert ids(topic.peek(limit=2)) == ["a", "b"]
         assert ids(topic.peek(limit=2, newest=True)) == ["b", "c"]
         assert ids(topic.peek(limit=10)) == ids(topic.peek(limit=10, newest=True)) == ["a", "b", "c"]
 
+    @needs("seeks")
     def test_a_group_goes_back_to_the_earliest_message(self, topic: Topic) -> None:
-        self.need(self.seeks, "positions")
         topic.publish(messages("a", "b"))
         ack(topic, take(topic, 2))
         assert topic.seek("g", "earliest").lag == 2
         assert sorted((message.id, message.attempts) for message in take(topic, 2)) == [("a", 1), ("b", 1)]
 
+    @needs("seeks")
     def test_a_group_skips_to_the_latest_message(self, topic: Topic) -> None:
-        self.need(self.seeks, "positions")
         topic.publish(messages("a", "b", "c"))
         first = take(topic, 1)
         topic.release("g", first, delay=60)
@@ -554,8 +577,8 @@ class TopicContract:
         topic.publish(messages("d"))
         assert ids(take(topic, 1)) == ["d"]
 
+    @needs("seeks")
     def test_a_group_goes_to_the_first_message_of_a_time(self, topic: Topic) -> None:
-        self.need(self.seeks, "positions")
         topic.publish(messages("a", "b"))
         time.sleep(0.05)
         between = time.time()
@@ -564,22 +587,22 @@ class TopicContract:
         assert topic.seek("g", between).lag == 1
         assert ids(take(topic, 1)) == ["c"]
 
+    @needs("seeks")
     def test_a_group_that_never_was_can_be_moved(self, topic: Topic) -> None:
-        self.need(self.seeks, "positions")
         topic.publish(messages("a"))
         topic.seek("new", "latest")
         topic.publish(messages("b"))
         assert ids(take(topic, 1, "new")) == ["b"]
 
+    @needs("seeks")
     def test_a_group_that_holds_messages_is_not_moved(self, url: str, name: str, home: Topics, topic: Topic) -> None:
-        self.need(self.seeks, "positions")
         topic.publish(messages("a"))
         take(topic, 1)
         with self.another(url, home) as other, pytest.raises(TopicError):
             other.topic(name).seek("g", "earliest")
 
+    @needs("seeks", False)
     def test_a_queue_refuses_to_seek(self, topic: Topic) -> None:
-        self.need(not self.seeks, "lack of positions")
         topic.publish(messages("a"))
         with pytest.raises(TopicError) as caught:
             topic.seek("g", "earliest")
@@ -587,8 +610,8 @@ class TopicContract:
 
     # -- state
 
+    @needs("tells_apart")
     def test_the_state_tells_where_each_group_is(self, topic: Topic, name: str) -> None:
-        self.need(self.tells_apart, "such counts")
         topic.publish(messages("a", "b", "c", "d", "e", "f"))
         first = take(topic, 4)
         topic.ack("g", first[:1])
@@ -643,8 +666,8 @@ class TopicContract:
 
     # -- many at once
 
+    @needs("reaches_processes")
     def test_several_processes_handle_each_message_once(self, url: str, name: str, home: Topics) -> None:
-        self.need(self.reaches_processes, "other processes")
         wanted = [f"m{number}" for number in range(400)]
         overlap = 50 if home.topic(name).keeps_ids else 0  # ids in both shares: stored once
         shares = [wanted[: 200 + overlap], wanted[200 - overlap :]]
@@ -695,8 +718,8 @@ class TopicContract:
         assert Counter(handled) == Counter(wanted)
 
     @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+    @needs("survives_fork")
     def test_a_forked_child_and_its_parent_share_a_topic(self, topic: Topic) -> None:
-        self.need(self.survives_fork, "connection that a fork leaves whole")
 
         def publish(id: str) -> int:
             return topic.publish([Message(id, b"", self.key_of(id))])

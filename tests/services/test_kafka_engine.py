@@ -1,7 +1,6 @@
 """The engine on a real Kafka: each event handled once, the poisonous ones dead, until nothing is left."""
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -11,15 +10,9 @@ from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.kafka import KafkaEngine
 from balog.event import Event, encode
 from balog.topics import Message, open_topics
-from tests.services.servers.kafka import KafkaServer, running_kafka
+from tests.services.servers.kafka import KafkaServer
 
 pytestmark = pytest.mark.service
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with running_kafka(tmp_path_factory.mktemp("kafka-engine")) as server:
-        yield server
 
 
 def test_every_good_event_is_handled_once_and_every_poisonous_one_is_dead(

@@ -17,17 +17,11 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message, Received, Topic, Topics, open_topics
-from tests.services.servers.kafka import KafkaServer, running_kafka
+from tests.services.servers.kafka import KafkaServer
 
 pytestmark = pytest.mark.service
 
 SPAWN = multiprocessing.get_context("spawn")
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with running_kafka(tmp_path_factory.mktemp("kafka-faults")) as server:
-        yield server
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from balog.event import Event, encode
 from balog.topics import Message, Topic, Topics, open_topics
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES
 from tests.contracts.topic_contract import ids, take
-from tests.services.servers.elasticmq import SqsServer, bare_client, running_sqs
+from tests.services.servers.elasticmq import SqsServer, bare_client
 from tests.services.servers.s3 import KEY, SECRET, S3Server, running_s3
 
 pytestmark = pytest.mark.service
@@ -25,10 +25,9 @@ LARGE = 2_000_000
 EXTENDED = "ExtendedPayloadSize"
 
 
-@pytest.fixture(scope="module")
-def sqs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
-    with running_sqs(tmp_path_factory.mktemp("elasticmq")) as server:
-        yield server
+@pytest.fixture(scope="session")
+def sqs(elasticmq: SqsServer) -> SqsServer:
+    return elasticmq
 
 
 @pytest.fixture(scope="module")

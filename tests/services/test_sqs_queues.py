@@ -23,10 +23,9 @@ from tests.services.servers.moto import running_moto
 pytestmark = pytest.mark.service
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
-    with running_sqs(tmp_path_factory.mktemp("elasticmq")) as server:
-        yield server
+@pytest.fixture(scope="session")
+def server(elasticmq: SqsServer) -> SqsServer:
+    return elasticmq
 
 
 @pytest.fixture(autouse=True)

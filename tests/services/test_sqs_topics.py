@@ -6,16 +6,15 @@ from typing import ClassVar
 import pytest
 
 from tests.contracts.topic_contract import TopicContract
-from tests.services.servers.elasticmq import SqsServer, running_sqs, set_credentials
+from tests.services.servers.elasticmq import SqsServer, set_credentials
 from tests.services.servers.moto import running_moto
 
 pytestmark = pytest.mark.service
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
-    with running_sqs(tmp_path_factory.mktemp("elasticmq")) as server:
-        yield server
+@pytest.fixture(scope="session")
+def server(elasticmq: SqsServer) -> SqsServer:
+    return elasticmq
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +29,10 @@ def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class SqsContract(TopicContract):
+    keeps_groups: ClassVar[bool] = False
+    keeps_order: ClassVar[bool] = False
+    keeps_ids: ClassVar[bool] = False
+    counts_attempts: ClassVar[bool] = False
     lease: ClassVar[float] = 1.0
     delay: ClassVar[float] = 1.0
     large: ClassVar[int] = 150_000
