@@ -21,9 +21,6 @@ __all__ = ["TOPICS_HELP", "engine_options", "open_engine", "set_up_logging", "su
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_OF_FAILURES = "verdicts"
-"""The engine's module that logs a line a failure."""
-
 TOPICS_HELP = "Where the topics are: local:PATH, sqs:REGION or kafka:HOST:PORT."
 
 _OPTIONS = (
@@ -108,18 +105,16 @@ def set_up_logging(command: str, *, tells_retries: bool = True) -> list[Hook]:
     if not is_configured:
         configure("console")
 
-    def is_shown(record: logging.LogRecord) -> bool:
-        if record.module != _OF_FAILURES:
-            return True
-        return not is_configured and (tells_retries or record.levelno >= logging.ERROR)
-
     log = logging.getLogger("balog.consumers")
     if not log.hasHandlers():
         handler = logging.StreamHandler()
         handler.setFormatter(logging.Formatter(f"balog {command}: %(message)s"))
-        handler.addFilter(is_shown)
         log.addHandler(handler)
         log.setLevel(logging.INFO)
+        failures = log.getChild("failures")
+        failures.disabled = is_configured
+        if not tells_retries:
+            failures.setLevel(logging.ERROR)
     if not is_configured:
         return []
     return [FailureEvents() if tells_retries else _DeadLetters()]

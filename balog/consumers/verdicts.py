@@ -15,7 +15,8 @@ __all__ = ["Kind", "Verdict", "describe", "judge", "tell"]
 
 _LINE_LIMIT = 300
 
-log = logging.getLogger("balog.consumers")
+log = logging.getLogger("balog.consumers.failures")
+"""What failures are told by, and nothing else, so that who has them otherwise can turn these lines off."""
 
 
 class Kind(Enum):
