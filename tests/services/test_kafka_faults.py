@@ -1,5 +1,6 @@
 """Kafka when things break: consumers killed, partitions moved, a server that goes away, messages that are too large."""
 
+import gc
 import multiprocessing
 import os
 import subprocess
@@ -17,6 +18,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message, Received, Topic, Topics, open_topics
+from balog.topics.kafka.letters import DeadLetters
+from balog.topics.kafka.partition import Held
+from tests.contracts.topic_contract import eventually
 from tests.services.servers.kafka import KafkaServer
 
 pytestmark = pytest.mark.service
@@ -50,6 +54,13 @@ def take(topic: Topic, count: int, seconds: float = 60) -> list[Received]:
     while len(taken) < count and time.monotonic() < deadline:
         taken += topic.receive("g", limit=count - len(taken), wait=1.0, lease=300)
     return taken
+
+
+def committed(kafka: KafkaServer, topic: Topic) -> int:
+    look = Consumer({"bootstrap.servers": kafka.servers, "group.id": "g"})
+    (found,) = look.committed([TopicPartition(topic.name, 0)], timeout=30)
+    look.close()
+    return int(found.offset)
 
 
 KILLED = """
@@ -178,6 +189,16 @@ class TestLargeMessages:
 
 
 class TestForeigners:
+    def test_a_record_that_is_nested_too_deeply_is_received_as_any_other(
+        self, kafka: KafkaServer, topic: Topic
+    ) -> None:
+        topic.publish(messages(1))
+        producer = Producer({"bootstrap.servers": kafka.servers})
+        producer.produce(topic.name, b'{"header":{"id":' + b"[" * 100_000)
+        producer.flush(30)
+        topic.publish([Message("behind", b"")])
+        assert [message.id for message in take(topic, 3)] == ["m0", f"{topic.name}-0-1", "behind"]
+
     def test_records_of_other_producers_have_the_id_of_their_event_or_their_place(
         self, kafka: KafkaServer, topic: Topic
     ) -> None:
@@ -197,13 +218,57 @@ class TestForeigners:
         topic.publish(messages(4))
         received = take(topic, 4)
         topic.ack("g", [received[0], received[2]])
-        look = Consumer({"bootstrap.servers": kafka.servers, "group.id": "g"})
-        (committed,) = look.committed([TopicPartition(topic.name, 0)], timeout=30)
-        look.close()
-        assert committed.offset == 1
+        assert committed(kafka, topic) == 1
+
+
+class TestCommits:
+    def test_no_commit_passes_a_dead_letter_that_is_not_written_yet(
+        self, kafka: KafkaServer, topic: Topic, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        topic.publish(messages(2))
+        dying, other = take(topic, 2)
+        writing, go_on = threading.Event(), threading.Event()
+        write = DeadLetters.write
+
+        def slowly(letters: DeadLetters, given_up: Any) -> None:
+            writing.set()
+            assert go_on.wait(60)
+            write(letters, given_up)
+
+        monkeypatch.setattr(DeadLetters, "write", slowly)
+        thread = threading.Thread(target=topic.dead_letter, args=("g", [dying], "why"))
+        thread.start()
+        assert writing.wait(60)
+        assert topic.ack("g", [other]) == 1
+        before = committed(kafka, topic)
+        go_on.set()
+        thread.join(60)
+        assert (before, committed(kafka, topic)) == (0, 2)
+        assert [letter.id for letter in topic.dead_letters("g")] == ["m0"]
+
+
+class TestMemory:
+    def test_what_was_acked_is_not_kept_until_its_lease_is_over(self, topic: Topic) -> None:
+        topic.publish(messages(5000))
+        left = 5000
+        while left:
+            left -= topic.ack("g", topic.receive("g", limit=500, wait=5, lease=300))
+        assert sum(isinstance(one, Held) for one in gc.get_objects()) < 2500
 
 
 class TestStragglers:
+    def test_many_that_wait_stay_where_they_are(self, home: Topics, topic: Topic) -> None:
+        topic.publish(messages(6000))
+        left = 6000
+        while left:
+            received = topic.receive("g", limit=500, wait=5, lease=60)
+            left -= topic.release("g", received, delay=300)
+        assert eventually(lambda: topic.group_state("g").waiting == 6000)
+        retries = home.topic(f"{topic.name}.g.retry")
+        before = retries.describe().messages
+        time.sleep(1)
+        assert retries.describe().messages == before <= 6000
+
     def test_a_few_that_wait_do_not_hold_the_commit_back(self, topic: Topic) -> None:
         topic.publish(messages(5000))
         first = take(topic, 10)

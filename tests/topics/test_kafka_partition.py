@@ -114,12 +114,15 @@ class TestLogs:
         assert partition.commit == 100
         assert partition.held[100].attempts == 0
 
-    def test_a_message_that_is_being_settled_no_longer_holds_the_commit_back(self) -> None:
+    def test_a_message_holds_the_commit_back_until_what_settles_it_is_written(self) -> None:
         partition = Partition("t", 0, 0)
         first, second = fetch(partition, 0), fetch(partition, 1)
         assert first is not None
         assert second is not None
+        partition.hand_out(partition.pop_fresh(), 1, 1.0)
         first.settling = True
+        progress = partition.progress()
+        assert progress is not None
+        assert (progress.commit, progress.unsettled) == (0, {0: 1})
+        first.settled = True
         assert partition.commit == 1
-        first.settling = False
-        assert partition.commit == 0

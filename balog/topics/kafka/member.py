@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Record
@@ -41,6 +41,9 @@ MAX_RECEIVED_BYTES = 64 * 1024 * 1024
 
 FENCE_PATIENCE = 30.0
 """Seconds that a commit is tried again while the group rebalances."""
+
+PRUNE = 1000
+"""Leases that are kept without looking which of them are still of use."""
 
 COMMIT_EVERY = 1.0
 """Seconds until what nobody waits for is committed: releases, and what was read and held no message."""
@@ -81,6 +84,7 @@ class Member:
         self._deliveries = 0
         self._pushes = 0
         self._later: list[tuple[float, int, Held]] = []
+        self._prune_at = PRUNE
         self._ready: list[tuple[int, int, Held]] = []
         self._joined = False
         self._rejoin = False
@@ -93,7 +97,7 @@ class Member:
         self._consumer = Consumer({**settings.member(group), "error_cb": self._on_error}, logger=_quiet)
         self._commits = Commits(self._consumer, self._partitions, self._changed, self._explain)
         self._intake = Intake(self._consumer, self._partitions, self._changed, self._hold)
-        self._stragglers = Stragglers(self._partitions, self._changed, move)
+        self._stragglers = Stragglers(self._partitions, self._changed, retry, move)
         self._commit_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"balog-kafka-{topic}-{group}"[:60], daemon=True)
         self._thread.start()
@@ -225,7 +229,7 @@ class Member:
         """Settle messages durably and give the number that this changed.
 
         Args:
-            write: called with the messages before anything is committed; what it raises leaves them as they were.
+            write: called with the messages before any commit passes them; what it raises leaves them as they were.
         """
         with self._changed:
             found = []
@@ -233,18 +237,21 @@ class Member:
                 held = self._find(message.receipt)
                 if held is not None:
                     held.settling = True
-                    held.partition.dirty = True
                     found.append(held)
         if not found:
             return 0
         try:
             if write is not None:
                 write(found)
+            with self._changed:
+                for held in found:
+                    held.settled = True
+                    held.partition.dirty = True
             self._commit_patiently(found)
         except BaseException:
             with self._changed:
                 for held in found:
-                    held.settling = False
+                    held.settling = held.settled = False
                     held.partition.dirty = True
                     self._push(held)
             raise
@@ -297,6 +304,10 @@ class Member:
     def _push(self, held: Held, at: float | None = None) -> None:
         self._pushes += 1
         heappush(self._later, (held.ready_at if at is None else at, self._pushes, held))
+        if len(self._later) > self._prune_at:  # most are settled by now, and not to stay until their leases are over
+            self._later = [entry for entry in self._later if self._is_held(entry[2])]
+            heapify(self._later)
+            self._prune_at = max(PRUNE, 2 * len(self._later))
 
     def _next_due(self, now: float) -> float:
         return max(0.001, self._later[0][0] - now) if self._later else 3600.0

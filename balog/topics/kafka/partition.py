@@ -19,12 +19,13 @@ class Held:
         ready_at: when it may be handed out (seconds on the member's clock): the end of its lease, or of a delay.
         token: which delivery holds it; 0 when nobody does.
         touched: it was handed out at least once, here or elsewhere.
-        settling: what settles it is being written; until that has succeeded it is neither handed out nor settled.
+        settling: somebody settles it; until that has succeeded it is neither handed out nor forgotten.
+        settled: what settles it is written, so that a commit may pass it; before that a crash would lose it.
     """
 
     __slots__ = (
         *("attempts", "before", "body", "id", "key", "offset", "partition"),
-        *("published", "ready_at", "settling", "token", "touched"),
+        *("published", "ready_at", "settled", "settling", "token", "touched"),
     )
 
     def __init__(self, partition: Partition, offset: int, id: str, body: bytes, key: str | None, published: float):
@@ -40,6 +41,7 @@ class Held:
         self.token = 0
         self.touched = False
         self.settling = False
+        self.settled = False
 
 
 class Partition:
@@ -140,7 +142,7 @@ class Partition:
     def commit(self) -> int | None:
         """The first offset that is not settled; None while nothing is known of the log."""
         for offset, held in self.held.items():
-            if not held.settling:
+            if not held.settled:
                 return offset
         return self.next_offset
 
@@ -159,7 +161,7 @@ class Partition:
         for offset, held in self.held.items():
             if offset >= self.handed:
                 break
-            if not held.settling:
+            if not held.settled:
                 unsettled[offset] = held.attempts
         for offset, attempts in self._recalled.items():
             if offset >= self.next_offset:

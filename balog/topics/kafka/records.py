@@ -199,7 +199,7 @@ _head = msgspec.json.Decoder(_Head)
 def _event_id(body: bytes | str) -> str | None:
     try:
         return _head.decode(body).header.id[:200] or None
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -214,7 +214,7 @@ def _names(names: Sequence[str], longest: int) -> bytes:
 def _read_names(text: str) -> tuple[str, ...]:
     try:
         return tuple(msgspec.json.decode(text, type=list[str]))
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return ()
 
 

@@ -27,6 +27,7 @@ class Stragglers:
     Args:
         partitions: those that are the member's, as they are now.
         changed: guards them.
+        retry: the name of the group's retry topic.
         move: writes messages to the retry topic, durably; ``(held, due)``, seconds since the epoch.
     """
 
@@ -34,10 +35,12 @@ class Stragglers:
         self,
         partitions: Mapping[tuple[str, int], Partition],
         changed: threading.Condition,
+        retry: str,
         move: Callable[[Sequence[tuple[Held, float]]], None],
     ) -> None:
         self._partitions = partitions
         self._changed = changed
+        self._retry = retry
         self._move = move
         self._not_before = 0.0
 
@@ -48,7 +51,7 @@ class Stragglers:
             return False
         epoch = time.time() - now
         with self._changed:
-            leaving = [held for partition in self._partitions.values() for held in _in_the_way(partition)][:_AT_ONCE]
+            leaving = [held for one in self._partitions.values() for held in self._in_the_way(one)][:_AT_ONCE]
             for held in leaving:
                 held.settling = True
         if not leaving:
@@ -68,9 +71,12 @@ class Stragglers:
                     held.partition.settle(held)
         return True
 
-
-def _in_the_way(partition: Partition) -> list[Held]:
-    if partition.trail <= MOVE_BEYOND or partition.draining:
-        return []
-    until = partition.handed - MOVE_BEYOND // 2
-    return [held for held in partition.waiting() if held.offset < until]
+    def _in_the_way(self, partition: Partition) -> list[Held]:
+        trail = partition.trail
+        if trail <= MOVE_BEYOND or partition.draining:
+            return []
+        room = MOVE_BEYOND // 2
+        waiting = [held for held in partition.waiting() if held.offset < partition.handed - room]
+        # In the retry topic they only go to its end, where they come into the way again: that pays for a few among
+        # many that are settled. When most of them wait, it would go on and on.
+        return [] if partition.topic == self._retry and 2 * len(waiting) > trail - room else waiting
