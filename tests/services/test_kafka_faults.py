@@ -194,7 +194,7 @@ class TestForeigners:
     ) -> None:
         topic.publish(messages(1))
         producer = Producer({"bootstrap.servers": kafka.servers})
-        producer.produce(topic.name, b'{"header":{"id":' + b"[" * 100_000)
+        producer.produce(topic.name, b'{"x":' + b"[" * 100_000)
         producer.flush(30)
         topic.publish([Message("behind", b"")])
         assert [message.id for message in take(topic, 3)] == ["m0", f"{topic.name}-0-1", "behind"]
