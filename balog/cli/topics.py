@@ -10,12 +10,13 @@ from typing import IO, Any
 import click
 import msgspec
 
-from balog.cli.topics_moving import dump, ingest, offsets, redrive, topics_option
-from balog.errors import EventError
+from balog.cli.topics_moving import dump, ingest, key_option, offsets, redrive, topics_option
+from balog.errors import BalogError, ConfigError, EventError, MessageError, TopicError
 from balog.event import LEVELS, Event
 from balog.expressions import Expression
 from balog.topics import Message, Received, open_topics
 from balog.topics.inspecting import inspect, look
+from balog.topics.keys import key_reader
 from balog.topics.publishing import SchemaCheck, as_message, publish_all, read_members, wrap
 
 __all__ = ["command"]
@@ -48,17 +49,25 @@ for _command in (dump, ingest, offsets, redrive):
 @topics_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def list_topics(url: str, as_json: bool) -> None:
-    """List the topics of a home: messages, megabytes, groups."""
+    """List the topics of a home: messages, megabytes, groups. One that can't be read is told, and makes it exit 1."""
+    unread = 0
     with open_topics(url) as home:
         rows = [("TOPIC", "MESSAGES", "MB", "GROUPS")]
         for name in home.names():
-            state = home.topic(name).describe()
+            try:
+                state = home.topic(name).describe()
+            except (ConfigError, TopicError) as error:
+                _say(str(error))
+                unread += 1
+                continue
             if as_json:
                 click.echo(msgspec.json.encode(state))
             groups = ", ".join(group.name for group in state.groups) or "-"
             rows.append((name, str(state.messages), _megabytes(state.bytes), groups))
         if not as_json:
             _table(rows)
+    if unread:
+        sys.exit(1)
 
 
 @command.command("describe")
@@ -140,14 +149,16 @@ def peek_topic(
     metavar="NAME=VALUE",
     help="Lines are plain JSON objects: make events of them, with this in their payloads. Repeatable.",
 )
+@key_option
 @click.option("--channel", default="balog.topics.publish", show_default=True, help="With --payload: the channel.")
 @click.option("--level", type=click.Choice(list(LEVELS)), default="INFO", show_default=True, help="With --payload.")
 def publish_lines(
-    url: str, topic: str, file: IO[bytes], check: bool, members: tuple[str, ...], channel: str, level: Any
+    url: str, topic: str, file: IO[bytes], check: bool, members: tuple[str, ...], key: str, channel: str, level: Any
 ) -> None:
     """Publish events to TOPIC, one a line of FILE (or of standard input).
 
-    A line that is no event is refused with its number; the others are published.
+    A line that is no event is refused with its number, an event that the topic can't take with its id; the others are
+    published.
 
     \b
     balog topics publish --topics local:topics orders events.jsonl
@@ -155,24 +166,32 @@ def publish_lines(
     """
     checker = SchemaCheck() if check else None
     payload = read_members(members)
+    key_of = key_reader(key, "--key")
+    source = getattr(file, "name", "<stdin>")
     refused = 0
 
-    def read() -> Iterator[Message]:
+    def refuse(what: str, error: BalogError) -> None:
         nonlocal refused
+        refused += 1
+        if refused <= _MAX_REFUSALS:
+            _say(f"{what}: {error}")
+
+    def refuse_message(message: Message, error: MessageError) -> None:
+        refuse(f"{source}: event {message.id}", error)
+
+    def read() -> Iterator[Message]:
         for number, line in enumerate(file, 1):
             text = line.rstrip(b"\r\n")
             if not text.strip():
                 continue
             try:
-                yield as_message(wrap(text, channel, level, payload) if payload else text, checker)
+                yield as_message(wrap(text, channel, level, payload) if payload else text, checker, key_of)
             except EventError as error:
-                refused += 1
-                if refused <= _MAX_REFUSALS:
-                    _say(f"{file.name}: line {number}: {error}")
+                refuse(f"{source}: line {number}", error)
 
     sent = new = 0
     with open_topics(url) as home:
-        for count, stored in publish_all(home.topic(topic), read()):
+        for count, stored in publish_all(home.topic(topic), read(), refuse_message):
             sent, new = sent + count, new + stored
     there = f" ({sent - new} were there already)" if sent - new else ""
     _say(f"{new} events were published{there}" + (f", {refused} lines were refused" if refused else ""))

@@ -20,9 +20,10 @@ from balog.signals import StopSignals
 from balog.storage import is_url, open_storage
 from balog.topics import DeadLetter, open_topics
 from balog.topics.ingesting import Choice, Counts, Ingest, Progress
+from balog.topics.keys import RUN, key_reader
 from balog.topics.redriving import Patch, Redrive
 
-__all__ = ["dump", "ingest", "offsets", "redrive", "topics_option"]
+__all__ = ["dump", "ingest", "key_option", "offsets", "redrive", "topics_option"]
 
 _QUIET_SECONDS = 2.0
 _MAX_LINES = 20
@@ -33,6 +34,13 @@ topics_option = click.option(
     required=True,
     metavar="URL",
     help="Where the topics are: local:PATH, sqs:REGION, kafka:HOST:PORT.",
+)
+key_option = click.option(
+    "--key",
+    default=RUN,
+    show_default=True,
+    metavar="EXPR",
+    help="Events of one value keep their order in Kafka and SQS FIFO; NULL for none.",
 )
 options_option = click.option(
     "--options", metavar="FILE", help='What the store of a URL takes, as JSON: {"endpoint_url": …}.'
@@ -210,6 +218,7 @@ def dump(
 @click.option("--before", type=_Time(), metavar="TIME", help="Only events before this time.")
 @click.option("--channel", metavar="GLOB", help="Only events of channels that match.")
 @click.option("--glob", "files", metavar="GLOB", help="Only files whose path below PATH matches.")
+@key_option
 @click.option("--dry-run", is_flag=True, help="Read and count, and publish nothing.")
 @click.option("--state", metavar="FILE", help="Remember there how far it is, and go on from there the next time.")
 @click.option("--quarantine", metavar="FILE", help="Append bad lines there, with file, line and reason.")
@@ -222,6 +231,7 @@ def ingest(
     before: datetime | None,
     channel: str | None,
     files: str | None,
+    key: str,
     dry_run: bool,
     state: str | None,
     quarantine: str | None,
@@ -236,6 +246,7 @@ def ingest(
     balog topics ingest archive/orders --topics local:topics --topic orders --after 2026-11-01
     balog topics ingest s3://dumps --topics sqs:eu-west-1 --topic orders --glob '2026/11/*' --state ingest.state
     """
+    key_of = key_reader(key, "--key")
     read = _options(options)
     stores = [open_storage(path, read if is_url(path) else None, "PATH") for path in paths]
     told = 0
@@ -262,6 +273,7 @@ def ingest(
         run = Ingest(
             None if dry_run else into,
             Choice(after, before, channel, files),
+            key_of=key_of,
             progress=progress,
             quarantine=aside,
             say=say,
@@ -292,7 +304,7 @@ def _summary(counts: Counts, dry_run: bool) -> str:
         told = [f"{counts.new} events of {counts.files} files were published"]
         told += [f"{counts.sent - counts.new} were there already"] if counts.sent > counts.new else []
     told += [f"{counts.unwanted} were not chosen"] if counts.unwanted else []
-    told += [f"{counts.bad} lines are no events"] if counts.bad else []
+    told += [f"{counts.bad} lines were refused"] if counts.bad else []
     told += [f"{counts.damaged} files are damaged"] if counts.damaged else []
     return ", ".join(told)
 

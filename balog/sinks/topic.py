@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from balog.errors import ConfigError, MessageError, TopicError
+from balog.errors import MessageError, TopicError
 from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.topics.keys import RUN, key_reader
 
 if TYPE_CHECKING:
     from balog.event import Event
     from balog.topics import Topic, Topics
 
 __all__ = ["TopicSink", "TopicSinkConfig", "TopicsUrl"]
-
-_RUN = "context.run_id"
 
 TopicsUrl = Annotated[
     str, Meta(min_length=1, description="The home of the topics: local:PATH, sqs:REGION or kafka:HOST:PORT.")
@@ -38,7 +37,7 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
             ),
         ]
         | None
-    ) = _RUN
+    ) = RUN
 
     @property
     def name(self) -> str:
@@ -54,7 +53,7 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
         """
         from balog.topics import open_topics
 
-        key_of = _key_of(self.key)
+        key_of = key_reader(self.key, "key")
         home = open_topics(self.url)
         return TopicSink(home, home.topic(self.topic), key_of)
 
@@ -62,7 +61,7 @@ class TopicSinkConfig(SinkOptions, tag_field="type", tag="topic", forbid_unknown
 class TopicSink:
     """See ``TopicSinkConfig``."""
 
-    def __init__(self, home: Topics, topic: Topic, key_of: Callable[[Event], Any]) -> None:
+    def __init__(self, home: Topics, topic: Topic, key_of: Callable[[Event], str | None]) -> None:
         self._home = home
         self._topic = topic
         self._key_of = key_of
@@ -92,10 +91,7 @@ class TopicSink:
         """Publish a batch: on this disk all or none of it, elsewhere what was stored may come again."""
         from balog.topics import Message
 
-        messages = []
-        for event, body in batch:
-            key = self._key_of(event)
-            messages.append(Message(id=event.header.id, body=body, key=None if key is None else str(key)))
+        messages = [Message(event.header.id, body, self._key_of(event)) for event, body in batch]
         try:
             self._topic.publish(messages)
         except TopicError as error:
@@ -106,16 +102,3 @@ class TopicSink:
         """Close the home."""
         self._topic.close()
         self._home.close()
-
-
-def _key_of(text: str | None) -> Callable[[Event], Any]:
-    if text is None:
-        return lambda event: None
-    if text == _RUN:  # the usual one; a logger's process need not load the parser for it
-        return lambda event: event.header.context.get("run_id")
-    from balog.expressions import Expression
-
-    try:
-        return Expression(text, gives="any").evaluate
-    except ConfigError as error:
-        raise ConfigError(error.reason, path="key") from None

@@ -30,13 +30,15 @@ _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
 class Line(NamedTuple):
     """A line of a file: its number from 1, the byte in the decompressed file where it begins, and its bytes.
 
-    ``is_whole`` is False for one that is longer than any event; ``data`` is its beginning then.
+    ``is_whole`` is False for one that is longer than any event; ``data`` is its beginning then. ``is_ended`` is False
+    for the last one when no line break follows it: somebody may be writing it.
     """
 
     number: int
     offset: int
     data: bytes
     is_whole: bool = True
+    is_ended: bool = True
 
 
 def day_of(folder: str) -> date | None:
@@ -76,12 +78,12 @@ def read_lines(source: IO[bytes]) -> Iterator[Line]:
         if len(rest) > MAX_EVENT_BYTES:
             yield Line(number, offset, bytes(rest[:MAX_EVENT_BYTES]), is_whole=False)
             offset, too_long, rest = offset + len(rest), True, bytearray()
-    yield from _line(number, offset, bytes(rest))
+    yield from _line(number, offset, bytes(rest), is_ended=False)
 
 
-def _line(number: int, offset: int, data: bytes, is_whole: bool = True) -> Iterator[Line]:
+def _line(number: int, offset: int, data: bytes, is_whole: bool = True, is_ended: bool = True) -> Iterator[Line]:
     if data.strip():
-        yield Line(number, offset, data, is_whole)
+        yield Line(number, offset, data, is_whole, is_ended)
 
 
 def read_event(line: Line, file: str) -> Event:

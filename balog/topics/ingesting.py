@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -12,13 +13,14 @@ from typing import IO
 import msgspec
 from msgspec import Struct
 
-from balog.errors import BalogError, ConfigError, EventError
+from balog.errors import BalogError, ConfigError, EventError, MessageError, MissingExtraError
 from balog.event import Event, encode
 from balog.storage import Storage
 from balog.topics.archives import Line, day_of, read_event, read_lines
 from balog.topics.base import Message, Topic
+from balog.topics.publishing import publish_each
 
-__all__ = ["Choice", "Counts", "Ingest", "Progress"]
+__all__ = ["Choice", "Counts", "Ingest", "Mark", "Progress"]
 
 _BATCH = 500
 _BATCH_BYTES = 4 << 20
@@ -60,7 +62,8 @@ class Choice(Struct, frozen=True):
 
 class Counts(Struct):
     """What an ingest did, in events: ``sent`` were published, of which the topic had not yet ``new``; ``unwanted``
-    were not chosen; ``bad`` lines were none. ``files`` were read, of which ``damaged`` not to their end.
+    were not chosen; ``bad`` lines were none, or too large for it. ``files`` were read, of which ``damaged`` not to
+    their end.
     """
 
     files: int = 0
@@ -71,13 +74,17 @@ class Counts(Struct):
     bad: int = 0
 
 
-class _Mark(Struct):
-    """How far a file is: lines up to ``line`` are published; ``done`` when all of its ``size`` bytes are."""
+class Mark(Struct):
+    """How far a file is: lines up to ``line`` are published; ``done`` when all of its ``size`` bytes are.
+
+    ``first`` stands for its first line: a file that begins otherwise is another one by now, as after a rotation.
+    """
 
     file: str
     line: int
     size: int
     done: bool = False
+    first: str = ""
 
 
 class Progress:
@@ -102,16 +109,13 @@ class Progress:
         except OSError as error:
             raise ConfigError(f"cannot be used: {error.strerror or error}", path) from None
 
-    def line(self, file: str, size: int) -> int | None:
-        """Give the last line that is published already, 0 for none; None when the whole file is."""
-        mark = self._marks.get(file)
-        if mark is None:
-            return 0
-        return None if mark.done and mark.size == size else mark.line
+    def mark(self, file: str) -> Mark | None:
+        """Give how far a file is; None for one that was not begun."""
+        return self._marks.get(file)
 
-    def keep(self, file: str, line: int, size: int, done: bool = False) -> None:
-        """Remember that lines up to this one are published."""
-        self._append(msgspec.json.encode(_Mark(file, line, size, done)) + b"\n")
+    def keep(self, mark: Mark) -> None:
+        """Remember how far a file is."""
+        self._append(msgspec.json.encode(mark) + b"\n")
 
     def _append(self, line: bytes) -> None:
         self._file.write(line)
@@ -123,7 +127,7 @@ class Progress:
         self._file.close()
 
 
-def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, _Mark], int]:
+def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, Mark], int]:
     """Give what a state remembers, and the bytes of it that are whole lines."""
     try:
         with open(path, "rb") as file:
@@ -136,7 +140,7 @@ def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, _Mark], 
     try:
         first, *lines = whole.splitlines()
         found = msgspec.json.decode(first, type=dict[str, str])["target"]
-        marks = [msgspec.json.decode(line, type=_Mark) for line in lines]
+        marks = [msgspec.json.decode(line, type=Mark) for line in lines]
     except (msgspec.DecodeError, UnicodeError, ValueError, KeyError):
         raise ConfigError("is not the state of an ingest; give another file", path) from None
     if found != target:
@@ -150,6 +154,7 @@ class Ingest:
     Args:
         topic: None publishes nothing and only counts.
         choice: what is wanted.
+        key_of: gives the key of an event's message.
         progress: skips what was published before; None begins at the beginning.
         quarantine: gets each bad line as JSON: ``file``, ``line``, ``reason``, ``raw``.
         say: called with a line of text for people: of a bad line, of a damaged file.
@@ -162,6 +167,7 @@ class Ingest:
         topic: Topic | None,
         choice: Choice,
         *,
+        key_of: Callable[[Event], str | None] = lambda event: None,
         progress: Progress | None = None,
         quarantine: IO[bytes] | None = None,
         say: Callable[[str], object] = lambda text: None,
@@ -171,6 +177,7 @@ class Ingest:
         self.counts = Counts()
         self._topic = topic
         self._choice = choice
+        self._key_of = key_of
         self._progress = progress
         self._quarantine = quarantine
         self._say = say
@@ -203,60 +210,72 @@ class Ingest:
 
     def _file(self, storage: Storage, name: str, size: int) -> None:
         place = f"{storage.url}/{name}" if name else storage.url
-        begin = self._progress.line(place, size) if self._progress else 0
-        if begin is None:
+        mark = self._progress.mark(place) if self._progress else None
+        if mark is not None and mark.done and mark.size == size:
             return
         self.counts.files += 1
-        last, damage = begin, ""
+        reading = _Reading(place, mark)
+        damage, is_over = "", False
         with closing(storage.open(name)) as source:
             lines = read_lines(source)
-            while True:
+            while not (damage or is_over):
+                batch: list[tuple[Line, Message]] = []
                 try:
-                    batch, read = self._batch(lines, place, begin)
+                    is_over = self._fill(batch, lines, reading)
+                except MissingExtraError:
+                    raise
                 except BalogError as error:
-                    batch, read, damage = self._left, self._last, str(error)
-                self._publish(batch)
-                last = max(last, read)
-                if damage or not read:
-                    break
-                if self._progress and self._topic:
-                    self._progress.keep(place, last, size)
+                    damage = str(error)
+                self._publish(batch, place)
+                self._keep(reading.mark(size, done=is_over))
                 self._step(self._done_bytes, self.counts)
                 if self._should_stop():
                     return
         if damage:
             self.counts.damaged += 1
             self._say(f"{place}: {damage}; its lines up to there were taken")
-        if self._progress and self._topic:
-            self._progress.keep(place, last, size, done=not damage)
 
-    def _batch(self, lines: Iterator[Line], place: str, begin: int) -> tuple[list[Message], int]:
-        """Read the next batch; give it and the number of its last line, 0 at the end."""
-        self._left: list[Message] = []
-        self._last = size = 0
+    def _fill(self, batch: list[tuple[Line, Message]], lines: Iterator[Line], reading: _Reading) -> bool:
+        """Read the next batch, and tell whether it is the last."""
+        size = 0
         for line in lines:
-            self._last = line.number
-            if line.number <= begin:
+            if reading.is_known(line):
                 continue
             try:
-                event = read_event(line, place)
+                event = read_event(line, reading.file)
             except EventError as error:
-                self._bad(line, place, str(error))
+                if line.is_ended:
+                    reading.line = line.number
+                self._bad(line, reading.file, str(error))
                 continue
+            reading.line = line.number
             if not self._choice.wants(event):
                 self.counts.unwanted += 1
                 continue
             body = encode(event)
-            self._left.append(Message(event.header.id, body))
+            batch.append((line, Message(event.header.id, body, self._key_of(event))))
             size += len(body)
-            if len(self._left) >= _BATCH or size >= _BATCH_BYTES:
-                break
-        return self._left, self._last
+            if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+                return False
+        return True
 
-    def _publish(self, batch: list[Message]) -> None:
-        if batch:
-            self.counts.new += self._topic.publish(batch) if self._topic else 0
-            self.counts.sent += len(batch)
+    def _publish(self, batch: Sequence[tuple[Line, Message]], place: str) -> None:
+        if not batch:
+            return
+        self.counts.sent += len(batch)
+        if self._topic is None:
+            return
+        line_of = {message.id: line for line, message in batch}
+
+        def refuse(message: Message, error: MessageError) -> None:
+            self.counts.sent -= 1
+            self._bad(line_of[message.id], place, str(error))
+
+        self.counts.new += publish_each(self._topic, [message for _, message in batch], refuse)
+
+    def _keep(self, mark: Mark) -> None:
+        if self._progress and self._topic:
+            self._progress.keep(mark)
 
     def _bad(self, line: Line, place: str, reason: str) -> None:
         self.counts.bad += 1
@@ -266,3 +285,31 @@ class Ingest:
             record = {"file": place, "line": line.number, "reason": reason, "raw": raw}
             self._quarantine.write(msgspec.json.encode(record) + b"\n")
             self._quarantine.flush()
+
+
+class _Reading:
+    """How far the reading of a file is.
+
+    Args:
+        mark: how far it was the last time.
+    """
+
+    def __init__(self, file: str, mark: Mark | None) -> None:
+        self.file = file
+        self.line = 0
+        self._published = mark.line if mark else 0
+        self._was = mark.first if mark else ""
+        self._first = ""
+
+    def is_known(self, line: Line) -> bool:
+        """Tell whether a line was published the last time."""
+        if not self._first:
+            self._first = hashlib.sha256(line.data).hexdigest()[:16]
+            if self._first != self._was:
+                self._published = 0
+            self.line = self._published
+        return line.number <= self._published
+
+    def mark(self, size: int, done: bool) -> Mark:
+        """Give what is to be remembered."""
+        return Mark(self.file, self.line, size, done, self._first)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
-from balog.errors import ConfigError, EventError, MissingExtraError
+from balog.errors import ConfigError, EventError, MessageError, MissingExtraError
 from balog.event import MAX_EVENT_BYTES, Event, Level, decode, encode
 from balog.topics.base import Message, Topic
 
-__all__ = ["Check", "SchemaCheck", "as_message", "publish_all", "read_members", "wrap"]
+__all__ = ["Check", "Refuse", "SchemaCheck", "as_message", "publish_all", "publish_each", "read_members", "wrap"]
 
 Check = Callable[[Event], None]
 """Raises EventError for an event that is not what it should be."""
@@ -22,8 +22,17 @@ _BATCH = 500
 _BATCH_BYTES = 4 << 20
 
 
-def as_message(line: bytes, check: Check | None = None) -> Message:
+Refuse = Callable[[Message, MessageError], object]
+"""Called with a message that its topic can never take."""
+
+
+def as_message(
+    line: bytes, check: Check | None = None, key_of: Callable[[Event], str | None] = lambda event: None
+) -> Message:
     """Read a line that should be an event.
+
+    Args:
+        key_of: gives the message's key.
 
     Raises:
         EventError: it is none, or the check refuses it.
@@ -31,7 +40,7 @@ def as_message(line: bytes, check: Check | None = None) -> Message:
     event = decode(line)
     if check is not None:
         check(event)
-    return Message(event.header.id, encode(event))
+    return Message(event.header.id, encode(event), key_of(event))
 
 
 def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any]) -> bytes:
@@ -53,18 +62,41 @@ def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any]) ->
         raise EventError(f"want a JSON object: {error}") from None
 
 
-def publish_all(topic: Topic, messages: Iterable[Message]) -> Iterator[tuple[int, int]]:
+def publish_each(topic: Topic, batch: Sequence[Message], refuse: Refuse) -> int:
+    """Publish a batch without what the topic can never take; give the number that the topic had not.
+
+    Where a home takes a part of a batch before it refuses the rest, and keeps no ids, that part may be there twice.
+    """
+    try:
+        return topic.publish(batch)
+    except MessageError as error:
+        if len(batch) == 1:
+            refuse(batch[0], error)
+            return 0
+        half = len(batch) // 2
+        return publish_each(topic, batch[:half], refuse) + publish_each(topic, batch[half:], refuse)
+
+
+def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> Iterator[tuple[int, int]]:
     """Publish messages in batches; give after each how many were sent and how many of them the topic had not."""
     batch: list[Message] = []
-    size = 0
+    size = refused = 0
+
+    def count(message: Message, error: MessageError) -> None:
+        nonlocal refused
+        refused += 1
+        refuse(message, error)
+
     for message in messages:
         batch.append(message)
         size += len(message.body)
         if len(batch) >= _BATCH or size >= _BATCH_BYTES:
-            yield len(batch), topic.publish(batch)
-            batch, size = [], 0
+            new = publish_each(topic, batch, count)
+            yield len(batch) - refused, new
+            batch, size, refused = [], 0, 0
     if batch:
-        yield len(batch), topic.publish(batch)
+        new = publish_each(topic, batch, count)
+        yield len(batch) - refused, new
 
 
 class SchemaCheck:

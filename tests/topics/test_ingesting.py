@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.errors import ConfigError, TopicError
+from balog.errors import ConfigError, MessageError, TopicError
 from balog.event import Event, encode
 from balog.storage import open_storage
 from balog.topics import Topic, ingesting
@@ -155,13 +155,13 @@ def test_a_file_that_grew_is_read_on(tmp_path: Path, topic: Topic) -> None:
 
 
 def test_a_state_that_a_kill_cut_off_is_used_up_to_there(tmp_path: Path, topic: Topic) -> None:
-    path = write(tmp_path / "a.jsonl", events(2))
+    for name in ("a.jsonl", "b.jsonl"):
+        write(tmp_path / "in" / name, events(2))
     state = tmp_path / "state"
-    ingest(path, topic, state=state)
+    ingest(tmp_path / "in", topic, state=state)
     state.write_bytes(state.read_bytes()[:-10])
-    assert ingest(path, topic, state=state).counts.sent == 0
-    for _ in range(2):
-        assert ingest(path, topic, state=state).counts.files == 0
+    assert ingest(tmp_path / "in", topic, state=state).counts.sent == 2  # of b.jsonl
+    assert ingest(tmp_path / "in", topic, state=state).counts.sent == 0
 
 
 def test_a_state_belongs_to_one_topic(tmp_path: Path) -> None:
@@ -182,3 +182,45 @@ def test_a_stop_ends_between_batches(tmp_path: Path, topic: Topic, monkeypatch: 
     path = write(tmp_path / "a.jsonl", events(9))
     ingest(path, topic, should_stop=lambda: topic.exists())
     assert len(bodies(topic)) == 2
+
+
+def test_a_line_that_is_only_half_written_is_taken_once_it_is_whole(tmp_path: Path, topic: Topic) -> None:
+    file, state, lines = tmp_path / "a.jsonl", tmp_path / "state", events(3)
+    file.write_bytes(lines[0] + b"\n" + lines[1][:-9])
+    assert ingest(file, topic, state=state).counts.bad == 1
+    write(file, lines)
+    assert ingest(file, topic, state=state).counts.sent == 2
+    assert bodies(topic) == lines
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_a_file_that_another_one_replaced_is_read_from_its_beginning(tmp_path: Path, topic: Topic, count: int) -> None:
+    state, first, second = tmp_path / "state", events(3), events(count)
+    ingest(write(tmp_path / "a.jsonl", first), topic, state=state)
+    ingest(write(tmp_path / "a.jsonl", second), topic, state=state)
+    assert bodies(topic) == first + second
+
+
+def test_an_event_that_the_topic_can_never_take_is_a_bad_line(tmp_path: Path) -> None:
+    class Small(type(MemoryTopics().topic("t"))):
+        def publish(self, messages: list) -> int:
+            if any(len(message.body) > 1000 for message in messages):
+                raise MessageError("too large")
+            return super().publish(messages)
+
+    topic = Small("t", lambda: 0.0, None)
+    large = encode(Event.new("c", {"text": "x" * 1000}))
+    good, aside = events(4), io.BytesIO()
+    write(tmp_path / "a.jsonl", [*good[:2], large, *good[2:]])
+    counts = ingest(tmp_path / "a.jsonl", topic, state=tmp_path / "state", quarantine=aside).counts
+    assert (counts.sent, counts.new, counts.bad) == (4, 4, 1)
+    assert bodies(topic) == good
+    (record,) = aside.getvalue().splitlines()
+    assert json.loads(record) == {
+        "file": str(tmp_path / "a.jsonl"), "line": 3, "reason": "too large", "raw": large.decode()
+    }  # fmt: skip
+
+
+def test_messages_have_keys(tmp_path: Path, topic: Topic) -> None:
+    ingest(write(tmp_path / "a.jsonl", events(2)), topic, key_of=lambda event: str(event.payload["n"]))
+    assert [message.key for message in topic.peek()] == ["0", "1"]

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError, EventError
+from balog.errors import ConfigError, EventError, MessageError
 from balog.event import Event, decode, encode
 from balog.topics import Message, publishing
-from balog.topics.memory import MemoryTopics
+from balog.topics.memory import MemoryTopic, MemoryTopics
 from balog.topics.publishing import SchemaCheck, as_message, publish_all, read_members, wrap
 
 keys = st.text(max_size=5)
@@ -53,8 +53,24 @@ def test_batches_end_by_number_or_by_bytes(monkeypatch: pytest.MonkeyPatch) -> N
     topic = MemoryTopics().topic("t")
     sizes = [1, 1, 1, 60, 60, 1, 200, 5]
     sent = [Message(str(number), bytes(size)) for number, size in enumerate(sizes)]
-    assert list(publish_all(topic, sent)) == [(3, 3), (2, 2), (2, 2), (1, 1)]
-    assert list(publish_all(topic, sent[:2])) == [(2, 0)]
+    assert list(publish_all(topic, sent, pytest.fail)) == [(3, 3), (2, 2), (2, 2), (1, 1)]
+    assert list(publish_all(topic, sent[:2], pytest.fail)) == [(2, 0)]
+
+
+def test_what_a_topic_can_never_take_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def publish(self: MemoryTopic, messages: list[Message]) -> int:
+        if any(len(message.body) > 9 for message in messages):
+            raise MessageError("too large")
+        return store(self, messages)
+
+    store = MemoryTopic.publish
+    monkeypatch.setattr(MemoryTopic, "publish", publish)
+    topic = MemoryTopics().topic("t")
+    sent = [Message(f"m{number}", bytes(10 if number in (0, 7, 8, 19) else 1)) for number in range(20)]
+    refused: list[str] = []
+    assert list(publish_all(topic, sent, lambda message, error: refused.append(message.id))) == [(16, 16)]
+    assert refused == ["m0", "m7", "m8", "m19"]
+    assert [message.id for message in topic.peek(20)] == [message.id for message in sent if message.id not in refused]
 
 
 @pytest.mark.parametrize("pair", ["", "a", "=b"])

@@ -1,0 +1,39 @@
+"""The key of an event's message: what must keep its order where a home keeps order only by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from balog.errors import ConfigError
+from balog.event import Event
+
+__all__ = ["RUN", "key_reader"]
+
+RUN = "context.run_id"
+"""The usual key: what one run logs keeps its order."""
+
+
+def key_reader(expression: str | None, path: str) -> Callable[[Event], str | None]:
+    """Give what reads an event's key: an expression's value as text, None where it is NULL or there is no expression.
+
+    Args:
+        path: where the expression came from, for the error.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if expression is None:
+        return lambda event: None
+    if expression == RUN:  # a logger's process need not load the parser for it
+        return lambda event: _text(event.header.context.get("run_id"))
+    from balog.expressions import Expression
+
+    try:
+        evaluate = Expression(expression, gives="any").evaluate
+    except ConfigError as error:
+        raise ConfigError(error.reason, path=path) from None
+    return lambda event: _text(evaluate(event))
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
