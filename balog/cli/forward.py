@@ -91,7 +91,7 @@ def command(
             engine.run(until_empty)
         finally:
             for sink in forwarding.sinks:
-                counts = sink.counts
+                counts = sink.outlet.counts
                 _say(f"{sink.name}: {counts.delivered} delivered, {counts.refused} refused, {counts.retries} retries")
     if engine.counts.dead:
         sys.exit(1)

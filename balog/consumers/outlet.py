@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from msgspec import Struct
 
 from balog.consumers.ending import at_end
 from balog.consumers.outcomes import PartialFailure, Reject, Retry
-from balog.errors import BalogError, complain
+from balog.errors import ConfigError, MissingExtraError, complain
 from balog.event import Event, encode
-from balog.sinks.attempt import attempt
+from balog.sinks.attempt import Outcome, as_sink_error, attempt, reason_of
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
+from balog.sinks.news import News
 
-__all__ = ["Outlet"]
+__all__ = ["Outlet", "SinkCounts"]
+
+CLOSE_SECONDS = 5.0
+"""How long closing waits for a sink that is at work; then it is left behind, and its events come again."""
+
+
+class SinkCounts(Struct):
+    """What one sink did: events that it took, and that it refused for good; ``retries`` are tries that failed."""
+
+    delivered: int = 0
+    refused: int = 0
+    retries: int = 0
 
 
 class Outlet:
@@ -25,22 +42,61 @@ class Outlet:
     wait for it.
 
     Args:
-        config: of any sink; its ``where`` and ``batch`` are the consumer's business and not looked at.
+        config: of any sink; its ``where`` and how many events make a batch are the consumer's business and not looked
+            at.
+        say: takes one line for people when the other side fails, takes events again, or refuses some.
+        is_owned: whoever made it closes it: not the end of a run, and after ``close`` it is not opened again.
+
+    Attributes:
+        name: what the sink is called in messages to people.
+        counts: what it did since this was made.
 
     Raises:
         ConfigError: what the config says can't be, or a secret is not there.
         MissingExtraError: the sink's packages are not installed.
     """
 
-    def __init__(self, config: SinkConfig) -> None:
+    def __init__(
+        self, config: SinkConfig, say: Callable[[str], None] = lambda line: None, *, is_owned: bool = False
+    ) -> None:
         self.name = config.name
+        self.counts = SinkCounts()
         self._config = config
+        self._news = News(config.name, say)
+        self._is_owned = is_owned
         self._built: Sink | None = config.build()  # says at once what can't be
         self._opened: Sink | None = None
-        self._lock = threading.Lock()
-        self._trouble = ""
+        self._lock = threading.Condition()
+        self._sending = 0
+        self._is_closed = False
+        self._trouble: SinkError | None = None
+        self._troubles = 0
         self._pause = config.retry.first
         self._next_try = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the sink is open."""
+        return self._opened is not None
+
+    def open(self) -> float:
+        """Open the sink if it is not, and give the seconds until another try is due: 0 when it is open.
+
+        Raises:
+            SinkError: trying again can't help.
+        """
+        with self._lock:
+            if self._opened is not None or self._is_closed:
+                return 0.0
+            if (wait := self._next_try - time.monotonic()) > 0:
+                return wait
+            try:
+                self._open()
+            except SinkError as error:
+                if not error.retryable:
+                    raise
+                return self._put_off(error, self._troubles)
+            return 0.0
 
     def send(self, events: Sequence[Event]) -> None:
         """Deliver events; they are safe at the other side, as far as the sink promises that, when this returns.
@@ -50,61 +106,140 @@ class Outlet:
             Reject: the only event was refused for good.
             PartialFailure: some events of several; each with a ``Retry`` or a ``Reject`` of its own.
         """
-        with self._lock:
-            wait = self._next_try - time.monotonic()
-            if self._trouble and wait > 0:
-                raise Retry(self._trouble, wait)
         batch = [Delivery(event, encode(event)) for event in events]
-        outcome = attempt(self._write, batch, max_writes=2 * len(batch))  # so that each refused event was tried alone
-        if outcome.taken:
-            self._recover()
-        failed: dict[int, BalogError] = {index: Reject(reason) for index, reason in outcome.dead.items()}
-        if outcome.left and outcome.error is not None:
-            retry = Retry(str(outcome.error), self._put_off(outcome.error))
-            failed.update(dict.fromkeys(outcome.left, retry))
-            if len(outcome.left) == len(batch):
-                raise retry
+        parts = _parts(batch, self._config.batch.bytes)
+        failed: dict[str, str | BaseException] = {}
+        with self._entered() as (sink, troubles):
+            for part in parts:
+                # Each refused event is found, however many: one that was not tried alone is no dead letter.
+                outcome = attempt(partial(self._write, sink), part, max_writes=2 * len(part))
+                self._note(outcome)
+                failed.update({part[index].event.header.id: Reject(why) for index, why in outcome.dead.items()})
+                if outcome.left and outcome.error is not None:
+                    left = [part[index] for index in outcome.left] + [one for later in parts for one in later]
+                    retry = Retry(reason_of(outcome.error), self._put_off(outcome.error, troubles))
+                    if len(left) == len(batch):
+                        raise retry
+                    failed.update({event.header.id: retry for event, _ in left})
         if failed and len(batch) == 1:
-            raise failed[0]
+            (error,) = failed.values()
+            raise error  # type: ignore[misc]  # no text among them
         if failed:
-            raise PartialFailure({events[index].header.id: why for index, why in sorted(failed.items())})
-
-    def _put_off(self, error: SinkError) -> float:
-        """Note that the other side takes nothing; give the seconds until it is asked again."""
-        retry = self._config.retry
-        with self._lock:
-            wait = max(self._pause, error.retry_after or 0.0)
-            self._trouble, self._next_try = str(error), time.monotonic() + wait
-            self._pause = min(self._pause * 2, retry.longest)
-        return wait
-
-    def _recover(self) -> None:
-        with self._lock:
-            self._trouble, self._pause = "", self._config.retry.first
-
-    def _write(self, batch: Sequence[Delivery]) -> None:
-        with self._lock:
-            if self._opened is None:
-                self._built = self._built or self._config.build()  # a sink that was closed is never used again
-                self._built.open()
-                self._opened, self._built = self._built, None
-                at_end(self._close_at_end)
-            sink = self._opened
-        sink.write(batch)
+            raise PartialFailure(failed)
 
     def close(self) -> None:
-        """Finish what is open; a later ``send`` opens the sink anew.
+        """Finish what is open; one that hangs is left behind. A later ``send`` opens the sink anew, unless it is owned.
 
         Raises:
             SinkError: what could not be finished, and where it is kept.
         """
+        self._is_closed = True  # at once: what is under way writes no further part
+        is_ours = self._lock.acquire(timeout=CLOSE_SECONDS)
+        try:
+            if is_ours:
+                is_idle = self._lock.wait_for(lambda: not self._sending, CLOSE_SECONDS)
+                sink, self._opened, self._built = self._opened or self._built, None, None
+                if sink is not None and is_idle:
+                    sink.close()
+        finally:
+            self._is_closed = self._is_owned
+            if is_ours:
+                self._lock.release()
+
+    @contextmanager
+    def _entered(self) -> Iterator[tuple[Sink, int]]:
+        """Give the sink, opened, and how much trouble there was before; it is not closed meanwhile."""
         with self._lock:
-            sink, self._opened = self._opened, None
-            if sink is not None:
-                sink.close()
+            wait = self._next_try - time.monotonic()
+            if self._trouble is not None and wait > 0:
+                raise Retry(reason_of(self._trouble), wait)
+            if self._is_closed:
+                raise Retry("it is being closed")
+            troubles = self._troubles
+            try:
+                sink = self._open()
+            except SinkError as error:
+                raise Retry(reason_of(error), self._put_off(error, troubles)) from None
+            self._sending += 1
+        try:
+            yield sink, troubles
+        finally:
+            with self._lock:
+                self._sending -= 1
+                self._lock.notify_all()
+
+    def _open(self) -> Sink:
+        if self._opened is None:
+            sink = self._built or self._config.build()  # a sink that was closed is never used again
+            try:
+                sink.open()
+            except (ConfigError, MissingExtraError):
+                raise
+            except Exception as error:
+                self._built = sink
+                raise as_sink_error(error) from None
+            self._opened, self._built = sink, None
+            self._recover()
+            if not self._is_owned:
+                at_end(self._close_at_end)
+        return self._opened
+
+    def _write(self, sink: Sink, batch: Sequence[Delivery]) -> None:
+        if self._is_closed:
+            raise SinkError("it is being closed")
+        sink.write(batch)
+
+    def _note(self, outcome: Outcome) -> None:
+        with self._lock:
+            self.counts.delivered += outcome.taken
+            self.counts.refused += len(outcome.dead)
+            for reason in outcome.dead.values():
+                self._news.once(f"{reason}; refused events become dead letters of the topic", about="refused")
+            if outcome.taken:
+                self._recover()
+
+    def _put_off(self, error: SinkError, troubles: int) -> float:
+        """Note trouble at the other side; give the seconds until it is asked again.
+
+        Args:
+            troubles: how many there were when the try began: those under way together count as one.
+        """
+        retry = self._config.retry
+        with self._lock:
+            self.counts.retries += 1
+            now = time.monotonic()
+            if troubles == self._troubles:
+                self._next_try = now + self._pause * random.uniform(0.5, 1.0)
+                self._pause = min(self._pause * 2, retry.longest)
+                self._troubles += 1
+            self._next_try = max(self._next_try, now + (error.retry_after or 0.0))
+            was_well, self._trouble = self._trouble is None, error
+            if was_well and self._news.is_due("trouble"):
+                self._news.tell(f"{reason_of(error)}; trying again, its events stay in the topic")
+            return max(0.0, self._next_try - now)
+
+    def _recover(self) -> None:
+        self._pause, self._next_try = self._config.retry.first, 0.0
+        was_well, self._trouble = self._trouble is None, None
+        if not was_well and self._news.was_told("trouble") and self._news.is_due("recovery"):
+            self._news.tell("takes events again")
 
     def _close_at_end(self) -> None:
         try:
             self.close()
         except SinkError as error:
             complain(f"{self.name}: {error}")
+
+
+def _parts(batch: Sequence[Delivery], most: int) -> Iterator[list[Delivery]]:
+    """Cut a batch by the bytes of its events, about; an event that is larger alone makes a part of its own."""
+    part: list[Delivery] = []
+    size = 0
+    for delivery in batch:
+        if part and size + len(delivery.body) > most:
+            yield part
+            part, size = [], 0
+        part.append(delivery)
+        size += len(delivery.body)
+    if part:
+        yield part

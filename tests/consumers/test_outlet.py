@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -68,6 +70,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(module.random, "uniform", lambda least, most: most)
     return clock
 
 
@@ -105,7 +108,7 @@ def test_a_side_that_is_down_is_asked_again_only_when_it_is_due_however_many_wai
         assert spared.value.after == pytest.approx(asked.value.after)
         waits.append(asked.value.after)
         clock.now += asked.value.after
-    assert waits == [0.1, 0.2, 0.4, 0.8]
+    assert waits == pytest.approx([0.1, 0.2, 0.4, 0.8])
     assert log.count("write 1") == 4
     way.send(some(1))
     assert log.count("write 1") == 5
@@ -120,7 +123,7 @@ def test_after_success_the_waits_begin_anew(clock: Clock) -> None:
         except Retry as retry:
             waits.append(retry.after)
             clock.now += retry.after or 0.0
-    assert waits == [0.1, 0.2, 0.1]
+    assert waits == pytest.approx([0.1, 0.2, 0.1])
 
 
 def test_a_sink_that_cannot_be_opened_is_opened_again_with_the_next_events(clock: Clock) -> None:
@@ -130,6 +133,71 @@ def test_a_sink_that_cannot_be_opened_is_opened_again_with_the_next_events(clock
     clock.now += 1
     way.send(some(1))
     assert log == ["build", "open", "open", "write 1"]
+
+
+def test_a_sink_that_cannot_be_opened_is_no_event_s_fault_whatever_the_reason() -> None:
+    way, log = outlet(SinkError("not allowed", retryable=False), OSError("no such device"))
+    for _ in range(2):
+        with pytest.raises(Retry, match="not allowed"):
+            way.send(some(3))
+    assert log == ["build", "open"]
+
+
+def test_what_a_config_lacks_when_it_is_opened_ends_the_run() -> None:
+    way, _ = outlet(ConfigError("ca.pem: No such file", path="ca_file"))
+    with pytest.raises(ConfigError, match=r"ca\.pem"):
+        way.send(some(1))
+
+
+def test_tries_that_fail_together_make_the_wait_no_longer_than_one(clock: Clock) -> None:
+    together = threading.Barrier(4)
+
+    class Down(ScriptedSink):
+        def write(self, batch: Sequence[Delivery]) -> None:
+            together.wait(60)
+            raise SinkError("down")
+
+    class DownConfig(ScriptedConfig):
+        def build(self) -> ScriptedSink:
+            return Down(self)
+
+    way = Outlet(DownConfig(script=[], log=[]))
+
+    def fail() -> float:
+        with pytest.raises(Retry, match="down") as caught:
+            way.send(some(1))
+        return caught.value.after or 0.0
+
+    with ThreadPoolExecutor(4) as pool:
+        waits = [task.result() for task in [pool.submit(fail) for _ in range(4)]]
+    assert waits == pytest.approx([0.1] * 4)
+
+
+def test_closing_waits_for_what_is_under_way() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Slow(ScriptedSink):
+        def write(self, batch: Sequence[Delivery]) -> None:
+            begun.set()
+            go_on.wait(60)
+            super().write(batch)
+
+    class SlowConfig(ScriptedConfig):
+        def build(self) -> ScriptedSink:
+            return Slow(self)
+
+    log: list[str] = []
+    way = Outlet(SlowConfig(script=[], log=log))
+    with ThreadPoolExecutor(2) as pool:
+        sent = pool.submit(way.send, some(1))
+        begun.wait(60)
+        closed = pool.submit(way.close)
+        assert not closed.done()
+        go_on.set()
+        sent.exception(60)
+        closed.result(60)
+    assert log[-1] == "close"
+    assert log.count("close") == 1
 
 
 def test_an_event_that_is_refused_for_good_is_rejected() -> None:
