@@ -118,8 +118,11 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
     """Give the ledger that belongs to a home of topics: a SQLite file.
 
     For ``local:PATH`` it lies in that folder, hidden, and is shared by whoever uses the folder. Else it is
-    ``$XDG_STATE_HOME/balog/ledger/`` (``~/.local/state`` when that is not set), named by a hash of the URL without its
-    options, and by the group: shared by the processes of this user on this machine, no further.
+    ``$XDG_STATE_HOME/balog/ledger/`` (``~/.local/state`` when that is not set), named by a hash of the URL
+    and by the group: shared by the processes of this user on this machine, no further.
+
+    Args:
+        topics_url: as a home of topics gives it (``Topics.url``): which one it is, not how it is to be used.
 
     Raises:
         ConfigError: this user has no home.
@@ -134,14 +137,26 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
         folder = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
     except RuntimeError:
         raise ConfigError("no place for the ledger: set XDG_STATE_HOME or HOME, or name a ledger") from None
-    home = hashlib.sha256(topics_url.partition("?")[0].encode()).hexdigest()[:16]
-    return SqliteLedger(folder / "balog" / "ledger" / f"{home}.{group}.sqlite")
+    home = hashlib.sha256(topics_url.encode()).hexdigest()[:16]
+    path = folder / "balog" / "ledger" / f"{home}.{group}.sqlite"
+    _check_place(path, "set XDG_STATE_HOME to a folder where it can, or name a ledger")
+    return SqliteLedger(path)
 
 
 def _open_sqlite(url: str, place: str, options: dict[str, str]) -> Ledger:
     if not place:
         raise ConfigError("sqlite: names no file; want sqlite:PATH")
-    return SqliteLedger(place, _window(options))
+    ledger = SqliteLedger(place, _window(options))
+    _check_place(ledger.path, "name another file")
+    return ledger
+
+
+def _check_place(path: Path, advice: str) -> None:
+    """See that a file can be written or made there: who finds out at the first entry has called a handler by then."""
+    there = next(found for found in (path, *path.absolute().parents) if os.path.exists(found))
+    is_right = there.is_dir() != (there == path)
+    if not is_right or not os.access(there, os.W_OK if there == path else os.W_OK | os.X_OK):
+        raise ConfigError(f"the ledger {path} can't be written, {there} is in the way or not this user's; {advice}")
 
 
 def _open_memory(url: str, place: str, options: dict[str, str]) -> Ledger:

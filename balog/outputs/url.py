@@ -90,7 +90,8 @@ def _split(where: str, rest: str) -> tuple[str, dict[str, str]]:
 
 
 def _name(where: str) -> str:
-    return repr(where.partition("?")[0][:80])
+    place = where.partition("?")[0]
+    return repr(place[:80] if "@" not in place else place.partition(":")[0] + ":…")  # before an @ are credentials
 
 
 def _numbers(where: str, options: dict[str, str], known: tuple[str, ...]) -> dict[str, int]:

@@ -47,6 +47,8 @@ def open_topics(url: str) -> Topics:
 def _split(url: str, rest: str, form: str) -> tuple[str, dict[str, str]]:
     """Split ``PLACE?name=value&…``; what an option means is for the kind of topics to say."""
     place, _, query = rest.partition("?")
+    if "@" in place:
+        raise ConfigError(f"{form.partition(':')[0]}: no user or password in a URL, which others see; want {form}")
     if not place:
         raise ConfigError(f"{_shown(url)} names no place: want {form}")
     options: dict[str, str] = {}
@@ -61,5 +63,6 @@ def _split(url: str, rest: str, form: str) -> tuple[str, dict[str, str]]:
 
 
 def _shown(url: str) -> str:
-    """Give what may be shown of a URL: an option's value could be somebody's password."""
-    return repr(url.partition("?")[0])
+    """Give what may be shown of a URL: an option's value, or what is before an @, could be somebody's password."""
+    place = url.partition("?")[0]
+    return repr(place if "@" not in place else place.partition(":")[0] + ":…")

@@ -243,9 +243,10 @@ class TestDefaultLedger:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-        urls = ["kafka:one:9092", "kafka:two:9092", "kafka:one:9092?client=x"]
+        urls = ["kafka:one:9092", "kafka:two:9092", "sqs:x?endpoint=http://one", "sqs:x?endpoint=http://two"]
         paths = [default_ledger(url, "g").path for url in urls]
-        assert paths[0] == paths[2] != paths[1]
+        assert len(set(paths)) == 4
+        assert default_ledger(urls[0], "g").path == paths[0]
         assert {path.parent for path in paths} == {tmp_path / "balog" / "ledger"}
         assert default_ledger(urls[0], "h").path != paths[0]
 
@@ -262,3 +263,21 @@ class TestDefaultLedger:
         monkeypatch.setattr(Path, "expanduser", nowhere)
         with pytest.raises(ConfigError, match="XDG_STATE_HOME"):
             default_ledger("sqs:eu-west-1", "g")
+
+    @pytest.mark.parametrize("is_file", [True, False])
+    def test_a_place_that_can_t_be_written_is_told_before_any_handler_is_called(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_file: bool
+    ) -> None:
+        place = tmp_path / "place"
+        place.touch() if is_file else place.mkdir()
+        if not is_file:
+            monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != place)
+        monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
+        for way in (lambda: default_ledger("sqs:eu-west-1", "g"), lambda: open_ledger(f"sqlite:{place}/a/ledger")):
+            with pytest.raises(ConfigError, match="can't be written") as caught:
+                way()
+            assert str(place) in str(caught.value)
+
+    def test_a_folder_is_no_ledger(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="can't be written"):
+            open_ledger(f"sqlite:{tmp_path}")

@@ -248,8 +248,10 @@ class TestOnTheWire:
 class TestBodiesInS3:
     """The pointer of a large body, and what S3 may say of it."""
 
-    def receive(self, stub: Stubber, attempts: int = 1, *, more: bool = False) -> None:
-        pointer = '["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"bucket","s3Key":"k"}]'
+    def receive(self, stub: Stubber, attempts: int = 1, *, more: bool = False, key: str = "k") -> None:
+        pointer = json.dumps(
+            ["software.amazon.payloadoffloading.PayloadS3Pointer", {"s3BucketName": "bucket", "s3Key": key}]
+        )
         size = {CLAIM_SIZE: {"DataType": "Number", "StringValue": "5"}}
         system = {"ApproximateReceiveCount": str(attempts), "SentTimestamp": "1800000000000"}
         found = [
@@ -270,6 +272,42 @@ class TestBodiesInS3:
         assert "message 1 is left for later: its body at s3://bucket/k may not be read, or is not there" in caplog.text
         (received,) = topic.receive("g")
         assert received.body.startswith(b'["software')
+
+    @pytest.mark.parametrize(
+        ("code", "status"), [("InvalidObjectState", 403), ("KMS.DisabledException", 400), ("MethodNotAllowed", 405)]
+    )
+    def test_an_object_that_can_not_be_read_ends_nothing_but_its_message(
+        self, stub: Stubber, s3: Stubber, topic: SqsTopic, code: str, status: int
+    ) -> None:
+        self.receive(stub, 3)
+        s3.add_client_error("get_object", code, "", status)
+        (received,) = topic.receive("g")
+        assert f"S3 says {code.rpartition('.')[2]}" in received.receipt
+
+    @pytest.mark.parametrize("code", ["InvalidAccessKeyId", "ExpiredToken", "NoSuchBucket"])
+    def test_a_bucket_that_gives_nothing_to_us_is_no_fault_of_a_message(
+        self, stub: Stubber, s3: Stubber, topic: SqsTopic, code: str
+    ) -> None:
+        self.receive(stub, 3)
+        s3.add_client_error("get_object", code, "", 404 if code == "NoSuchBucket" else 403)
+        with pytest.raises(TopicError) as caught:
+            topic.receive("g")
+        assert not caught.value.retryable
+
+    @pytest.mark.parametrize("key", ["", "../other/secret", "claims/../../other/secret", "./k", "x" * 1025])
+    def test_a_pointer_to_what_can_be_no_object_is_never_followed(
+        self, stub: Stubber, topic: SqsTopic, key: str
+    ) -> None:
+        self.receive(stub, key=key)
+        (received,) = topic.receive("g")  # without a get_object
+        assert "which is no key of an object" in received.receipt
+
+    def test_a_body_that_breaks_off_may_come_whole_later(self, stub: Stubber, s3: Stubber, topic: SqsTopic) -> None:
+        self.receive(stub)
+        s3.add_response("get_object", {"Body": StreamingBody(io.BytesIO(b"hel"), 5), "ContentLength": 5})
+        with pytest.raises(TopicError, match="can't be reached: IncompleteReadError") as caught:
+            topic.receive("g")
+        assert caught.value.retryable
 
     def test_s3_that_fails_does_not_keep_other_messages_back(self, stub: Stubber, s3: Stubber, topic: SqsTopic) -> None:
         self.receive(stub, more=True)
@@ -347,6 +385,17 @@ class TestOneOrTheOther:
         stub.add_response("delete_message_batch", answer([]))
         given_up = [GivenUp(message, f"why {message.id}") for message in held("a", "b", "c")]
         assert topic.dead_letter_each("g", given_up) == 3
+
+    def test_what_others_sent_and_fills_its_queue_is_buried_without_our_attributes(self, stub: Stubber) -> None:
+        stub.add_response("change_message_visibility_batch", answer([]))
+        stub.add_response("get_queue_attributes", {"Attributes": {"MaximumMessageSize": "4096"}})
+        stub.add_response("get_queue_url", {"QueueUrl": self.DEAD})
+        stub.add_response("get_queue_attributes", {"Attributes": {"MaximumMessageSize": "4096"}})
+        entry = {"Id": "0", "MessageBody": "x" * 4096, "MessageAttributes": {}}
+        stub.add_response("send_message_batch", answer([]), {"QueueUrl": self.DEAD, "Entries": [entry]})
+        stub.add_response("delete_message_batch", answer([]))
+        topic = SqsTopics("eu-central-1", client=stub.client).topic("orders")
+        assert topic.dead_letter("g", [Received("m", b"x" * 4096, "h", 1, 0.0)], "why") == 1
 
     def test_a_letter_that_can_not_be_sent_back_stays(self, session: Any) -> None:
         with Stubber(session.client("sqs")) as stub:

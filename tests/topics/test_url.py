@@ -46,6 +46,10 @@ def test_a_url_that_can_not_be_is_refused_in_one_line(url: str, reason: str) -> 
         "sqs:eu-central-1?hunter",
         "sqs:eu-central-1?create=hunter&create=hunter",
         "nats:host?password=hunter2",
+        "nats:me:hunter2@host",
+        "sqs:me:hunter2@eu-central-1",
+        "kafka:me:hunter2@host:9092",
+        "kafka:me:hunter2@host:9092?a",
     ],
 )
 def test_a_secret_in_a_url_is_refused_and_not_said_again(url: str) -> None:
@@ -59,7 +63,7 @@ def test_an_sqs_url_opens_queues_without_asking_anybody() -> None:
         "sqs:eu-central-1?endpoint=http%3A%2F%2F127.0.0.1%3A9&claim_check=s3://bucket/a/b&create=no"
     ) as home:
         assert isinstance(home, SqsTopics)
-        assert home.url == "sqs:eu-central-1"
+        assert home.url == "sqs:eu-central-1?endpoint=http://127.0.0.1:9"
         assert home.topic("orders") is home.topic("orders")
         assert isinstance(home.topic("orders.fifo"), SqsFifoTopic)
 

@@ -15,12 +15,18 @@ from msgspec import Struct
 from balog.errors import ConfigError, TopicError
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.sqs.account import Account
-from balog.topics.sqs.trouble import AwsError
+from balog.topics.sqs.trouble import BAD_CREDENTIALS, AwsError
 
 __all__ = ["MAX_BODY_BYTES", "ClaimCheck", "Lost", "read_pointer", "write_pointer"]
 
 MAX_BODY_BYTES = 2 * MAX_EVENT_BYTES
 """What is kept or fetched at most: larger than an event, so that one that is too large is set aside with its bytes."""
+
+_MAX_KEY_BYTES = 1024
+"""S3's limit."""
+
+_OF_THE_BUCKET = BAD_CREDENTIALS | {"AllAccessDisabled", "ExpiredToken", "InvalidBucketName", "NoSuchBucket"}
+"""What S3 refuses for the same reason whatever is asked of it; all else may be about one object."""
 
 _POINTER = "software.amazon.payloadoffloading.PayloadS3Pointer"
 _OLD_POINTER = "com.amazon.sqs.javamessaging.MessageS3Pointer"
@@ -94,21 +100,24 @@ class ClaimCheck:
         """Give the text that a pointer stands for.
 
         Raises:
-            Lost: it is in another bucket, too large, not text, or not there; or S3 says that it may not be read, which
-                it also says of what is not there to who may not list the bucket.
-            TopicError: S3 is out of reach, or has no such bucket.
+            Lost: it is in another bucket, too large, not text, or not there; or S3 does not let it be read, which it
+                also says of what is not there to who may not list the bucket.
+            TopicError: S3 is out of reach, has no such bucket, or does not know us.
         """
         if pointer.s3BucketName != self.bucket:
             raise Lost(f"its body is in the bucket {pointer.s3BucketName!r:.80}, and only {self.bucket} is read")
+        if not _is_key(pointer.s3Key):
+            raise Lost(f"its body is said to be at {pointer.s3Key!r:.80}, which is no key of an object")
         place = f"s3://{self.bucket}/{pointer.s3Key:.200}"
         try:
             answer = self._call("get_object", where, Key=pointer.s3Key)
         except AwsError as error:
-            if error.status == 404 and error.code != "NoSuchBucket":
+            if error.retryable or error.code in _OF_THE_BUCKET or not 400 <= error.status < 500:
+                raise
+            if error.status == 404:
                 raise Lost(f"its body is no longer at {place}, or never was") from None
-            if error.status == 403 and error.code in ("AccessDenied", "403", ""):
-                raise Lost(f"its body at {place} may not be read, or is not there", certain=False) from None
-            raise
+            told = f"S3 says {error.code or error.status}"
+            raise Lost(f"its body at {place} may not be read, or is not there: {told}", certain=False) from None
         if answer["ContentLength"] > MAX_BODY_BYTES:
             answer["Body"].close()
             raise Lost(f"its body at {place} has {answer['ContentLength']} bytes; at most {MAX_BODY_BYTES} are read")
@@ -126,3 +135,8 @@ class ClaimCheck:
 
     def _call(self, operation: str, where: str, **parameters: Any) -> dict[str, Any]:
         return self._account.call("s3", operation, f"{where}, claim check", Bucket=self.bucket, **parameters)
+
+
+def _is_key(key: str) -> bool:
+    """Tell whether S3 can have an object of that key; with dots as a folder a request could leave the bucket."""
+    return 0 < len(key.encode()) <= _MAX_KEY_BYTES and not {".", ".."} & set(key.split("/"))

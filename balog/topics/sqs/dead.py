@@ -140,6 +140,9 @@ class DeadQueue:
             tried = _with(bare, attributes)
             if tried.size <= limit:
                 return tried
+        squeezed = self._packing.squeeze(bare, limit)
+        if squeezed.size <= limit:
+            return squeezed
         error = TopicError(
             f"{self._source.label}: a message of {bare.size} bytes does not fit its dead-letter queue, which takes "
             f"{limit}; raise that queue's MaximumMessageSize or set claim_check"

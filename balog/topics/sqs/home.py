@@ -62,7 +62,8 @@ class SqsTopics(Topics):
     ) -> None:
         if not _REGION.fullmatch(region):
             raise ConfigError(f"{region!r:.60} is not an AWS region: want a name like eu-central-1")
-        self.url = f"sqs:{region}"
+        self.url = f"sqs:{region}?endpoint={endpoint}" if endpoint else f"sqs:{region}"
+        self._where = f"sqs:{region}"
         self._account = Account(
             region,
             {
@@ -92,7 +93,7 @@ class SqsTopics(Topics):
         names: set[str] = set()
         more: dict[str, str] = {}
         while True:
-            answer = self._account.call("sqs", "list_queues", self.url, MaxResults=1000, **more)
+            answer = self._account.call("sqs", "list_queues", self._where, MaxResults=1000, **more)
             names.update(url.rpartition("/")[2] for url in answer.get("QueueUrls") or ())
             if not answer.get("NextToken"):
                 return sorted(names - {dead_name(name) for name in names})
@@ -103,7 +104,7 @@ class SqsTopics(Topics):
         self._account.close()
 
     def _make(self, name: str) -> SqsTopic:
-        queue = Queue(self._account, name, f"topic {name} ({self.url})")
+        queue = Queue(self._account, name, f"topic {name} ({self._where})")
         packing = Packing(name, queue.label, self._claims)
         kind = SqsFifoTopic if queue.is_fifo else SqsTopic
         return kind(queue, DeadQueue(self._account, queue, packing, self._create), packing, self._create)

@@ -123,6 +123,13 @@ class Packing:
         size = codec.number_attribute(len(parcel.text.encode()))
         return Parcel(write_pointer(pointer), {**parcel.attributes, codec.CLAIM_SIZE: size})
 
+    def squeeze(self, parcel: Parcel, limit: int) -> Parcel:
+        """Give a parcel without its id and key where it is too large with them; what others sent came without."""
+        if parcel.size <= limit:
+            return parcel
+        own = (codec.ID, codec.KEY)
+        return Parcel(parcel.text, {name: value for name, value in parcel.attributes.items() if name not in own})
+
     def unpack(self, raw: Mapping[str, Any], patience: int = 0) -> Received:
         """Read a message as SQS gives it.
 

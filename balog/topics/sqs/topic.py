@@ -258,7 +258,7 @@ class SqsTopic(Topic):
             self._packing.check(parcel, limit)
             parcel = self._packing.fit(parcel, limit)
         else:
-            parcel = self._packing.repack(message, receipt)
+            parcel = self._packing.squeeze(self._packing.repack(message, receipt), self._queue.max_bytes())
         # The letter's own id: sent twice by a kill it is one in a FIFO queue, and it is not taken for the message
         # that was published first.
         return Outgoing(parcel, message_group(message.key), str(raw["MessageId"])), receipt if mended else None

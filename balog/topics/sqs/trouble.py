@@ -6,11 +6,11 @@ from typing import Any
 
 from balog.errors import TopicError
 
-__all__ = ["AwsError", "explain"]
+__all__ = ["BAD_CREDENTIALS", "AwsError", "explain"]
 
 _MAX_REASON = 300
 
-_BAD_CREDENTIALS = frozenset(
+BAD_CREDENTIALS = frozenset(
     {
         "AuthFailure",
         "IncompleteSignature",
@@ -86,7 +86,7 @@ def explain(error: Exception, where: str, region: str, endpoint: str | None) -> 
         return AwsError(f"{where}: there is no region {region!r:.40}, or it has no SQS", retryable=False)
     if isinstance(error, (exceptions.ProxyConnectionError, exceptions.SSLError)):  # more is in their text, URLs too
         return AwsError(f"{where}: can't be reached: {type(error).__name__}; check proxy and certificates")
-    if isinstance(error, (exceptions.HTTPClientError, exceptions.ConnectionError)):
+    if isinstance(error, (exceptions.HTTPClientError, exceptions.ConnectionError, exceptions.IncompleteReadError)):
         at = endpoint or f"AWS in {region}"
         return AwsError(f"{where}: {at} can't be reached: {type(error).__name__}")
     if isinstance(error, (exceptions.CredentialRetrievalError, exceptions.MetadataRetrievalError)):
@@ -102,7 +102,7 @@ def _explain_answer(response: dict[str, Any], where: str) -> AwsError:
     code = short_code(str(response.get("Error", {}).get("Code", "")))
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     text = _line(response.get("Error", {}).get("Message", ""))
-    if code in _BAD_CREDENTIALS:  # the text of some shows what was signed
+    if code in BAD_CREDENTIALS:  # the text of some shows what was signed
         reason = f"AWS takes the credentials for wrong ({code}); check key, secret and session token"
     elif code in ("ExpiredToken", "ExpiredTokenException"):
         reason = "the AWS session token has expired; get new credentials"
