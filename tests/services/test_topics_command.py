@@ -2,29 +2,24 @@
 
 import gzip
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from click.testing import CliRunner
 
+from balog.cli import main
 from balog.event import Event, decode, encode
 from balog.storage import open_storage
 from balog.topics import Message, Topic, Topics, open_topics
-from tests.services.servers.elasticmq import SqsServer, running_sqs, set_credentials
-from tests.services.servers.kafka import KafkaServer, running_kafka
+from balog.topics.sqs.topic import SqsTopic
+from tests.services.servers.elasticmq import SqsServer, set_credentials
+from tests.services.servers.kafka import KafkaServer
 from tests.services.servers.s3 import S3Server, running_s3
 
 pytestmark = pytest.mark.service
-
-
-@pytest.fixture(scope="module")
-def sqs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
-    with running_sqs(tmp_path_factory.mktemp("elasticmq")) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +28,12 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield server
 
 
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def sqs(elasticmq: SqsServer, monkeypatch: pytest.MonkeyPatch) -> SqsServer:
+    """A server that tells at once that there is nothing more; AWS may take longer."""
     set_credentials(monkeypatch)
+    monkeypatch.setattr(SqsTopic, "patience", 0.5)
+    return elasticmq
 
 
 @pytest.fixture
@@ -60,8 +58,11 @@ def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tup
 
 
 def run(*arguments: object, feed: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-m", "balog", "topics", *map(str, arguments)]
-    return subprocess.run(command, input=feed, capture_output=True, timeout=120, env=dict(os.environ))
+    """Call the command in this process."""
+    command = ["topics", *map(str, arguments)]
+    done = CliRunner().invoke(main, command, input=feed)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return subprocess.CompletedProcess(command, done.exit_code, done.stdout_bytes, done.stderr_bytes)
 
 
 def events(count: int) -> list[bytes]:
@@ -155,12 +156,6 @@ def test_a_queue_is_described_and_has_no_offsets(sqs: SqsServer, queue: Topic) -
     done = run("offsets", "--topics", sqs.url, queue.name, "--group", "g")
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"a queue has no positions" in done.stderr
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with running_kafka(tmp_path_factory.mktemp("kafka")) as server:
-        yield server
 
 
 def test_a_topic_of_kafka_is_published_looked_at_dumped_moved_and_mended(kafka: KafkaServer, tmp_path: Path) -> None:
