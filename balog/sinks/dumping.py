@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from balog.errors import EventError, TopicError
 from balog.event import decode, encode
@@ -82,7 +83,9 @@ def dump(
                 sink.write([delivery for _, delivery in events])
                 counts.written += len(events)
             if keep:
-                held += in_hand
+                held += [
+                    replace(message, body=b"") for message in in_hand
+                ]  # a queue's bodies are more than memory holds
                 seen.update(message.id for message in in_hand)
             else:
                 topic.ack(group, [message for message, _ in events])

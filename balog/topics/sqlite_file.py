@@ -113,13 +113,13 @@ class SqliteFile:
                     # In a write-ahead log FULL is an fsync at each commit, NORMAL one at each checkpoint.
                     connection.execute(f"PRAGMA synchronous = {'FULL' if synced else 'NORMAL'}")
                     self._is_synced = synced
-                with turn:
-                    connection.execute(begin)
                 try:
+                    with turn:
+                        connection.execute(begin)
                     yield connection
                     connection.execute("COMMIT")
                 except BaseException:
-                    if connection.in_transaction:  # SQLite undoes some failures by itself
+                    if connection.in_transaction:  # SQLite undoes some failures by itself, and BEGIN may have failed
                         connection.execute("ROLLBACK")
                     raise
             except sqlite3.Error as error:

@@ -1,5 +1,6 @@
 """A topic into an archive: nothing is acked before it is in a file, and nobody else loses anything."""
 
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -200,3 +201,20 @@ def test_a_stop_ends_between_batches(topic: Topic) -> None:
     dump(topic, "dump", sink, should_stop=lambda: bool(sink.taken))
     assert len(sink.taken) == 1000
     assert topic.group_state("dump").in_flight == 0
+
+
+def test_what_is_held_until_the_end_of_a_dump_is_held_without_its_body(tmp_path: Path) -> None:
+    class Watched(Queue):
+        def release(
+            self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True
+        ) -> int:
+            held.extend(len(message.body) for message in received)
+            return super().release(group, received, delay, attempted=attempted)
+
+    held: list[int] = []
+    queue = Watched("orders", time.time, None)
+    publish(queue, 3)
+    sink = archive(tmp_path)
+    assert dump(queue, "g", sink, keep=True).left == 3
+    sink.close()
+    assert held == [0, 0, 0]

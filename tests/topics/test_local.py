@@ -1,5 +1,6 @@
 """The local topic keeps the contract, and what only a folder of files can do wrong."""
 
+import fcntl
 import os
 import resource
 import shutil
@@ -399,3 +400,21 @@ with open_topics("local:{tmp_path}/topics") as home:
         with LocalTopics(tmp_path / "topics") as home:
             assert set(published) <= set(ids(home.topic("orders").receive("g", limit=2000)))
             assert home.topic("orders").publish(messages("after")) == 1
+
+
+def test_an_interrupt_between_begin_and_the_first_statement_leaves_no_transaction_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flock(descriptor: int, what: int) -> None:
+        if what == fcntl.LOCK_UN:
+            monkeypatch.undo()
+            raise KeyboardInterrupt
+
+    with LocalTopics(tmp_path / "topics") as home:
+        topic = home.topic("t")
+        topic.publish(messages("a"))
+        monkeypatch.setattr(fcntl, "flock", flock)
+        with pytest.raises(KeyboardInterrupt):
+            topic.publish(messages("b"))
+        assert topic.publish(messages("c")) == 1
+        assert ids(topic.receive("g")) == ["a", "c"]
