@@ -14,9 +14,8 @@ from functools import cache
 from typing import Any
 
 from balog import Event
-from balog.consumers import consumer_config
+from balog.consumers import Halt, consumer_config
 from balog.consumers.outlet import Outlet
-from balog.errors import ConfigError
 from balog.secrets import Secret
 from balog.sinks import PagerDutySinkConfig
 
@@ -29,8 +28,8 @@ def pagerduty(url: str, key_file: str) -> Outlet:
     key = Secret(file=key_file) if key_file else Secret(env=VARIABLE)
     try:
         return Outlet(PagerDutySinkConfig(routing_key=key, url=url, fields=["application"]))
-    except ConfigError as error:
-        raise ConfigError(f"consumers.alerts needs {VARIABLE} or --set pagerduty_key_file=PATH: {error}") from None
+    except Halt as error:
+        raise Halt(f"consumers.alerts needs {VARIABLE} or --set pagerduty_key_file=PATH: {error}") from None
 
 
 @consumer_config(

@@ -13,9 +13,8 @@ from functools import cache
 from typing import Any
 
 from balog import Event
-from balog.consumers import consumer_config
+from balog.consumers import Halt, consumer_config
 from balog.consumers.outlet import Outlet
-from balog.errors import ConfigError
 from balog.sinks import StoreSinkConfig
 
 TOPIC = "singer-events"
@@ -25,7 +24,7 @@ TOPIC = "singer-events"
 def store(place: str) -> Outlet:
     """Give the archive at a folder or URL, one for this process."""
     if not place:
-        raise ConfigError("consumers.archive needs --set archive=FOLDER, or a URL such as archive=s3://BUCKET/PATH")
+        raise Halt("consumers.archive needs --set archive=FOLDER, or a URL such as archive=s3://BUCKET/PATH")
     is_url = "://" in place
     return Outlet(
         StoreSinkConfig(topic=TOPIC, url=place if is_url else None, path=None if is_url else place, max_age=300)

@@ -15,9 +15,8 @@ from functools import cache
 from typing import Any
 
 from balog import Event
-from balog.consumers import consumer_config
+from balog.consumers import Halt, consumer_config
 from balog.consumers.outlet import Outlet
-from balog.errors import ConfigError
 from balog.secrets import Secret
 from balog.sinks import WebhookSinkConfig
 
@@ -28,7 +27,7 @@ VARIABLE = "WEBHOOK_SECRET"
 def webhook(url: str, secret_file: str) -> Outlet:
     """Give the way to the receiver, one for this process; it posts one event a request."""
     if not url:
-        raise ConfigError(f"consumers.callbacks needs --set webhook=URL, and {VARIABLE} or webhook_secret_file=PATH")
+        raise Halt(f"consumers.callbacks needs --set webhook=URL, and {VARIABLE} or webhook_secret_file=PATH")
     secret = Secret(file=secret_file) if secret_file else Secret(env=VARIABLE)
     return Outlet(WebhookSinkConfig(url=url, secrets=(secret,)))
 

@@ -13,9 +13,8 @@ from functools import cache
 from typing import Any
 
 from balog import Event
-from balog.consumers import consumer_config
+from balog.consumers import Halt, consumer_config
 from balog.consumers.outlet import Outlet
-from balog.errors import ConfigError
 from balog.sinks import PrometheusSinkConfig, StatsdSinkConfig
 from balog.sinks.prometheus import Textfile
 from balog.sinks.scraping import Listen
@@ -25,14 +24,12 @@ from balog.sinks.scraping import Listen
 def outlet(prometheus: str, datadog: str) -> Outlet:
     """Give where metrics go, one for this process."""
     if bool(prometheus) == bool(datadog):
-        raise ConfigError(
-            "consumers.metrics needs --set prometheus=HOST:PORT, prometheus=FILE.prom or datadog=HOST:PORT"
-        )
+        raise Halt("consumers.metrics needs --set prometheus=HOST:PORT, prometheus=FILE.prom or datadog=HOST:PORT")
     if prometheus.endswith(".prom"):
         return Outlet(PrometheusSinkConfig(textfile=Textfile(path=prometheus)))
     host, _, port = (prometheus or datadog).rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ConfigError(f"consumers.metrics: {prometheus or datadog!r} is not HOST:PORT")
+        raise Halt(f"consumers.metrics: {prometheus or datadog!r} is not HOST:PORT")
     if prometheus:
         return Outlet(PrometheusSinkConfig(listen=Listen(host=host, port=int(port))))
     return Outlet(StatsdSinkConfig(host=host, port=int(port), format="dogstatsd"))

@@ -25,7 +25,7 @@ __all__ = ["command"]
 @click.command(
     "consume",
     epilog="\b\nExit codes:\n0      done, or stopped when asked\n1      failed, or an event was dead-lettered\n"
-    "2      wrong use\n128+n  ended at once by a second signal n",
+    "2      wrong use, or a handler raised Halt\n128+n  ended at once by a second signal n",
 )
 @click.argument("package")
 @click.option(

@@ -7,7 +7,7 @@ from balog.consumers.engine import Counts, Engine
 from balog.consumers.hooks import Hook, Work
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import ConsumerOperator
-from balog.consumers.outcomes import PartialFailure, Reject, Retry
+from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 
 __all__ = [
     "Consumer",
@@ -15,6 +15,7 @@ __all__ = [
     "ConsumerOperator",
     "Counts",
     "Engine",
+    "Halt",
     "Hook",
     "PartialFailure",
     "Reject",

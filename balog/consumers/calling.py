@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 import time
@@ -19,8 +18,8 @@ from balog.consumers.ledger import Entry, Ledger
 from balog.consumers.outcomes import Retry
 from balog.consumers.scheduling import GRACE, Schedule
 from balog.consumers.suspects import begun
-from balog.consumers.verdicts import Kind, Verdict, judge, tell
-from balog.errors import ConfigError, MissingExtraError, TopicError
+from balog.consumers.verdicts import Kind, Verdict, ends_run, judge, tell
+from balog.errors import TopicError
 from balog.recording.context import bound
 
 __all__ = ["Caller"]
@@ -94,17 +93,15 @@ class Caller:
         self.stay_one_process(error)
         if call.is_over:  # it took too long and its events have gone another way
             self._schedule.finish(call, ())
-        elif error is None or _is_about_event(error):
-            verdicts = judge(call, error)
-            if call.is_suspect and error is None:
-                self._clear(call)
-            self._report(call, error, verdicts)
-            self._schedule.finish(call, verdicts)
-        else:
-            self._fail(error)
-            verdicts = [Verdict(task, Kind.LATER) for task in call.tasks]
-            self._report(call, error, verdicts)
-            self._schedule.finish(call, verdicts)
+            return
+        end = ends_run(error) if error is not None else None
+        if end is not None:
+            self._fail(end)  # first, so that none of the events begins again
+        verdicts = judge(call, error)
+        if call.is_suspect and error is None:
+            self._clear(call)
+        self._report(call, error, verdicts)
+        self._schedule.finish(call, verdicts)
 
     def stay_one_process(self, error: BaseException | None = None) -> None:
         """End a child that a handler forked and that came back from it: what is in hand is its parent's."""
@@ -141,13 +138,6 @@ class Caller:
 def too_long(call: Call) -> TimeoutError:
     """Give the error of a call that took longer than its consumer allows."""
     return TimeoutError(f"no end after {call.desk.timeout:g} s")
-
-
-def _is_about_event(error: BaseException) -> bool:
-    """Tell what a handler may raise at an event from what ends the run: it lacks something whatever the event is."""
-    if isinstance(error, (ConfigError, MissingExtraError)):
-        return False
-    return isinstance(error, (Exception, SystemExit, asyncio.CancelledError))
 
 
 def _end_child(error: BaseException | None) -> NoReturn:

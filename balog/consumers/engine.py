@@ -161,8 +161,7 @@ class Engine:
         """The consumers with the names of their topics.
 
         Raises:
-            ConfigError: no consumers, a topic's name that can't be, or a handler that lacks a setting and so raised it;
-                its event is as it was.
+            ConfigError: no consumers, or a topic's name that can't be.
         """
         found = [(self.operator.get_topic(consumer), consumer) for consumer in self.hub.consumers]
         if not found:
@@ -189,6 +188,7 @@ class Engine:
 
         Raises:
             ConfigError: no consumers, or a topic's name that can't be.
+            Halt: a handler raised it; its events are as they were.
             TopicError: a topic or the ledger is damaged; with ``until_empty``, also when none of the topics exists or
                 one can't be reached. Without, what may pass is waited out.
             BalogError: more handlers hang than there are workers.

@@ -1,13 +1,13 @@
-"""What a handler may raise to say more than "failed": never again, later, or only these of a batch."""
+"""What a handler may raise to say more than "failed": never again, later, only these of a batch, or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from balog.errors import BalogError
+from balog.errors import BalogError, ConfigError
 from balog.event import Event
 
-__all__ = ["PartialFailure", "Reject", "Retry"]
+__all__ = ["Halt", "PartialFailure", "Reject", "Retry"]
 
 
 class Reject(BalogError):
@@ -29,6 +29,14 @@ class Retry(BalogError):
     def __init__(self, reason: str, after: float | None = None) -> None:
         super().__init__(reason)
         self.after = after
+
+
+class Halt(ConfigError):
+    """The handler can't work at all, whatever the event: a setting, a secret or a package is missing.
+
+    The run ends with this, and ``balog consume`` with exit code 2. Its events are given back as they were, uncounted.
+    Never raise it for what is in an event: whoever starts the run again meets the same one again.
+    """
 
 
 class PartialFailure(BalogError):

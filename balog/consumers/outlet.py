@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TypeVar
 
 from msgspec import Struct
 
 from balog.consumers.ending import at_end
-from balog.consumers.outcomes import PartialFailure, Reject, Retry
+from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 from balog.errors import ConfigError, MissingExtraError, complain
 from balog.event import Event, encode
 from balog.sinks.attempt import Outcome, as_sink_error, attempt, reason_of
@@ -20,6 +21,8 @@ from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 from balog.sinks.news import News
 
 __all__ = ["Outlet", "SinkCounts"]
+
+_Result = TypeVar("_Result")
 
 CLOSE_SECONDS = 5.0
 """How long closing waits for a sink that is at work; then it is left behind, and its events come again."""
@@ -52,8 +55,8 @@ class Outlet:
         counts: what it did since this was made.
 
     Raises:
-        ConfigError: what the config says can't be, or a secret is not there.
-        MissingExtraError: the sink's packages are not installed.
+        Halt: what the config says can't be, a secret is not there, or the sink's packages are not installed. Of one
+            that is owned the ``ConfigError`` or ``MissingExtraError`` itself, here and from ``open``.
     """
 
     def __init__(
@@ -64,7 +67,7 @@ class Outlet:
         self._config = config
         self._news = News(config.name, say)
         self._is_owned = is_owned
-        self._built: Sink | None = config.build()  # says at once what can't be
+        self._built: Sink | None = self._build()  # says at once what can't be
         self._opened: Sink | None = None
         self._lock = threading.Condition()
         self._sending = 0
@@ -84,6 +87,7 @@ class Outlet:
 
         Raises:
             SinkError: trying again can't help.
+            Halt: something is missing.
         """
         with self._lock:
             if self._opened is not None or self._is_closed:
@@ -105,6 +109,8 @@ class Outlet:
             Retry: the other side is down or busy; after as many seconds as it asked for, or until the next try is due.
             Reject: the only event was refused for good.
             PartialFailure: some events of several; each with a ``Retry`` or a ``Reject`` of its own.
+            Halt: something is missing that the sink needs to be opened.
+            Halt: the sink can't be opened: what the config names is not there any more, or packages are missing.
         """
         batch = [Delivery(event, encode(event)) for event in events]
         parts = _parts(batch, self._config.batch.bytes)
@@ -160,6 +166,8 @@ class Outlet:
                 sink = self._open()
             except SinkError as error:
                 raise Retry(reason_of(error), self._put_off(error, troubles)) from None
+            except (ConfigError, MissingExtraError) as error:
+                raise Halt(str(error)) from error
             self._sending += 1
         try:
             yield sink, troubles
@@ -168,9 +176,17 @@ class Outlet:
                 self._sending -= 1
                 self._lock.notify_all()
 
+    def _build(self) -> Sink:
+        try:
+            return self._config.build()
+        except (ConfigError, MissingExtraError) as error:
+            if self._is_owned:
+                raise
+            raise Halt(str(error)) from error
+
     def _open(self) -> Sink:
         if self._opened is None:
-            sink = self._built or self._config.build()  # a sink that was closed is never used again
+            sink = self._built or self._build()  # a sink that was closed is never used again
             try:
                 sink.open()
             except (ConfigError, MissingExtraError):
@@ -229,6 +245,16 @@ class Outlet:
             self.close()
         except SinkError as error:
             complain(f"{self.name}: {error}")
+
+
+def _halting(do: Callable[[], _Result]) -> _Result:
+    """Do something; what is missing for it is not missing for one event alone."""
+    try:
+        return do()
+    except ConfigError as error:
+        raise Halt(error.reason, error.source, error.path) from None
+    except MissingExtraError as error:
+        raise Halt(str(error)) from error
 
 
 def _parts(batch: Sequence[Delivery], most: int) -> Iterator[list[Delivery]]:

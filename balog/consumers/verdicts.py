@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple
 
 from balog.consumers.delivery import Call, Task
-from balog.consumers.outcomes import PartialFailure, Reject, Retry
+from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 from balog.consumers.tracebacks import format_traceback
 
-__all__ = ["Kind", "Verdict", "describe", "judge", "tell"]
+__all__ = ["Kind", "Verdict", "describe", "ends_run", "judge", "tell"]
 
 _LINE_LIMIT = 300
 
@@ -39,6 +40,18 @@ class Verdict(NamedTuple):
     delay: float = 0.0
     reason: str = ""
     error: BaseException | None = None
+
+
+def ends_run(error: BaseException) -> BaseException | None:
+    """Give what ends the run, of what a handler raised; None where it is about the call's events alone.
+
+    A ``Halt`` does, also one in a ``PartialFailure``, and what is no ``Exception``, but for a call to ``sys.exit``.
+    """
+    if isinstance(error, PartialFailure):
+        return next((why for why in error.failed.values() if isinstance(why, Halt)), None)
+    if isinstance(error, Halt) or not isinstance(error, (Exception, SystemExit, asyncio.CancelledError)):
+        return error
+    return None
 
 
 def judge(call: Call, error: BaseException | None) -> list[Verdict]:
@@ -79,6 +92,8 @@ def _judge_one(task: Task, failed: Mapping[str, str | BaseException], whole: Par
 def _judge(task: Task, error: BaseException) -> Verdict:
     desk = task.desk
     attempt = task.attempt
+    if ends_run(error) is not None:
+        return Verdict(task, Kind.LATER)
     if isinstance(error, Retry):
         delay = desk.delay(task.waits + 1) if error.after is None else max(0.0, error.after)
         return Verdict(task, Kind.LATER, delay, error=error)

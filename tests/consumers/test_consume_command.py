@@ -380,3 +380,15 @@ class TestTheConsumersOfTheProject:
             "FAILED tap-b ended with exit code 1 after 2.5 s and 7 records",
         ]
         assert "9 received, " in done.stderr
+
+    def test_one_that_lacks_a_setting_says_so_in_one_line_with_exit_code_2(
+        self, tmp_path: Path, consume: Consume
+    ) -> None:
+        event = Event.new("tests", {})
+        with LocalTopics(tmp_path / "topics") as home:
+            home.topic("singer-events").publish([Message(event.header.id, encode(event))])
+            done = consume("consumers.archive", "--topics", f"local:{tmp_path}/topics", cwd=ROOT)
+            assert done.returncode == 2
+            assert done.stderr.splitlines()[-1].startswith("balog consume: consumers.archive needs --set archive=")
+            assert "Traceback" not in done.stderr
+            assert [message.attempts for message in home.topic("singer-events").receive("balog")] == [1]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, Counts, PartialFailure, Reject, Retry
+from balog.consumers import Consumer, Counts, Halt, PartialFailure, Reject, Retry
+from balog.errors import ConfigError, MissingExtraError
 from balog.event import Event
 
 Settings = dict[str, Any]
@@ -304,3 +305,51 @@ class TestUnwanted:
         counts = bench.run(Odd(lambda settings, event: None, "orders", name="odd"), max_attempts=2)
         assert counts.dead == 1
         assert bench.dead[0].reason == "can't be told who wants it: RuntimeError: can't tell"
+
+
+class TestHalt:
+    def test_the_run_ends_with_it_and_the_events_are_as_they_were(self, bench: Any) -> None:
+        ids = bench.publish({}, {}, {})
+
+        def lack(settings: Settings, event: Event) -> None:
+            raise Halt("set PAGER_KEY")
+
+        with pytest.raises(Halt, match=r"^set PAGER_KEY$"):
+            bench.run(lack, max_attempts=1)
+        assert bench.dead == []
+        assert [(message.id, message.attempts) for message in bench.orders.receive("balog")] == [(id, 1) for id in ids]
+
+    def test_an_async_handler_may_say_so_too(self, bench: Any) -> None:
+        bench.publish({})
+
+        async def lack(settings: Settings, event: Event) -> None:
+            raise Halt("set PAGER_KEY")
+
+        with pytest.raises(Halt):
+            bench.run(lack, max_attempts=1)
+        assert [message.attempts for message in bench.orders.receive("balog")] == [1]
+
+    def test_of_a_batch_the_rest_is_done(self, bench: Any) -> None:
+        ids = bench.publish({}, {}, {})
+
+        def lack(settings: Settings, events: list[Event]) -> None:
+            raise PartialFailure({ids[1]: Halt("no package for parquet")})
+
+        with pytest.raises(Halt, match="no package for parquet"):
+            bench.run(Consumer(lack, "orders", batch=(3, 60)), max_attempts=1)
+        assert bench.dead == []
+        assert [(message.id, message.attempts) for message in bench.orders.receive("balog")] == [(ids[1], 1)]
+
+    @pytest.mark.parametrize("error", [ConfigError("no such place"), MissingExtraError("parquet", "spark")])
+    def test_an_error_of_configuration_that_an_event_brings_about_is_a_failure_like_any_other(
+        self, bench: Any, error: Exception
+    ) -> None:
+        """Given one event that names a sink which can't be, then it can't end the run again and again."""
+        ids = bench.publish({"n": 0}, {"n": 1}, {"n": 2})
+
+        def handle(settings: Settings, event: Event) -> None:
+            if number(event) == 1:
+                raise error
+
+        assert bench.run(handle, max_attempts=2).succeeded == 2
+        assert [(letter.id, letter.attempts) for letter in bench.dead] == [(ids[1], 2)]

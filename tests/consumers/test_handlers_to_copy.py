@@ -19,8 +19,7 @@ import msgspec
 import pytest
 
 import consumers
-from balog.consumers import ConsumerHub, Counts
-from balog.errors import ConfigError
+from balog.consumers import ConsumerHub, Counts, Halt
 from balog.event import Event, Level, decode, encode
 from balog.payload import RunPayload
 from balog.testing import MemoryTopics, assert_no_dead_letters, publish, run_until_empty
@@ -105,7 +104,7 @@ class TestAllOfThem:
     ) -> None:
         monkeypatch.delenv("PAGERDUTY_ROUTING_KEY", raising=False)
         publish(topics, TOPIC, run("failed"))
-        with pytest.raises(ConfigError, match=re.escape(f"{module.__name__} needs {needed}")) as caught:
+        with pytest.raises(Halt, match=re.escape(f"{module.__name__} needs {needed}")) as caught:
             run_until_empty(module, topics)
         assert "\n" not in str(caught.value)
         state = topics.topic(TOPIC).group_state("balog")
@@ -337,5 +336,5 @@ class TestMetrics:
 
     @pytest.mark.parametrize("place", ["9464", "localhost:", "localhost:http", "localhost:70000"])
     def test_a_place_that_is_none_is_refused(self, place: str) -> None:
-        with pytest.raises(ConfigError, match="is not HOST:PORT"):
+        with pytest.raises(Halt, match="is not HOST:PORT"):
             metrics.measure({"prometheus": place}, [count(1)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import PartialFailure, Reject, Retry
+from balog.consumers import Halt, PartialFailure, Reject, Retry
 from balog.consumers import outlet as module
 from balog.consumers.ending import running
 from balog.consumers.outlet import Outlet
@@ -145,7 +145,7 @@ def test_a_sink_that_cannot_be_opened_is_no_event_s_fault_whatever_the_reason() 
 
 def test_what_a_config_lacks_when_it_is_opened_ends_the_run() -> None:
     way, _ = outlet(ConfigError("ca.pem: No such file", path="ca_file"))
-    with pytest.raises(ConfigError, match=r"ca\.pem"):
+    with pytest.raises(Halt, match=r"^ca_file: ca\.pem"):
         way.send(some(1))
 
 
@@ -253,5 +253,9 @@ def test_what_a_sink_cannot_finish_at_the_end_of_a_run_is_one_line(capsys: pytes
 
 def test_a_config_that_cannot_be_is_refused_before_any_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
-    with pytest.raises(ConfigError, match="NO_SUCH_KEY is not set"):
+    with pytest.raises(Halt, match="NO_SUCH_KEY is not set"):
         Outlet(PagerDutySinkConfig(routing_key=Secret(env="NO_SUCH_KEY")))
+
+    with pytest.raises(ConfigError, match="NO_SUCH_KEY is not set") as caught:
+        Outlet(PagerDutySinkConfig(routing_key=Secret(env="NO_SUCH_KEY")), is_owned=True)
+    assert not isinstance(caught.value, Halt)
