@@ -5,8 +5,11 @@ A module of its own, so that only a program that is asked imports a server.
 
 from __future__ import annotations
 
+import os
+import socket
 import socketserver
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, NamedTuple
@@ -43,7 +46,7 @@ class HttpServer(socketserver.ThreadingMixIn, HTTPServer):
     """Answers GET from threads of its own.
 
     Args:
-        family: of the address, AF_UNIX for a path.
+        family: of the address, AF_UNIX for a path, which only this user may then use.
         pages: by path.
 
     Raises:
@@ -57,6 +60,7 @@ class HttpServer(socketserver.ThreadingMixIn, HTTPServer):
         self.pages = pages
         self._places = threading.BoundedSemaphore(_MAX_CLIENTS)
         super().__init__(address, _Handler)
+        _servers.add(self)
         threading.Thread(target=self.serve_forever, args=(_POLL,), name="balog scraping", daemon=True).start()
 
     def stop(self) -> None:
@@ -65,15 +69,21 @@ class HttpServer(socketserver.ThreadingMixIn, HTTPServer):
         self.server_close()
 
     def server_bind(self) -> None:
-        """Bind without asking the DNS for the host's name, as ``HTTPServer`` would."""
+        """Bind without asking the DNS for the host's name, as ``HTTPServer`` would; a path is for this user alone."""
         socketserver.TCPServer.server_bind(self)
+        if self.address_family == socket.AF_UNIX:
+            os.chmod(self.server_address, 0o600)  # type: ignore[arg-type]
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Begin a thread for a client, or hang up on one too many."""
-        if self._places.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
+        if not self._places.acquire(blocking=False):
             self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread is to be had
+            self._places.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve a client, and make room for the next."""
@@ -84,6 +94,18 @@ class HttpServer(socketserver.ThreadingMixIn, HTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Keep silent: a client that goes away is nobody's trouble."""
+
+
+_servers: weakref.WeakSet[HttpServer] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """Close what a forked child inherited: nobody answers there, and the port would be taken as long as it lives."""
+    for server in list(_servers):
+        server.socket.close()
+
+
+os.register_at_fork(after_in_child=_let_go)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -2,7 +2,10 @@
 
 import http.client
 import json
+import os
 import socket
+import socketserver
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -182,3 +185,45 @@ def test_an_engine_at_work_is_seen(home: LocalTopics, publish: Callable[..., lis
     running.join(30)
     assert 'balog_consumer_succeeded_total{consumer="slow",topic="orders"} 3.0' in get(watch, "/metrics")[1]
     assert look(watch, "/ready") == (503, ["the engine is not running"])
+
+
+class TestServer:
+    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+    def test_a_forked_child_does_not_keep_the_port(self) -> None:
+        read, write = os.pipe()
+        with Watch("127.0.0.1:0") as watch:
+            port = watch.port
+            child = os.fork()
+            if child == 0:
+                os.close(write)
+                os.read(read, 1)
+                os._exit(0)
+            assert get(watch, "/health")[0] == 200
+        try:
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", port), 5).close()
+        finally:
+            os.close(write)
+            os.waitpid(child, 0)
+            os.close(read)
+
+    def test_a_socket_is_for_this_user_whatever_the_umask(self, tmp_path: Path) -> None:
+        umask = os.umask(0)
+        try:
+            with Watch(f"unix:{tmp_path / 'socket'}"):
+                assert stat.S_IMODE((tmp_path / "socket").stat().st_mode) == 0o600
+        finally:
+            os.umask(umask)
+
+    def test_it_answers_again_after_threads_were_not_to_be_had(
+        self, watch: Watch, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(*_: object) -> None:
+            raise RuntimeError("can't start new thread")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(socketserver.ThreadingMixIn, "process_request", refuse)
+            for _ in range(20):
+                with pytest.raises((http.client.HTTPException, OSError)):
+                    get(watch, "/health")
+        assert get(watch, "/health")[0] == 200
