@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ign
 from balog.errors import ConfigError, TopicError
 from balog.topics.kafka.member import Member
 from balog.topics.kafka.publishing import Publisher
-from balog.topics.kafka.settings import Settings
+from balog.topics.kafka.settings import SECRETS, Settings
 from balog.topics.kafka.troubles import as_kafka_error, explain, is_denied, is_missing
 
 __all__ = ["PATIENCE", "Clients", "check_settings"]
@@ -74,7 +74,7 @@ class Clients:
         """The producer; another one after a failure that it can't get over."""
         with self._lock:
             if self._publisher is not None and self._publisher.broken:
-                self._publisher.close()
+                self._publisher.retire()
                 self._publisher = None
             if self._publisher is None:
                 with _making:
@@ -136,9 +136,11 @@ class Clients:
             TopicError: it did not answer, or said no.
         """
         try:
-            return question()
+            answer = question()
         except KafkaException as error:
             raise self.explain(error, where) from None
+        self._denied = None  # whoever answers has let us in
+        return answer
 
     def explain(self, error: KafkaException, where: str) -> TopicError:
         """Give the error to raise for one of a client's."""
@@ -201,7 +203,7 @@ def check_settings(settings: Settings) -> None:
         except KafkaException as error:
             found = as_kafka_error(error)
             said = " ".join(str(found.str() if found else error).split())
-            for secret in (value for name, value in settings.client.items() if "secret" in name or "pass" in name):
+            for secret in (value for name, value in settings.client.items() if value and name in SECRETS):
                 said = said.replace(secret, "…")
             raise ConfigError(f"kafka:{settings.servers:.100}: {said[:300]}") from None
         if isinstance(client, Consumer):

@@ -65,6 +65,7 @@ class DeadLetters:
             self._clients.publisher.send(self._name, outgoing, self._where)
         except TopicError as error:
             if error.retryable:
+                self._made = False  # somebody may have deleted it
                 raise
             # The topic may take no larger records than the message's own: then the reason has to be short.
             brief = [self._letter(held, why, now, brief=True) for held, why in given_up]

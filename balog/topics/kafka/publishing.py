@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Record
 
+from balog.errors import TopicError
 from balog.topics.kafka.records import Headers
 from balog.topics.kafka.troubles import as_kafka_error, explain, is_denied
 
@@ -31,10 +32,16 @@ class Outgoing(NamedTuple):
 
 
 class Publisher:
-    """One idempotent producer, and the thread that serves its deliveries."""
+    """One idempotent producer, and the thread that serves its deliveries until it is closed and nobody sends.
+
+    Attributes:
+        broken: another one has to be made in its place.
+    """
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.broken = False
+        self._changed = threading.Lock()
+        self._sending = 0
         self._denied: KafkaError | None = None
         self._producer = Producer({**settings, "error_cb": self._on_error}, logger=_quiet)
         self._closing = False
@@ -47,15 +54,28 @@ class Publisher:
         Raises:
             TopicError: not all of them are stored; it says how many are.
         """
+        with self._changed:
+            if self._closing:
+                raise TopicError(f"{where}: closed while it was published to; try again")
+            self._sending += 1
+        try:
+            self._send(topic, records, where)
+        finally:
+            with self._changed:
+                self._sending -= 1
+
+    def _send(self, topic: str, records: Sequence[Outgoing], where: str) -> None:
         batch = _Batch()
         for record in records:
             if not self._produce(topic, record, batch):
                 break
         failed = batch.wait(lambda: self._denied)
         if failed is None:
+            self._denied = None
             return
         error, record = failed
-        self.broken = self.broken or error.fatal()
+        # Who was denied once may be let in later; a new producer asks anew.
+        self.broken = self.broken or error.fatal() or self._denied is not None
         stored = f"; {batch.stored} of {len(records)} are stored" if batch.stored else ""
         raised = explain(error, where, self._denied)
         told = type(raised)(f"{raised} (message {record.id:.80}, {len(record.value or b'')} bytes){stored}")
@@ -83,16 +103,21 @@ class Publisher:
                 batch.report(as_kafka_error(error) or KafkaError(KafkaError._FAIL), record)
                 return False
 
+    def retire(self) -> None:
+        """Take no more records; the thread and the producer end when those who send now have their answers."""
+        with self._changed:
+            self._closing = True
+
     def close(self) -> None:
-        """End the thread and the producer. Nothing is outstanding that ``send`` did not wait for."""
-        self._closing = True
+        """Retire, and wait until it is over."""
+        self.retire()
         if threading.current_thread() is not self._thread:
             self._thread.join(10)
-            del self._producer  # ends its threads; it and this object know each other
 
     def _serve(self) -> None:
-        while not self._closing:
+        while not self._closing or self._sending:
             self._producer.poll(0.1)
+        del self._producer  # ends its threads; it and this object know each other
 
     def _on_error(self, error: KafkaError) -> None:
         if is_denied(error):

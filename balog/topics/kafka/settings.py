@@ -11,7 +11,7 @@ from msgspec import Struct
 from balog.errors import ConfigError
 from balog.secrets import Secret
 
-__all__ = ["Settings", "parse_settings"]
+__all__ = ["SECRETS", "Settings", "parse_settings"]
 
 # What promises rest on; whoever could set these could break them.
 _OURS = frozenset(
@@ -36,8 +36,10 @@ _OURS = frozenset(
     }
 )
 
-_SECRETS = frozenset(
+SECRETS = frozenset(
     {
+        "sasl.oauthbearer.assertion.private.key.passphrase",
+        "sasl.oauthbearer.assertion.private.key.pem",
         "sasl.password",
         "sasl.oauthbearer.client.secret",
         "sasl.oauthbearer.config",
@@ -148,9 +150,9 @@ def parse_settings(servers: str, options: Mapping[str, str]) -> Settings:
             numbers[name] = _count(where, name, value)
         elif name in _OURS:
             raise ConfigError(f"{where}: option {name} is not yours to set: balog's promises rest on it")
-        elif name in _SECRETS:
+        elif name in SECRETS:
             raise ConfigError(f"{where}: {name} must not be in a URL: want {name}.env=NAME or {name}.file=PATH")
-        elif dot and secret in _SECRETS and kind in ("env", "file"):
+        elif dot and secret in SECRETS and kind in ("env", "file"):
             client[secret] = Secret(**{kind: value}).reveal(name)
         else:
             client[name] = value
