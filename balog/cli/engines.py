@@ -32,7 +32,7 @@ _OPTIONS = (
         default=1,
         show_default=True,
         metavar="N",
-        help="Threads that receive, for each topic. More help with a server that is far away.",
+        help="Threads that receive, for each SQS queue; other topics keep an order and have one.",
     ),
     click.option(
         "--lease",

@@ -95,7 +95,7 @@ class Engine:
         group: engines of one group share the events, each group gets all of them.
         concurrency: threads for plain handlers. An ``async def`` handler is called 8 times as often at once, unless it
             is 1 or the handler's own.
-        pollers: threads that receive from each topic which keeps no order; one that does has one.
+        pollers: threads that receive from each queue (SQS); topics that keep order, of all or by key, have one.
         batch: messages to receive at once.
         lease: seconds that messages stay with this engine if it dies.
         max_attempts: attempts of a consumer at an event before it gives up, unless it has its own ``retries``.

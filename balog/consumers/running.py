@@ -174,7 +174,7 @@ class Run:
         return [
             Poller(lane, intake, f"balog-poller-{lane.name}-{number}")
             for lane in self._lanes
-            for number in range(1, 1 + (1 if lane.topic.keeps_order else engine.pollers))
+            for number in range(1, 1 + (1 if lane.topic.one_receiver else engine.pollers))
         ]
 
     # -- running --------------------------------------------------------------------------------------------------

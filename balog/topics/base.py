@@ -138,6 +138,8 @@ class Topic(_Closing):
     Attributes:
         keeps_groups: each group gets every message. False for a queue, where all groups are the same one.
         keeps_order: messages come in the order of their publishing. False: only those of one key do, or none.
+        one_receiver: messages of one key are handed out in order, later ones also while earlier ones are in hand. So
+            only one thread of a process may receive, or two could swap what they got.
         keeps_ids: an id that was published is not stored again, so a message is never two.
         counts_attempts: a release with ``attempted=False`` takes the delivery back. False: every delivery counts.
         patience: seconds that ``receive`` is best asked to wait when there is nothing: also how long a stop may take.
@@ -146,6 +148,7 @@ class Topic(_Closing):
     name: str
     keeps_groups: ClassVar[bool] = True
     keeps_order: ClassVar[bool] = True
+    one_receiver: ClassVar[bool] = True
     keeps_ids: ClassVar[bool] = True
     counts_attempts: ClassVar[bool] = True
     patience: ClassVar[float] = 0.5

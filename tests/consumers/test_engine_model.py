@@ -230,8 +230,9 @@ def test_with_crashes_nothing_is_lost_and_only_what_a_crash_caught_is_repeated(
 
 
 class Queue(MemoryTopic):
-    """Settled by several threads, with few messages at once."""
+    """Received from and settled by several threads, with few messages at once."""
 
+    one_receiver = False
     keeps_groups = False
     keeps_ids = False
 
@@ -256,6 +257,7 @@ def test_stops_at_any_moment_lose_and_repeat_nothing(kind: type[MemoryTopic], se
     assert play.dead == set()
     assert set(play.ended.values()) == {1}
     assert len(play.ended) == 300 * len(NAMES)
-    for key in range(KEYS):
-        of_key = [n for n in play.calls["ordered"] if n % KEYS == key]
-        assert of_key == sorted(of_key)
+    if kind.one_receiver:
+        for key in range(KEYS):
+            of_key = [n for n in play.calls["ordered"] if n % KEYS == key]
+            assert of_key == sorted(of_key)

@@ -1,6 +1,8 @@
 """What handlers raise, batches, order by key: what the engine makes of each."""
 
+import json
 import threading
+import time
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -9,6 +11,8 @@ import pytest
 from balog.consumers import Consumer, Counts, Halt, PartialFailure, Reject, Retry
 from balog.errors import ConfigError, MissingExtraError
 from balog.event import Event
+from balog.topics import Received
+from balog.topics.memory import MemoryTopic
 
 Settings = dict[str, Any]
 
@@ -219,6 +223,27 @@ class TestOrder:
         assert (counts.succeeded, counts.dead) == (99, 1)
         assert [letter.id for letter in bench.dead] == [ids[33]]
         assert tries[33] == 5
+
+    def test_pollers_of_a_topic_that_keeps_order_by_key_swap_nothing(self, bench: Any) -> None:
+        """Given a log of several partitions, and a first receive that is read slowly."""
+
+        class Log(MemoryTopic):
+            keeps_order = False
+
+            def receive(self, *arguments: Any, **options: Any) -> list[Received]:
+                received = super().receive(*arguments, **options)
+                if received and json.loads(received[0].body)["payload"]["n"] == 0:
+                    time.sleep(0.2)
+                return received
+
+        bench.orders.__class__ = Log
+        bench.publish(*({"k": "a", "n": n} for n in range(10)))
+        seen: list[int] = []
+        consumer = Consumer(
+            lambda settings, event: seen.append(number(event)), "orders", name="h", ordered_by="payload.k"
+        )
+        bench.run(consumer, pollers=2, batch=5, concurrency=2)
+        assert seen == list(range(10))
 
     def test_a_failed_key_holds_only_its_own(self, bench: Any, wait_for: Any) -> None:
         bench.publish({"k": "a", "n": 0}, {"k": "a", "n": 1}, {"k": "b", "n": 2}, {"n": 3}, {"k": None, "n": 4})

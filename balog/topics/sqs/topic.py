@@ -63,6 +63,7 @@ class SqsTopic(Topic):
 
     keeps_groups: ClassVar[bool] = False
     keeps_order: ClassVar[bool] = False
+    one_receiver: ClassVar[bool] = False  # a FIFO queue keeps a key back while earlier ones of it are in hand
     keeps_ids: ClassVar[bool] = False
     counts_attempts: ClassVar[bool] = False
     patience: ClassVar[float] = 5.0
