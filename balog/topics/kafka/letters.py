@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from balog.errors import TopicError
+from msgspec import structs
+
+from balog.errors import MessageError, TopicError
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.base import DeadLetter, GivenUp
 from balog.topics.kafka.clients import Clients
@@ -60,19 +62,37 @@ class DeadLetters:
         """Write letters, durably."""
         self._make()
         now = time.time()
-        outgoing = [self._letter(held, why, now, brief=False) for held, why in given_up]
         try:
-            self._clients.publisher.send(self._name, outgoing, self._where)
+            self._send([self._letter(held, why, now) for held, why in given_up])
+        except MessageError:
+            for held, why in given_up:
+                self._write_what_fits(held, why, now)
+
+    def _write_what_fits(self, held: Held, why: GivenUp, now: float) -> None:
+        """Write a letter with less of its reason, or else without its body, which must not block what is behind it."""
+        size = len(held.body)
+        reason = f"its {size} bytes are too large for {self._name} and lie at {_origin(held)}; {why.reason}"
+        for letter in (
+            self._letter(held, why, now),
+            self._letter(held, why, now, brief=True),
+            self._letter(held, structs.replace(why, reason=reason), now, brief=True)._replace(value=b""),
+        ):
+            try:
+                return self._send([letter])
+            except MessageError as error:
+                refused = error
+        raise refused
+
+    def _send(self, letters: Sequence[Outgoing]) -> None:
+        try:
+            self._clients.publisher.send(self._name, letters, self._where)
         except TopicError as error:
             if error.retryable:
                 self._made = False  # somebody may have deleted it
-                raise
-            # The topic may take no larger records than the message's own: then the reason has to be short.
-            brief = [self._letter(held, why, now, brief=True) for held, why in given_up]
-            self._clients.publisher.send(self._name, brief, self._where)
+            raise
 
-    def _letter(self, held: Held, why: GivenUp, now: float, *, brief: bool) -> Outgoing:
-        origin = f"{held.partition.topic}-{held.partition.number}-{held.offset}"
+    def _letter(self, held: Held, why: GivenUp, now: float, *, brief: bool = False) -> Outgoing:
+        origin = _origin(held)
         attempts = held.before + held.attempts
         letter = DeadLetter(held.id, b"", self._group, why.reason, attempts, now, why.consumers, why.traceback)
         headers = letter_headers(self._topic, letter, origin, held.key, held.published, brief=brief)
@@ -165,3 +185,7 @@ class DeadLetters:
             if not self._clients.partitions(self._name, self._where):
                 self._clients.make_topic(self._name, 1, self._clients.settings.replication, _CONFIG, self._where)
             self._made = True
+
+
+def _origin(held: Held) -> str:
+    return f"{held.partition.topic}-{held.partition.number}-{held.offset}"
