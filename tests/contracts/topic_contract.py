@@ -86,6 +86,7 @@ class TopicContract:
     delay: seconds, a short delay of a release that it can do.
     idle: seconds of ``wait`` in which a message that is there comes for sure.
     large: bytes of a body that is large for it.
+    many: messages that several processes share.
     longest_name: characters that a topic's name may have.
     name_ends: what the characters after the first ones of a good name may be.
     keeps_keys: a received message has its key.
@@ -106,6 +107,7 @@ class TopicContract:
     delay: ClassVar[float] = 0.4
     idle: ClassVar[float] = 0.05
     large: ClassVar[int] = 1024 * 1024
+    many: ClassVar[int] = 400
     longest_name: ClassVar[int] = 200
     name_ends: ClassVar[tuple[str, ...]] = ("", ".sync.done", "_x", "-X0")
     keeps_keys: ClassVar[bool] = True
@@ -668,9 +670,10 @@ class TopicContract:
 
     @needs("reaches_processes")
     def test_several_processes_handle_each_message_once(self, url: str, name: str, home: Topics) -> None:
-        wanted = [f"m{number}" for number in range(400)]
+        wanted = [f"m{number}" for number in range(self.many)]
+        half = self.many // 2
         overlap = 50 if home.topic(name).keeps_ids else 0  # ids in both shares: stored once
-        shares = [wanted[: 200 + overlap], wanted[200 - overlap :]]
+        shares = [wanted[: half + overlap], wanted[half - overlap :]]
         context = multiprocessing.get_context("spawn")
         over, handled = context.Event(), context.Queue()
         publishers = [context.Process(target=publish_in_process, args=(url, name, share)) for share in shares]

@@ -14,6 +14,7 @@ from balog.consumers.sqs import SQSEngine
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message, Topic, Topics, open_topics
+from balog.topics.sqs import SqsTopic, account
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES
 from tests.contracts.topic_contract import ids, take
 from tests.services.servers.elasticmq import SqsServer, bare_client
@@ -47,6 +48,11 @@ def url(sqs: SqsServer, s3: S3Server, bucket: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     return f"{sqs.url}&claim_check=s3://{bucket.name}/claims/x&s3_endpoint={quote(s3.url, safe='')}"
+
+
+@pytest.fixture(autouse=True)
+def impatience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SqsTopic, "patience", 1.0)  # seconds that an engine waits until it finds a queue empty
 
 
 @pytest.fixture
@@ -180,7 +186,8 @@ def test_no_other_bucket_is_read_whatever_a_message_says(topic: Topic, sqs: SqsS
     assert (other / "secret").exists()
 
 
-def test_s3_that_is_away_keeps_messages_waiting(topic: Topic, s3: S3Server) -> None:
+def test_s3_that_is_away_keeps_messages_waiting(topic: Topic, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account, "_TRIES", 1)
     topic.publish([Message("large", b"x" * LARGE)])
     s3.stop()
     try:

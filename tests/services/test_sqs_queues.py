@@ -16,6 +16,7 @@ from balog.consumers.sqs import SQSEngine
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message, Topic, Topics, open_topics
+from balog.topics.sqs import SqsTopic
 from tests.contracts.topic_contract import eventually, ids, messages, take
 from tests.services.servers.elasticmq import SqsServer, running_sqs
 from tests.services.servers.moto import running_moto
@@ -32,6 +33,7 @@ def server(elasticmq: SqsServer) -> SqsServer:
 def environment(server: SqsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     server.environment(monkeypatch)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(SqsTopic, "patience", 1.0)  # seconds that an engine waits until it finds a queue empty
 
 
 @pytest.fixture

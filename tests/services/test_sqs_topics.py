@@ -36,6 +36,7 @@ class SqsContract(TopicContract):
     lease: ClassVar[float] = 1.0
     delay: ClassVar[float] = 1.0
     large: ClassVar[int] = 150_000
+    many: ClassVar[int] = 100
     longest_name: ClassVar[int] = 80
     name_ends: ClassVar[tuple[str, ...]] = ("", "_x", "-X0")
     tells_apart: ClassVar[bool] = False

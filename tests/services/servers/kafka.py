@@ -65,7 +65,7 @@ class KafkaServer(ServerProcess):
             f"log.dirs={self.folder / 'logs'}\n"
             "offsets.topic.replication.factor=1\noffsets.topic.num.partitions=4\n"
             "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"
-            "group.initial.rebalance.delay.ms=0\n"
+            "group.initial.rebalance.delay.ms=0\ngroup.min.session.timeout.ms=1000\n"
         )
 
     def _command(self, heap: str) -> list[str]:
