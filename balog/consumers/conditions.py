@@ -20,6 +20,7 @@ Texts = str | Iterable[str] | None
 """One text or several; None is no condition."""
 
 _MAX_GLOBS = 100
+_LONGEST_VERSION = 256  # of those that are remembered; no sane one is longer
 
 
 class Facts(NamedTuple):
@@ -164,7 +165,7 @@ def _versions(consumer: str, argument: str, texts: tuple[str, ...] | None) -> tu
 def _holds(specs: tuple[semantic_version.SimpleSpec, ...], text: object) -> bool:
     if not specs:
         return True
-    version = _version(text) if isinstance(text, str) else None
+    version = _version(text) if isinstance(text, str) and len(text) <= _LONGEST_VERSION else None
     return version is not None and all(spec.match(version) for spec in specs)
 
 

@@ -40,7 +40,7 @@ class FailureEvents(Hook):
             event=event.header.id,
             consumers=[work.consumer.name],
             attempt=work.attempt,
-            reason=_one_line(str(error)),
+            reason=_text(error),
             channel=event.header.channel,
             error_type=type_name(type(error)),
             delay=max(0.0, delay),
@@ -64,6 +64,13 @@ class FailureEvents(Hook):
         names = dict.fromkeys([*(causes(event) if event is not None else ()), *failure.consumers])
         with bound(caused_by={"event": failure.event, "consumers": list(names)}):
             getattr(self._log, level)("failure", payload=failure)
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return _one_line(str(error))
+    except Exception:  # its own __str__ raises
+        return ""
 
 
 def _one_line(text: str) -> str:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from balog.consumers.causes import causes
 from balog.consumers.conditions import Facts
 from balog.consumers.consumer import Consumer
 from balog.event import Event
+from balog.expressions import Expression
 
 __all__ = ["Router"]
 
 _REMEMBERED = 4096
+_LONGEST = 2000
 
 _Test = Callable[[Event], bool]
-_Found = tuple[tuple[Consumer, ...], tuple[tuple[Consumer, _Test | None], ...]]
+_Placed = tuple[int, Consumer]
+_Asked = tuple[_Test, list[_Placed]]
 
 
 class Router:
@@ -22,7 +26,8 @@ class Router:
 
     What conditions read of an event (type, versions, channel, level) takes few different values in a topic, so the
     answer to each combination is remembered. Only a ``where``, and a subclass that matches in its own way, are asked
-    for every event. An event that a handler logged is wanted by nobody whom ``context.caused_by.consumers`` names:
+    for every event: equal ones once, and of those that want a text in one place only those that want what is there. An
+    event that a handler logged is wanted by nobody whom ``context.caused_by.consumers`` names:
     they handled what led to it, and would go on without end. Threads may share a router.
 
     Args:
@@ -44,7 +49,8 @@ class Router:
                 for consumer, is_own in self._consumers
                 if is_own or consumer.cls_type is None or name in consumer.cls_type
             ]
-        self._remembered: dict[Facts, _Found] = {}
+        self._remembered: dict[Facts, _Answer] = {}
+        self._answers: dict[tuple[str, ...], _Answer] = {}
         self._suited: dict[tuple[object, ...], list[tuple[Consumer, bool]]] = {}
 
     def wanting(self, event: Event) -> tuple[Consumer, ...]:
@@ -53,20 +59,24 @@ class Router:
         found = self._remembered.get(facts)
         if found is None:
             found = self._find(facts)
-        consumers, tests = found
-        if tests:
-            consumers = tuple([one for one, test in tests if test is None or test(event)])
+        consumers = found.consumers if found.is_settled else found.ask(event)
         if consumers and "caused_by" in event.header.context:
             consumers = _without_cause(consumers, event)
         return consumers
 
-    def _find(self, facts: Facts) -> _Found:
+    def _find(self, facts: Facts) -> _Answer:
         candidates = self._candidates(facts)
         met = tuple([one for one, is_own in candidates if is_own or one.conditions.meet_channel(facts.channel)])
-        tests = tuple([(one, _test(one)) for one in met])
-        if len(self._remembered) >= _REMEMBERED:
-            self._remembered.clear()  # channels or versions without end: begin again
-        found = self._remembered[facts] = (met, tests if any(test for _, test in tests) else ())
+        key = tuple([one.name for one in met])
+        found = self._answers.get(key)
+        if found is None:
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.clear()
+            found = self._answers[key] = _Answer(met)
+        if _is_short(facts):
+            if len(self._remembered) >= _REMEMBERED:
+                self._remembered.clear()  # channels or versions without end: begin again
+            self._remembered[facts] = found
         return found
 
     def _candidates(self, facts: Facts) -> list[tuple[Consumer, bool]]:
@@ -76,17 +86,65 @@ class Router:
         if found is None:
             of_type = self._by_type.get(facts.cls_type, self._by_type[None])
             found = [(one, is_own) for one, is_own in of_type if is_own or one.conditions.meet_others(facts)]
-            if len(self._suited) >= _REMEMBERED:
-                self._suited.clear()
-            self._suited[key] = found
+            if _is_short(facts):
+                if len(self._suited) >= _REMEMBERED:
+                    self._suited.clear()
+                self._suited[key] = found
         return found
 
 
-def _test(consumer: Consumer) -> _Test | None:
-    """Give what has to be asked for every event; None when nothing has."""
-    if consumer.matches_its_own_way:
-        return consumer.match_event
-    return None if consumer.where is None else consumer.where.matches
+class _Answer:
+    """Who wants events of the same facts, as far as these tell.
+
+    Args:
+        consumers: those that the facts suit, in their order.
+    """
+
+    def __init__(self, consumers: tuple[Consumer, ...]) -> None:
+        self.consumers = consumers
+        self._all: list[_Placed] = []
+        self._always: list[_Asked] = []
+        asked: dict[Expression, _Asked] = {}
+        for placed in enumerate(self.consumers):
+            one = placed[1]
+            if one.matches_its_own_way:
+                self._always.append((one.match_event, [placed]))
+            elif one.where is None:
+                self._all.append(placed)
+            else:
+                asked.setdefault(one.where, (one.where.matches, []))[1].append(placed)
+        self.is_settled = not (self._always or asked)
+        needs = {where: where.need for where in asked}
+        users = Counter(need.place for need in needs.values() if need is not None)
+        places: dict[object, tuple[Callable[[Event], object], dict[object, list[_Asked]]]] = {}
+        for where, need in needs.items():
+            if need is None or users[need.place] == 1:
+                self._always.append(asked[where])
+                continue
+            by_text = places.setdefault(need.place, (need.read, {}))[1]
+            for text in need.texts:
+                by_text.setdefault(text, []).append(asked[where])
+        self._places = list(places.values())
+
+    def ask(self, event: Event) -> tuple[Consumer, ...]:
+        """Give those whose own condition an event meets too."""
+        found = list(self._all)
+        for test, placed in self._always:
+            if test(event):
+                found += placed
+        for read, by_text in self._places:
+            value = read(event)
+            if value.__class__ is str:
+                for test, placed in by_text.get(value, ()):
+                    if test(event):
+                        found += placed
+        found.sort()
+        return tuple([consumer for _, consumer in found])
+
+
+def _is_short(facts: Facts) -> bool:
+    """Tell whether facts may be remembered: a payload's type and version can be as long as an event."""
+    return len(str(facts.cls_type)) + len(str(facts.version)) <= _LONGEST
 
 
 def _without_cause(consumers: tuple[Consumer, ...], event: Event) -> tuple[Consumer, ...]:

@@ -42,6 +42,7 @@ from balog.errors import ConfigError
 
 if TYPE_CHECKING:
     from balog.event import Event
+    from balog.expressions.needs import Need
     from balog.expressions.tree import Kind, Node
 
 __all__ = ["Expression"]
@@ -96,6 +97,13 @@ class Expression:
         ``any`` when that depends on the event or row.
         """
         return self._tree.kind
+
+    @property
+    def need(self) -> Need | None:
+        """A place in an event or row and the texts of which it must hold one for a condition to be true, if any."""
+        from balog.expressions.needs import find_need
+
+        return find_need(self._tree)
 
     def matches(self, subject: Event | Mapping[str, Any]) -> bool:
         """Tell whether the expression is true for an event, or for a row; NULL is not true. Never raises.

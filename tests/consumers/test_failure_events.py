@@ -90,3 +90,14 @@ def test_the_consumers_that_failed_do_not_get_it_and_others_do(events, before: l
         assert event.header.context["caused_by"] == {"event": failed.header.id, "consumers": [*before, "team.bill"]}
         wanting = Router([CONSUMER, listener, first]).wanting(event)
         assert wanting == ((listener,) if before else (first, listener))
+
+
+def test_an_error_that_can_t_say_what_it_is_is_an_event_too(events) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    failed = Event.new("tap.orders", {})
+    FailureEvents().retried(work(failed), failed, Mute(), 1.0)
+    told = read(events.one(level="WARNING"))
+    assert (told.reason, told.error_type.rpartition(".")[2]) == ("", "Mute")

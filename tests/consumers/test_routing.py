@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from balog.consumers import Consumer
 from balog.consumers.routing import Router
 from balog.event import Event, decode, encode
+from balog.expressions import Expression
 
 
 def handler(settings: object, event: object) -> None: ...
@@ -19,6 +20,20 @@ class Odd(Consumer):
         return isinstance(event, Event) and event.payload.get("n", 0) % 2 == 1
 
 
+WHERE = [
+    "payload.n > 1",
+    "level = 'ERROR'",
+    "payload.s = 'a'",
+    "'b' = payload.s AND payload.n > 1",
+    "payload.n > 0 AND payload.s IN ('a', 'b')",
+    "payload.s IN ('a', 7)",
+    "payload.s = 'a' OR payload.n = 1",
+    "NOT payload.s = 'a'",
+    "payload.s.x = 'a'",
+    "channel = 'y' AND cls_type = 'a'",
+    "context.c = '7'",
+    "context.c IN ('7', 'a')",
+]
 TYPES = ["a", "b", "c", None, 7]
 optional = st.none
 consumers = st.lists(
@@ -29,7 +44,7 @@ consumers = st.lists(
         payload_version=optional() | st.sampled_from([">=1", "<1"]),
         channel=optional() | st.sampled_from(["x.*", "y", ("x.1", "z*")]),
         level=optional() | st.sampled_from(["DEBUG", "WARNING"]),
-        where=optional() | st.sampled_from(["payload.n > 1", "level = 'ERROR'"]),
+        where=optional() | st.sampled_from(WHERE),
         own=st.booleans(),
     ),
     max_size=8,
@@ -39,11 +54,13 @@ events = st.lists(
         st.sampled_from(["x.1", "x.2", "y", "z"]),
         st.sampled_from(["DEBUG", "INFO", "ERROR"]),
         st.builds(
-            lambda cls_type, version, n: {"cls_type": cls_type, "version": version, "n": n},
+            lambda cls_type, version, n, s: {"cls_type": cls_type, "version": version, "n": n, "s": s},
             st.sampled_from(TYPES),
             st.sampled_from(["1.0.0", "0.1.0", None, 1]),
             st.integers(0, 3),
+            st.sampled_from(["a", "b", "c", None, 7, ["a"], {"x": "a"}]),
         ),
+        st.sampled_from([None, 7, "7", "a", ["a"]]),
     ),
     max_size=10,
 )
@@ -58,8 +75,8 @@ def make(position: int, own: bool = False, **conditions: object) -> Consumer:
 def test_it_gives_those_that_match_sorted_by_name(wanted: list[dict], seen: list[tuple]) -> None:
     made = [make(position, **conditions) for position, conditions in enumerate(wanted)]
     router = Router(made[::-1])
-    for channel, level, payload in seen * 2:  # the second time from what it remembers
-        event = decode(encode(Event.new(channel, payload, level=level)))
+    for channel, level, payload, c in seen * 2:  # the second time from what it remembers
+        event = decode(encode(Event.new(channel, payload, level=level, context={"c": c})))
         assert router.wanting(event) == tuple(consumer for consumer in made if consumer.match_event(event))
 
 
@@ -96,6 +113,30 @@ def test_channels_without_end_do_not_fill_memory(monkeypatch: pytest.MonkeyPatch
     for number in range(100):
         assert len(router.wanting(Event.new(f"c{number}", {}))) == 1
     assert len(router._remembered) <= 10
+
+
+def test_types_as_long_as_events_do_not_fill_memory() -> None:
+    router = Router([Consumer(handler, "t", payload_version=">=1")])
+    for number in range(20):
+        payload = {"cls_type": "x" * 10_000 + str(number), "version": "1.0.0"}
+        assert len(router.wanting(decode(encode(Event.new("c", payload))))) == 1
+    assert not router._remembered
+    assert not router._suited
+
+
+def test_of_many_conditions_only_those_are_asked_that_can_be_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    router = Router([make(number, where=f"payload.n < 9 AND payload.s = 's{number // 2}'") for number in range(100)])
+    asked: list[str] = []
+    matches = Expression.matches
+
+    def note(self: Expression, subject: Event) -> bool:
+        asked.append(self.text)
+        return matches(self, subject)
+
+    monkeypatch.setattr(Expression, "matches", note)
+    found = router.wanting(decode(encode(Event.new("c", {"n": 1, "s": "s7"}))))
+    assert [consumer.name for consumer in found] == ["c14", "c15"]
+    assert asked == ["payload.n < 9 AND payload.s = 's7'"]
 
 
 def test_what_a_subclass_raises_is_not_hidden() -> None:

@@ -588,3 +588,30 @@ def test_sqlglot_is_imported_by_the_first_expression_only() -> None:
         "balog.expressions.Expression('composition'); assert 'sqlglot' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "texts"),
+    [
+        ("payload.a = 'x'", {"x"}),
+        ("'x' = payload.a", {"x"}),
+        ("payload.n > 1 AND (payload.a = 'x' AND level = 'ERROR')", {"x"}),
+        ("payload.a IN ('x', 'y') AND payload.a = 'x'", {"x", "y"}),
+        ("cls_type = 'x'", {"x"}),
+        ("payload.a = 'x' OR payload.n = 1", None),
+        ("NOT payload.a = 'x'", None),
+        ("payload.a <> 'x'", None),
+        ("payload.a NOT IN ('x')", None),
+        ("payload.a IN ('x', 1)", None),
+        ("payload.a = 1", None),
+        ("payload.a = payload.b", None),
+        ("LOWER(payload.a) = 'x'", None),
+        ("level = 'ERROR'", None),
+        ("timestamp = '2026-11-20'", None),
+        ("(payload.a = 'x') IS NOT TRUE", None),
+        ("payload.a IS NULL", None),
+    ],
+)
+def test_what_a_condition_can_t_be_true_without(text: str, texts: set[str] | None) -> None:
+    need = Expression(text).need
+    assert (None if need is None else need.texts) == texts

@@ -1,0 +1,42 @@
+"""What a condition can't be true without: a place that holds one of some texts, for who has many conditions to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from balog.expressions.closures import compile_value
+from balog.expressions.tree import Among, And, Column, Compare, Constant, Node, Path
+
+__all__ = ["Need", "find_need"]
+
+
+class Need(NamedTuple):
+    """A place, equal where it is the same one; what reads it; and the texts of which it must hold one."""
+
+    place: Node
+    read: Callable[[Any], Any]
+    texts: frozenset[str]
+
+
+def find_need(condition: Node) -> Need | None:
+    """Give the first ``place = 'text'`` or ``place IN ('text', …)`` that must hold for the condition to be true."""
+    if isinstance(condition, And):
+        return next((need for part in condition.parts if (need := find_need(part)) is not None), None)
+    equals = condition.equals if isinstance(condition, Among) else (condition,)
+    pairs = [_pair(equal) for equal in equals]
+    found = [pair for pair in pairs if pair is not None]
+    if not found or len(found) < len(pairs):
+        return None
+    place = found[0][0]  # the one left side of all
+    return Need(place, compile_value(place), frozenset(text for _, text in found))
+
+
+def _pair(node: Node) -> tuple[Node, str] | None:
+    if not isinstance(node, Compare) or node.op != "=" or node.by != "string":
+        return None
+    for place, text in ((node.left, node.right), (node.right, node.left)):
+        is_place = isinstance(place, (Path, Column)) and place.kind in ("any", "string")
+        if is_place and isinstance(text, Constant) and text.value.__class__ is str:
+            return place, text.value
+    return None
