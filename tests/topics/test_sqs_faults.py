@@ -414,6 +414,22 @@ class TestOneOrTheOther:
 
 
 class TestDeadQueues:
+    @pytest.mark.parametrize(("name", "value"), [("balog.attempts", "9" * 5000), ("balog.consumers", "[" * 100_000)])
+    def test_a_letter_of_others_with_odd_attributes_is_read_all_the_same(
+        self, session: Any, name: str, value: str
+    ) -> None:
+        with Stubber(session.client("sqs")) as stub:
+            stub.add_response("get_queue_url", {"QueueUrl": URL})
+            stub.add_response("get_queue_attributes", {"Attributes": {}})
+            stub.add_response("get_queue_url", {"QueueUrl": URL + "-dead"})
+            attributes = {name: {"DataType": "String", "StringValue": value}}
+            letter = {"MessageId": "1", "ReceiptHandle": "h", "Body": "x", "MessageAttributes": attributes}
+            stub.add_response("receive_message", {"Messages": [letter]})
+            stub.add_response("receive_message", {})
+            stub.add_response("change_message_visibility_batch", answer([]))
+            (read,) = SqsTopics("eu-central-1", client=stub.client).topic("orders").dead_letters("g")
+        assert (read.body, read.attempts, read.consumers) == (b"x", 1, ())
+
     @pytest.mark.parametrize(
         ("name", "expected"),
         [("orders", "orders-dead"), ("orders.fifo", "orders-dead.fifo"), ("x" * 75, "x" * 75 + "-dead")],

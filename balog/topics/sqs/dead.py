@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ _REASON_BYTES = 4096
 _CONSUMERS_BYTES = 4096
 _TRACEBACK_BYTES = 32_768
 _SHORT_REASON_BYTES = 256
+
+_NUMBER = re.compile("[0-9]{1,9}")
 
 _MAX_NAME = 80
 _SUFFIX = "-dead"
@@ -113,7 +116,7 @@ class DeadQueue:
             body=received.body,
             group=read_attribute(attributes, _GROUP) or "",
             reason=reason if not problem or problem in reason else f"{reason}; {problem}",
-            attempts=int(said) if said.isdecimal() else received.attempts,
+            attempts=int(said) if _NUMBER.fullmatch(said) else received.attempts,
             died=received.published,
             consumers=_names(read_attribute(attributes, _CONSUMERS)),
             traceback=read_attribute(attributes, _TRACEBACK) or "",
@@ -167,6 +170,6 @@ def _join(names: tuple[str, ...]) -> str:
 def _names(text: str | None) -> tuple[str, ...]:
     try:
         names = json.loads(text or "[]")
-    except ValueError:
+    except (ValueError, RecursionError):
         return ()
     return tuple(str(name) for name in names) if isinstance(names, list) else ()
