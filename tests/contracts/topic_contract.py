@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError, TopicError
 from balog.topics import DeadLetter, GivenUp, Message, Received, Topic, Topics, open_topics
+from tests.contracts.topic_processes import consume_in_process, publish_in_process
 
 
 def messages(*ids: str) -> list[Message]:
@@ -50,23 +51,6 @@ def eventually(true: Callable[[], bool], seconds: float = 30.0) -> bool:
             return False
         time.sleep(0.05)
     return True
-
-
-def publish_in_process(url: str, name: str, wanted: list[str]) -> None:
-    with open_topics(url) as home:
-        for i in range(0, len(wanted), 20):
-            home.topic(name).publish(messages(*wanted[i : i + 20]))
-
-
-def consume_in_process(url: str, name: str, over: Any, handled: Any) -> None:
-    with open_topics(url) as home:
-        topic = home.topic(name)
-        while not topic.exists() and not over.is_set():
-            time.sleep(0.01)
-        while not over.is_set():
-            received = topic.receive("g", limit=7, wait=0.05, lease=60)
-            topic.ack("g", received)
-            handled.put(ids(received))
 
 
 def needs(ability: str, wanted: bool = True) -> Callable[[Any], Any]:

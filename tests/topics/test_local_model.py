@@ -1,5 +1,6 @@
 """Local topics and those in memory against a model in plain Python, step by step, over any sequence of calls."""
 
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from balog.topics import Message, Received, Topics
 from balog.topics.local import LocalTopics
 from balog.topics.memory import MemoryTopics
 
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 GROUPS = ("one", "two")
 groups = st.sampled_from(GROUPS)
 
@@ -75,7 +77,7 @@ class LocalTopicMachine(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.now = 1_800_000_000.0
-        self.path = tempfile.mkdtemp()
+        self.path = tempfile.mkdtemp(dir=MEMORY)  # what a disk keeps is asked elsewhere
         self.home = self.make_home()
         self.topic = self.home.topic("t")
         self.model = Model()
