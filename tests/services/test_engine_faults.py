@@ -1,0 +1,291 @@
+"""``balog consume`` and engines on real servers when things go wrong.
+
+Killed, asleep beyond a lease, the server dead for a while, everything sent twice, events as large as they come.
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from balog.consumers import Consumer, ConsumerHub, Engine
+from balog.consumers.kafka import KafkaEngine
+from balog.consumers.ledgers import open_ledger
+from balog.errors import TopicError
+from balog.event import MAX_EVENT_BYTES, Event, encode
+from balog.topics import Message, Topic, open_topics
+from tests.services.servers.elasticmq import running_sqs, set_credentials
+from tests.services.servers.kafka import KafkaServer, running_kafka
+
+pytestmark = pytest.mark.service
+
+ROUNDS = 3
+EVENTS = 600
+HANDLERS = """
+import os, signal, time
+from balog.consumers import consumer_config
+
+file = os.open("handled", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+@consumer_config(topic="{topic}")
+def note(settings, event):
+    if event.payload["n"] == 20 and os.environ.get("SLEEPER"):
+        time.sleep(0.3)  # until nothing else in here is in the middle of a file's transaction, which others wait for
+        os.kill(os.getpid(), signal.SIGSTOP)
+    time.sleep(0.002)
+    os.write(file, (event.header.id + "\\n").encode())
+"""
+
+
+@pytest.fixture(scope="module")
+def sqs_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_sqs(tmp_path_factory.mktemp("elasticmq")) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with running_kafka(tmp_path_factory.mktemp("kafka")) as server:
+        yield server
+
+
+@pytest.fixture(params=["local", "sqs", "kafka"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "local":
+        return f"local:{tmp_path / 'topics'}"
+    if request.param == "sqs":
+        return str(request.getfixturevalue("sqs_url"))
+    # A member that was killed keeps its partitions until its session is over.
+    server: KafkaServer = request.getfixturevalue("kafka")
+    return server.url(partitions=2, **{"session.timeout.ms": 6000})
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    set_credentials(monkeypatch)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[str]]]:
+    """What a test started; nothing of it outlives the test."""
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for process in started:
+        process.kill()
+        process.wait(20)
+
+
+@pytest.fixture
+def name() -> str:
+    return f"t{uuid4().hex[:12]}"
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def publish(topic: Topic, events: list[Event]) -> set[str]:
+    topic.publish([Message(event.header.id, encode(event)) for event in events])
+    return {event.header.id for event in events}
+
+
+def some_events(number: int) -> list[Event]:
+    return [Event.new("tests", {"cls_type": "x", "n": n}) for n in range(number)]
+
+
+class Command:
+    """``balog consume`` on a topic, which notes what its handler handled."""
+
+    def __init__(self, folder: Path, url: str, topic: str, processes: list[subprocess.Popen[str]]) -> None:
+        self._processes = processes
+        (folder / "team.py").write_text(HANDLERS.format(topic=topic))
+        self.folder = folder
+        self.words = [sys.executable, "-m", "balog", "consume", "team", "--topics", url, "--lease", "2"]
+
+    def start(self, *options: str, **environment: str) -> subprocess.Popen[str]:
+        with (self.folder / "errors").open("a") as errors:
+            process = subprocess.Popen(
+                [*self.words, *options], cwd=self.folder, stderr=errors, text=True, env={**os.environ, **environment}
+            )
+        self._processes.append(process)
+        return process
+
+    def finish(self) -> None:
+        process = self.start("--until-empty")
+        assert process.wait(180) == 0, (self.folder / "errors").read_text()
+
+    def handled(self) -> Counter[str]:
+        path = self.folder / "handled"
+        return Counter(path.read_text().split()) if path.exists() else Counter()
+
+
+def test_killed_at_random_moments_every_event_is_handled(
+    url: str, name: str, tmp_path: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    command = Command(tmp_path, url, name, processes)
+    with open_topics(url) as home:
+        wanted = publish(home.topic(name), some_events(EVENTS))
+        for number in range(ROUNDS):
+            before = command.handled().total()
+            process = command.start()
+            wait_for(lambda old=before: command.handled().total() > old)
+            time.sleep(random.uniform(0, 0.4))
+            process.kill()
+            assert process.wait() == -signal.SIGKILL, (tmp_path / "errors").read_text()
+            if number == 0:
+                wanted |= publish(home.topic(name), some_events(50))
+        command.finish()
+        handled = command.handled()
+        assert set(handled) == wanted
+        # A kill may repeat what was handled within the second for which acks wait for company, and no more.
+        assert sum(count - 1 for count in handled.values()) <= ROUNDS * 1000
+        wait_for(lambda: home.topic(name).group_state("balog").pending == 0)
+        assert home.topic(name).group_state("balog").dead == 0
+
+
+@pytest.mark.parametrize("url", ["local", "sqs"], indirect=True)
+def test_one_that_slept_beyond_its_lease_loses_nothing_and_spoils_nothing(
+    url: str, name: str, tmp_path: Path, processes: list[subprocess.Popen[str]]
+) -> None:
+    """Its receipts are stale when it wakes up: what it acks then belongs to another, who goes on undisturbed."""
+    command = Command(tmp_path, url, name, processes)
+    with open_topics(url) as home:
+        wanted = publish(home.topic(name), some_events(250))
+        sleeper = command.start(SLEEPER="1")
+        os.waitid(os.P_PID, sleeper.pid, os.WSTOPPED)
+        command.finish()  # it waits until the sleeper's leases are over
+        assert set(command.handled()) == wanted
+        sleeper.send_signal(signal.SIGCONT)
+        time.sleep(2)
+        sleeper.terminate()
+        assert sleeper.wait(60) == 0, (tmp_path / "errors").read_text()
+        state = home.topic(name).group_state("balog")
+        assert (state.pending, state.dead) == (0, 0)
+    assert set(command.handled().values()) <= {1, 2}
+
+
+def run(topic: str, url: str, handle: Callable[[Event], object], ledger: Any = None, **options: Any) -> Any:
+    hub = ConsumerHub()
+    hub.add(Consumer(lambda settings, event: handle(event), topic, name="c"))
+    with open_topics(url) as home:
+        return Engine(hub, home, ledger=ledger, **options).run(until_empty=True)
+
+
+@pytest.mark.parametrize("url", ["sqs", "kafka"], indirect=True)
+def test_events_that_come_twice_and_out_of_order_succeed_once(url: str, name: str, tmp_path: Path) -> None:
+    events = some_events(150)
+    handled: Counter[str] = Counter()
+    ledger = open_ledger(f"sqlite:{tmp_path / 'ledger'}")
+
+    def handle(event: Event) -> None:
+        time.sleep(0.001)
+        handled[event.header.id] += 1
+        if event.payload["n"] % 10 == 0 and handled[event.header.id] == 1:
+            raise ValueError("the first time")
+
+    with open_topics(url) as home:
+        for _ in range(2):  # what came again at once, and what comes again long after
+            for copies in (events, random.sample(events, len(events))):
+                publish(home.topic(name), copies)
+            counts = run(name, url, handle, ledger, concurrency=4, pollers=2, first_delay=0.1)
+            assert counts.succeeded + counts.duplicates == 2 * len(events)
+            assert home.topic(name).group_state("balog").dead == 0
+    ledger.close()
+    assert set(handled) == {event.header.id for event in events}
+    succeeded = [count - (event.payload["n"] % 10 == 0) for event in events for count in [handled[event.header.id]]]
+    assert set(succeeded) == {1}
+
+
+def event_of(size: int) -> Event:
+    """Make an event that is encoded in exactly so many bytes."""
+    event = Event.new("tests", {"text": ""})
+    return Event.new("tests", {"text": "x" * (size - len(encode(event)))})
+
+
+@pytest.mark.parametrize("url", ["local", "kafka"], indirect=True)  # a queue takes less without a claim check
+def test_an_event_of_a_megabyte_arrives_whole_where_a_message_may_be_so_large(url: str, name: str) -> None:
+    event = event_of(1_000_000)
+    seen: list[Event] = []
+    with open_topics(url) as home:
+        assert home.topic(name).publish([Message(event.header.id, encode(event))]) == 1
+    counts = run(name, url, seen.append)
+    assert (counts.succeeded, counts.dead) == (1, 0)
+    assert [one.payload for one in seen] == [event.payload]
+
+
+def test_what_is_over_the_limit_of_an_event_is_refused_in_one_line_or_dead_lettered(
+    url: str, name: str, tmp_path: Path
+) -> None:
+    """It must neither come again for ever nor hold up what is behind it."""
+    text = random.randbytes(10_000_000).hex()  # which no compression makes small enough to slip through
+    body = encode(Event.new("tests", {"text": text}))
+    assert len(body) > MAX_EVENT_BYTES
+    small = Event.new("tests", {})
+    seen: list[str] = []
+    with open_topics(url) as home:
+        refused = False
+        if url.startswith("local:"):  # which has no limit of its own
+            home.topic(name).publish([Message("huge", body)])
+        else:
+            refused = True
+            with pytest.raises(TopicError) as told:
+                home.topic(name).publish([Message("huge", body)])
+            assert not told.value.retryable
+            assert "\n" not in str(told.value)
+            assert len(str(told.value)) < 400
+        publish(home.topic(name), [small])
+        counts = run(name, url, lambda event: seen.append(event.header.id))
+        assert seen == [small.header.id]
+        assert counts.succeeded == 1
+        letters = home.topic(name).dead_letters("balog")
+        assert len(letters) == counts.dead == (0 if refused else 1)
+        assert all("limit" in letter.reason for letter in letters)
+        assert home.topic(name).group_state("balog").pending == 0
+
+
+def test_an_engine_goes_on_when_kafka_died_and_is_back(name: str, tmp_path: Path) -> None:
+    events = some_events(200)
+    handled: Counter[str] = Counter()
+    halfway = threading.Event()
+
+    def handle(settings: object, event: Event) -> None:
+        handled[event.header.id] += 1
+        time.sleep(0.01)
+        if len(handled) >= 40:
+            halfway.set()
+
+    hub = ConsumerHub()
+    hub.add(Consumer(handle, name, name="c"))
+    with running_kafka(tmp_path) as server, open_topics(server.url(partitions=1)) as home:
+        wanted = publish(home.topic(name), events[:100])
+        engine = KafkaEngine(hub, server.servers, lease=5.0)
+        thread = threading.Thread(target=engine.run)
+        thread.start()
+        try:
+            assert halfway.wait(60)
+            server.stop()
+            time.sleep(1)
+            server.up()
+            wanted |= publish(home.topic(name), events[100:])
+            wait_for(lambda: set(handled) == wanted)
+            wait_for(lambda: home.topic(name).group_state("balog").pending == 0)
+        finally:
+            engine.stop()
+            thread.join(60)
+        assert not thread.is_alive()
+        assert home.topic(name).group_state("balog").dead == 0
+    assert set(handled.values()) == {1}
