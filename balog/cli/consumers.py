@@ -20,7 +20,7 @@ def command() -> None:
     """Look at the handlers of a package."""
 
 
-@command.command("list")
+@command.command("list", short_help="Show the topic of each, what it wants, how it is called.")
 @click.argument("package")
 @click.option(
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting; fills {key} in topic names. Repeatable."

@@ -63,7 +63,7 @@ def load(url: str | None, config: str | None, options: str | None, or_empty: boo
 @_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document in place of the table.")
 def show(url: str | None, config: str | None, options: str | None, as_json: bool) -> None:
-    """Show the stored value: when it was written, and its bookmarks by stream."""
+    """Show when the value was stored, and its bookmarks by stream."""
     storage = _open(url, config, options)
     value = _read(storage)
     modified = storage.modified()
@@ -83,7 +83,10 @@ def show(url: str | None, config: str | None, options: str | None, as_json: bool
 @click.argument("after")
 @_options
 def diff(before: str, after: str, options: str | None) -> None:
-    """Show which bookmarks of AFTER are not as in BEFORE; prints nothing when all are the same."""
+    """Show which bookmarks of AFTER are not as in BEFORE.
+
+    Prints nothing when all are the same.
+    """
     old, new = (_read(_open(url, None, options)) for url in (before, after))
     found = changes(old, new)
     if found:

@@ -45,7 +45,7 @@ for _command in (dump, ingest, offsets, redrive):
     command.add_command(_command)
 
 
-@command.command("list")
+@command.command("list", short_help="List the topics of a home.")
 @topics_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def list_topics(url: str, as_json: bool) -> None:
@@ -70,7 +70,7 @@ def list_topics(url: str, as_json: bool) -> None:
         sys.exit(1)
 
 
-@command.command("describe")
+@command.command("describe", short_help="Tell what a topic holds, and how far its groups are.")
 @topics_option
 @click.argument("topic")
 @click.option(
@@ -108,7 +108,7 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
         _table(types)
 
 
-@command.command("peek")
+@command.command("peek", short_help="Look at messages; no group loses one.")
 @topics_option
 @click.argument("topic")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Show at most so many.")
@@ -137,7 +137,7 @@ def peek_topic(
                 _show(message, event)
 
 
-@command.command("publish")
+@command.command("publish", short_help="Publish events, one a line of a file or of stdin.")
 @topics_option
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"), default="-")

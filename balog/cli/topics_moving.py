@@ -68,7 +68,7 @@ class _Position(_Time):
         return super().convert(value, param, ctx).timestamp()
 
 
-@click.command("offsets")
+@click.command("offsets", short_help="Tell how far a group is, or move it back or ahead.")
 @topics_option
 @click.argument("topic")
 @click.option("--group", required=True, metavar="NAME", help="Whose position.")
@@ -90,7 +90,7 @@ def offsets(url: str, topic: str, group: str, to: Any, as_json: bool) -> None:
         )
 
 
-@click.command("redrive")
+@click.command("redrive", short_help="Give dead letters to their group again.")
 @topics_option
 @click.argument("topic")
 @click.option("--group", required=True, metavar="NAME", help="Whose dead letters.")
@@ -143,7 +143,7 @@ def redrive(
         sys.exit(1)
 
 
-@click.command("dump")
+@click.command("dump", short_help="Write events to files that balog report reads.")
 @topics_option
 @click.argument("topic")
 @click.option("--to", required=True, metavar="PATH|URL", help="The archive: a folder, or s3://…, gs://…, ftp://…")
@@ -210,7 +210,7 @@ def dump(
         sys.exit(1)
 
 
-@click.command("ingest")
+@click.command("ingest", short_help="Publish archived events again.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH|URL…")
 @topics_option
 @click.option("--topic", required=True, metavar="NAME", help="Where the events go.")

@@ -1,0 +1,27 @@
+"""What ``--help`` says can be read in a terminal of 80 columns."""
+
+from collections.abc import Iterator
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from balog.cli import main
+
+
+def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands(found, (*path, name))
+
+
+@pytest.mark.parametrize("path", list(commands(main)), ids=lambda path: " ".join(path) or "balog")
+def test_no_line_about_a_command_is_cut_short(path: tuple[str, ...]) -> None:
+    done = CliRunner().invoke(main, [*path, "--help"], terminal_width=80)
+    assert done.exit_code == 0, done.output
+    listed = done.output.partition("\nCommands:\n")[2].partition("\n\n")[0]
+    assert "..." not in listed
