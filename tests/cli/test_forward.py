@@ -273,6 +273,7 @@ class TestStopping:
         assert posted < 100
         assert place.pending() == 100 - posted
         assert place.topic.group_state("forward").in_flight == 0
+        place.server.respond = lambda request: Answer()
         assert place.run(sink).returncode == 0
         assert sorted(place.posted()) == sorted(place.ids)
 
