@@ -127,9 +127,10 @@ class LocalTopics(Topics):
 class LocalTopic(Topic):
     """One SQLite file in WAL mode; a message is on the disk (fsync) when ``publish`` returns.
 
-    Messages older than the retention are deleted by ``publish``, which looks at most once a minute, and by ``prune``,
-    for groups that have not handled them too. The file does not shrink; its free pages are used again. Leases are
-    measured by the machine's clock, so the folder must not be shared between machines.
+    Messages older than the retention are deleted by ``publish``, which looks once a minute and never deletes more than
+    some thousands at a time, and by ``prune``, for groups that have not handled them too. The file does not shrink; its
+    free pages are used again. Leases are measured by the machine's clock, so the folder must not be shared between
+    machines.
     """
 
     def __init__(self, name: str, path: Path, retention: float, clock: Callable[[], float]) -> None:
@@ -155,9 +156,8 @@ class LocalTopic(Topic):
         rows = [(message.id, now, message.key, bytes(message.body)) for message in messages]
         if not rows:
             return 0
-        if time.monotonic() >= self._prune_at and self.exists():
+        if time.monotonic() >= self._prune_at and self.exists() and self._prune_some() is None:
             self._prune_at = time.monotonic() + _PRUNE_EVERY
-            self.prune()
         with self._file.write(create=True) as connection:
             before = connection.total_changes
             connection.executemany(
@@ -167,19 +167,24 @@ class LocalTopic(Topic):
 
     def prune(self) -> int:
         """Delete messages and dead letters that are older than the retention; give the number of messages."""
-        oldest = self._clock() - self._retention
         deleted = 0
-        while True:
-            with self._file.read() as connection:
-                if not connection.execute(
-                    "SELECT (SELECT published FROM messages ORDER BY seq LIMIT 1) < ?1"
-                    " OR (SELECT died FROM dead ORDER BY number LIMIT 1) < ?1"
-                    " OR (SELECT MIN(since) FROM redriven) < ?1",
-                    (oldest,),
-                ).fetchone()[0]:
-                    return deleted
-            with self._file.write() as connection:
-                deleted += _delete_older(connection, oldest)
+        while (some := self._prune_some()) is not None:
+            deleted += some
+        return deleted
+
+    def _prune_some(self) -> int | None:
+        """Delete a bounded number of messages, and old letters; give the number, or None when there is nothing old."""
+        oldest = self._clock() - self._retention
+        with self._file.read() as connection:
+            if not connection.execute(
+                "SELECT (SELECT published FROM messages ORDER BY seq LIMIT 1) < ?1"
+                " OR (SELECT died FROM dead ORDER BY number LIMIT 1) < ?1"
+                " OR (SELECT MIN(since) FROM redriven) < ?1",
+                (oldest,),
+            ).fetchone()[0]:
+                return None
+        with self._file.write() as connection:
+            return _delete_older(connection, oldest)
 
     # -- receiving ------------------------------------------------------------------------------------------------
 

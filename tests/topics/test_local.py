@@ -170,6 +170,19 @@ class TestRetention:
         assert aging.prune() == 50
         assert ids(aging.receive("g")) == ["young"]
 
+    def test_no_publish_waits_for_a_long_backlog_to_go(
+        self, aging: LocalTopic, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("balog.topics.local._PRUNE_ROWS", 20)
+        aging.publish(messages(*(str(number) for number in range(50))))
+        clock.now += 200
+        monkeypatch.setattr(aging, "_prune_at", 0.0)
+        left = []
+        for name in "abcd":
+            aging.publish(messages(name))
+            left.append(aging.describe().messages)
+        assert left == [31, 12, 3, 4]
+
 
 class TestRedriven:
     def die(self, topic: LocalTopic, *names: str) -> None:
