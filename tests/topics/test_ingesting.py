@@ -4,13 +4,14 @@ import gzip
 import io
 import json
 import os
+import sys
 from contextlib import closing, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
 
-from balog.errors import ConfigError, MessageError, TopicError
+from balog.errors import ConfigError, MessageError, MissingExtraError, TopicError
 from balog.event import Event, encode
 from balog.storage import open_storage
 from balog.topics import Topic, ingesting
@@ -224,3 +225,12 @@ def test_an_event_that_the_topic_can_never_take_is_a_bad_line(tmp_path: Path) ->
 def test_messages_have_keys(tmp_path: Path, topic: Topic) -> None:
     ingest(write(tmp_path / "a.jsonl", events(2)), topic, key_of=lambda event: str(event.payload["n"]))
     assert [message.key for message in topic.peek()] == ["0", "1"]
+
+
+def test_a_package_that_is_not_installed_ends_it_before_the_file_counts_as_read(
+    tmp_path: Path, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(20))
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(MissingExtraError):
+        ingest(tmp_path, topic, state=tmp_path / "state")
