@@ -18,7 +18,8 @@ from balog.consumers.ledger import Entry, Ledger
 from balog.consumers.outcomes import Retry
 from balog.consumers.scheduling import GRACE, Schedule
 from balog.consumers.suspects import begun
-from balog.consumers.verdicts import Kind, Verdict, ends_run, judge, tell
+from balog.consumers.telling import FailureLines
+from balog.consumers.verdicts import Kind, Verdict, ends_run, judge
 from balog.errors import TopicError
 from balog.recording.context import bound
 
@@ -38,12 +39,14 @@ class Caller:
         ledger: Ledger,
         group: str,
         hooks: HookCalls,
+        lines: FailureLines,
         fail: Callable[[BaseException], None],
     ) -> None:
         self._schedule = schedule
         self._ledger = ledger
         self._group = group
         self._hooks = hooks
+        self._lines = lines
         self._fail = fail
         self._pid = os.getpid()
 
@@ -123,7 +126,7 @@ class Caller:
 
     def _report(self, call: Call, error: BaseException | None, verdicts: Sequence[Verdict]) -> None:
         if error is not None:
-            tell(verdicts)
+            self._lines.tell(verdicts)
         work = call.work
         if work is None:
             return

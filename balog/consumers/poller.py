@@ -14,6 +14,7 @@ from balog.consumers.hook_calls import HookCalls
 from balog.consumers.ledger import Ledger
 from balog.consumers.scheduling import Schedule
 from balog.consumers.suspects import read_begun
+from balog.consumers.telling import FailureLines
 from balog.consumers.verdicts import describe
 from balog.errors import EventError, TopicError
 from balog.event import decode
@@ -32,6 +33,7 @@ class Intake:
     schedule: Schedule
     ledger: Ledger
     hooks: HookCalls
+    lines: FailureLines
     group: str
     batch: int
     lease: float
@@ -124,7 +126,7 @@ class Poller:
             event = decode(message.body)
         except EventError as error:
             delivery.gave_up[""] = f"not an event: {error}"
-            log.error("%s in %s is not an event, dead-lettered: %s", message.id, lane.name, error)
+            self._intake.lines.not_an_event(lane.name, message.id, error)
             return
         delivery.event = event
         delivery.id = event.header.id
@@ -150,10 +152,7 @@ class Poller:
             delivery.delay = min(first * 2.0 ** min(attempt - 1, 60), longest)
             delivery.has_failed = True
             then = f"again in {delivery.delay:g} s"
-        log.error(
-            "who wants %s in %s can't be told, attempt %d of %d, %s: %s",
-            *(delivery.id, self._lane.name, attempt, limit, then, describe(error)),
-        )
+        self._intake.lines.not_routed(self._lane.name, delivery.id, attempt, limit, then, error)
 
     # -- what was done before -------------------------------------------------------------------------------------
 

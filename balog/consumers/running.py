@@ -23,6 +23,7 @@ from balog.consumers.poller import Intake, Poller
 from balog.consumers.routing import Router
 from balog.consumers.scheduling import Schedule
 from balog.consumers.settling import Settler
+from balog.consumers.telling import FailureLines
 from balog.consumers.workers import Crew
 from balog.errors import BalogError, TopicError
 from balog.topics import Topic
@@ -65,6 +66,7 @@ class Run:
         self._engine = engine
         self._until_empty = until_empty
         self._hooks = HookCalls(engine.hooks)
+        self._lines = FailureLines()
         self._backoff = engine.backoff(until_empty)
         self._error: BaseException | None = None
         self._alive = time.monotonic()
@@ -82,7 +84,7 @@ class Run:
         )
         self._owns_ledger = engine.ledger is None
         self._ledger = engine.ledger if engine.ledger is not None else _default_ledger(engine)
-        self._caller = Caller(self._schedule, self._ledger, engine.group, self._hooks, self._fail)
+        self._caller = Caller(self._schedule, self._ledger, engine.group, self._hooks, self._lines, self._fail)
         self._loop.serve(self._schedule, self._caller)
         self._settler = Settler(
             self._schedule,
@@ -162,6 +164,7 @@ class Run:
             schedule=self._schedule,
             ledger=self._ledger,
             hooks=self._hooks,
+            lines=self._lines,
             group=engine.group,
             batch=engine.batch,
             lease=engine.lease,
@@ -242,6 +245,7 @@ class Run:
                     "wait for, and start again"
                 )
             )
+        self._lines.sum_up()
         self._alive = time.monotonic()
         watched = [self._wake_read] if signal_wake is None else [self._wake_read, signal_wake]
         readable, _, _ = select.select(watched, (), (), longest if rest is None else min(rest, longest))
@@ -286,6 +290,7 @@ class Run:
         self._keeper.end()
         if self._keeper.thread.is_alive():
             self._keeper.thread.join(_GOODBYE)
+        self._lines.sum_up(at_once=True)
         if self._owns_ledger:
             self._ledger.close()
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -12,12 +11,9 @@ from balog.consumers.delivery import Call, Task
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 from balog.consumers.tracebacks import format_traceback
 
-__all__ = ["Kind", "Verdict", "describe", "ends_run", "judge", "tell"]
+__all__ = ["Kind", "Verdict", "describe", "ends_run", "judge"]
 
 _LINE_LIMIT = 300
-
-log = logging.getLogger("balog.consumers.failures")
-"""What failures are told by, and nothing else, so that who has them otherwise can turn these lines off."""
 
 
 class Kind(Enum):
@@ -115,22 +111,3 @@ def describe(error: BaseException) -> str:
     except Exception:  # its own __str__ raises
         text = ""
     return " ".join(f"{name}: {text}".split())[:_LINE_LIMIT] if text else name
-
-
-def tell(verdicts: Sequence[Verdict]) -> None:
-    """Log one line for each failure, and one for all that the other side was not ready for."""
-    later = [verdict for verdict in verdicts if verdict.kind is Kind.LATER and verdict.error is not None]
-    if later:
-        task, _, delay, _, error = later[0]
-        what = task.delivery.id if len(later) == 1 else f"{len(later)} events"
-        why = describe(error) if error is not None else ""
-        log.info("%s will try %s in %s again in %g s: %s", task.desk.name, what, task.delivery.lane.name, delay, why)
-    for task, kind, delay, _, error in verdicts:
-        if error is None or kind is Kind.LATER:
-            continue
-        desk, delivery = task.desk, task.delivery
-        then = "dead-lettered" if kind is Kind.DEAD else f"again in {delay:g} s"
-        log.error(
-            "%s failed on %s in %s, attempt %d of %d, %s: %s",
-            *(desk.name, delivery.id, delivery.lane.name, task.attempt, desk.limit, then, describe(error)),
-        )
