@@ -217,7 +217,12 @@ class Run:
             raise self._error
 
     def _check_topics(self) -> None:
-        missing = [topic.name for topic in self.topics if not topic.exists()]
+        try:
+            missing = [topic.name for topic in self.topics if not topic.exists()]
+        except TopicError as error:
+            if self._until_empty or not error.retryable:
+                raise
+            return  # a server that is away, which pollers tell of and wait for
         if self._until_empty and len(missing) == len(self.topics):
             raise TopicError(
                 f"no topic {', '.join(missing)} in {self._engine.topics.url}; "
