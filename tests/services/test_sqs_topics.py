@@ -76,6 +76,7 @@ class TestOnMoto(SqsContract):
     """Where Maven can't be reached, this is what there is. As AWS does, it takes any receipt of a message."""
 
     keeps_key_order: ClassVar[bool] = False
+    hands_out_once: ClassVar[bool] = False  # its threads look and take without a lock
     tells_stale: ClassVar[bool] = False
 
     @pytest.fixture

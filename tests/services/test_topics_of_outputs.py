@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -14,8 +13,8 @@ from balog.event import Event, decode, encode
 from balog.sinks import Delivery, SinkError, TopicSinkConfig
 from balog.sinks.attempt import attempt
 from balog.topics import Message, Received, open_topics
-from tests.services.servers.elasticmq import SqsServer, running_sqs, set_credentials
-from tests.services.servers.kafka import KafkaServer, running_kafka
+from tests.services.servers.elasticmq import SqsServer, set_credentials
+from tests.services.servers.kafka import KafkaServer
 from tests.services.servers.process import free_port
 
 pytestmark = pytest.mark.service
@@ -28,16 +27,9 @@ print("logged", flush=True)
 """
 
 
-@pytest.fixture(scope="module")
-def sqs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqsServer]:
-    with running_sqs(tmp_path_factory.mktemp("elasticmq")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with running_kafka(tmp_path_factory.mktemp("kafka")) as server:
-        yield server
+@pytest.fixture(scope="session")
+def sqs(elasticmq: SqsServer) -> SqsServer:
+    return elasticmq
 
 
 @pytest.fixture(autouse=True)
