@@ -7,6 +7,7 @@ bound stays.
 from __future__ import annotations
 
 import importlib.machinery
+import importlib.util
 import os
 import select
 import signal
@@ -160,6 +161,7 @@ def find_roots(package: str) -> list[Path]:
     top = package.partition(".")[0]
     try:
         spec = importlib.machinery.PathFinder.find_spec(top, [os.getcwd(), *sys.path])
+        spec = spec or importlib.util.find_spec(top)  # an editable install may be known to a finder of its own alone
     except (ImportError, ValueError):
         spec = None
     roots: list[str] = []

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -214,3 +216,19 @@ class TestSources:
         assert found.startswith(says)
         assert bool(found) == bool(says)
         assert "\n" not in found
+
+
+def test_a_package_that_only_an_editable_install_s_finder_knows_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "src" / "mapped_team"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("raise AssertionError('it was imported')")
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> "ModuleSpec | None":
+            return spec_from_file_location(name, package / "__init__.py") if name == "mapped_team" else None
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
+    assert find_roots("mapped_team.handlers") == [package]
