@@ -81,7 +81,7 @@ def main() -> None:
     """Log, carry, act on and ask about the events of data pipelines.
 
     \b
-    tap | balog broker --config broker.json | target     carry events to sinks
+    tap | balog broker --config broker.json | target      carry events to sinks
     balog run -- tap … | balog broker … | target          the same for a tap that knows nothing of balog
     balog consume mypackage --topics local:PATH           act on them: your handlers …
     balog forward --topics local:PATH --topic NAME …      … or any sinks
