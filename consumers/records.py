@@ -13,6 +13,9 @@ from balog.payload import MetricPayload, read
 totals: Counter[tuple[str, str, str]] = Counter()
 """Records by application, run and stream since this process began; a counter's value is what came since the last."""
 
+REMEMBERED = 10_000
+"""Streams of runs that are added up at most: a process that goes on for months forgets the oldest."""
+
 
 @consumer_config(
     topic="singer-events", cls_type="metric", where="payload.metric = 'record_count'", batch=(100, 0.5), concurrency=1
@@ -31,9 +34,11 @@ def count_records(settings: dict[str, Any], events: list[Event]) -> None:
             context = event.header.context
             stream = str(metric.tags.get("stream") or metric.tags.get("endpoint") or "?")  # singer-python says endpoint
             key = str(context.get("application", "?")), str(context.get("run_id")), stream
-            totals[key] += round(metric.value)
+            totals[key] = totals.pop(key, 0) + round(metric.value)  # the last that changed comes last
             changed[key] = None
     for key in changed:
         print(f"{key[2]:<20} {totals[key]:>12,} records  ({key[0]})")
+    while len(totals) > REMEMBERED:
+        del totals[next(iter(totals))]
     if failed:
         raise PartialFailure(failed)

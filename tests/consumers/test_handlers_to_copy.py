@@ -126,6 +126,11 @@ class TestRecords:
             ["users", "7", "records", "(tap-x)"],
         ]
 
+    def test_runs_that_ended_long_ago_are_forgotten(self, handle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(records, "REMEMBERED", 2)
+        handle(records, *(count(1, run_id, stream="users") for run_id in ("r1", "r2", "r1", "r3")))
+        assert {key[1]: total for key, total in records.totals.items()} == {"r1": 2, "r3": 1}
+
     def test_a_counter_that_is_no_number_is_given_up_alone(
         self, topics: MemoryTopics, capsys: pytest.CaptureFixture[str]
     ) -> None:
