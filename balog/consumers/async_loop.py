@@ -109,4 +109,7 @@ class AsyncLoop:
                         await result
         except BaseException as raised:  # a loop whose task lets SystemExit through would end
             error = too_long(call) if call.is_expired and isinstance(raised, asyncio.CancelledError) else raised
-        self._caller.end(call, error)
+        try:
+            self._caller.end(call, error)
+        finally:
+            error = None  # its traceback leads to this frame: a circle would be left to the garbage collector

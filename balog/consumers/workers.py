@@ -66,7 +66,10 @@ class _Worker(threading.Thread):
                     return
         except BaseException as raised:
             error = raised
-        caller.end(call, error)
+        try:
+            caller.end(call, error)
+        finally:
+            error = None  # its traceback leads to this frame: a circle would be left to the garbage collector
 
     def _retired(self) -> bool:
         return self._is_retired

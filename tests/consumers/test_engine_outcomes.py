@@ -1,8 +1,10 @@
 """What handlers raise, batches, order by key: what the engine makes of each."""
 
+import gc
 import json
 import threading
 import time
+import weakref
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -20,6 +22,38 @@ Settings = dict[str, Any]
 def number(event: Event) -> int:
     found: int = event.payload["n"]
     return found
+
+
+class Odd(Exception):
+    """One that can be referred to weakly."""
+
+
+class TestFailure:
+    @pytest.mark.parametrize("kind", ["plain", "async"])
+    def test_what_a_handler_raised_is_gone_with_its_call(self, bench: Any, kind: str) -> None:
+        """Or frames, events and all that handlers had in hand would wait for the garbage collector."""
+        bench.publish(*({} for _ in range(20)))
+        raised: list[weakref.ref[Exception]] = []
+
+        def fail(settings: Settings, event: Event) -> None:
+            error = Odd("no")
+            raised.append(weakref.ref(error))
+            try:
+                raise error
+            finally:
+                del error  # or the handler itself would make the circle
+
+        async def fail_async(settings: Settings, event: Event) -> None:
+            fail(settings, event)
+
+        gc.collect()
+        gc.disable()
+        try:
+            bench.run({"plain": fail, "async": fail_async}[kind], max_attempts=2)
+            assert len(raised) == 40
+            assert [error() for error in raised if error() is not None] == []
+        finally:
+            gc.enable()
 
 
 class TestReject:
