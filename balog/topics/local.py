@@ -44,9 +44,9 @@ _PRUNE_ROWS = 10_000
 _SLEEPS = (0.002, 0.1)
 
 # A group's cursor is the highest seq that it was handed. A lease stands for each message that was handed out and not
-# acked yet: ready_at is when it may be handed out again, and an empty receipt says that nobody holds it. A dead letter
-# that was redriven is a message of one group alone, in `redriven`, for as long as its lease is: its seq is below that
-# of any other message, and so it comes first.
+# acked yet: ready_at is when it may be handed out again, and an empty receipt says that nobody holds it; ~ says so too,
+# of one that was put off by a delay. A dead letter that was redriven is a message of one group alone, in `redriven`, for
+# as long as its lease is: its seq is below that of any other message, and so it comes first.
 _SCHEMA = """
 CREATE TABLE messages (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, published REAL NOT NULL, key TEXT,
@@ -57,7 +57,8 @@ CREATE TABLE leases (
     grp TEXT NOT NULL, seq INTEGER NOT NULL, ready_at REAL NOT NULL, attempts INTEGER NOT NULL, receipt TEXT NOT NULL,
     PRIMARY KEY (grp, seq)
 ) WITHOUT ROWID;
-CREATE INDEX leases_by_time ON leases (grp, ready_at);
+CREATE INDEX leases_by_time ON leases (grp, ready_at) WHERE receipt <> '~';
+CREATE INDEX leases_put_off ON leases (grp, ready_at) WHERE receipt = '~';
 CREATE TABLE dead (
     number INTEGER PRIMARY KEY AUTOINCREMENT, grp TEXT NOT NULL, id TEXT NOT NULL, published REAL NOT NULL, key TEXT,
     body BLOB NOT NULL, reason TEXT NOT NULL, attempts INTEGER NOT NULL, died REAL NOT NULL, consumers TEXT NOT NULL,
@@ -74,6 +75,12 @@ BEGIN DELETE FROM redriven WHERE seq = OLD.seq; END;
 
 _FIRST_REDRIVEN = -(2**62)
 _LOOKED_AT = 100
+_PUT_OFF = "~"
+
+PUT_OFF_SHARE = 10
+"""While there are messages that a group has never seen, one of ten that it gets was put off by a delay: many that fail
+again and again must not keep the others from it. The least delayed come first.
+"""
 
 
 class LocalTopics(Topics):
@@ -189,7 +196,10 @@ class LocalTopic(Topic):
     # -- receiving ------------------------------------------------------------------------------------------------
 
     def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
-        """Take messages for a group: first those whose lease ran out or that were released, then those never seen."""
+        """Take messages for a group, first those whose lease ran out or that were given back at once.
+
+        Then those never seen, and among them some of those that were put off by a delay.
+        """
         check_name("group", group)
         deadline = time.monotonic() + wait
         sleep, longest = _SLEEPS
@@ -209,7 +219,8 @@ class LocalTopic(Topic):
             row = connection.execute(
                 "SELECT EXISTS (SELECT 1 FROM messages"
                 " WHERE seq > COALESCE((SELECT cursor FROM groups WHERE name = ?1), 0))"
-                " OR EXISTS (SELECT 1 FROM leases WHERE grp = ?1 AND ready_at <= ?2)",
+                " OR EXISTS (SELECT 1 FROM leases WHERE grp = ?1 AND ready_at <= ?2 AND receipt <> '~')"
+                " OR EXISTS (SELECT 1 FROM leases WHERE grp = ?1 AND ready_at <= ?2 AND receipt = '~')",
                 (group, self._clock()),
             ).fetchone()
             return bool(row[0])
@@ -230,8 +241,15 @@ class LocalTopic(Topic):
             again = connection.execute(  # +seq: found by time, or each receive would look at all that is in flight
                 "SELECT seq, attempts + 1, id, published, key, body FROM"
                 " (SELECT seq, attempts FROM leases"
-                " WHERE grp = ? AND ready_at <= ? AND +seq >= 0 ORDER BY +seq LIMIT ?)"
+                " WHERE grp = ? AND ready_at <= ? AND receipt <> '~' AND +seq >= 0 ORDER BY +seq LIMIT ?)"
                 " JOIN messages USING (seq) ORDER BY seq",
+                (group, now, limit),
+            )
+            put_off = connection.execute(  # cross: in this order, and no more rows than are asked for
+                "SELECT seq, attempts + 1, id, published, key, body FROM"
+                " (SELECT seq, attempts FROM leases"
+                " WHERE grp = ? AND ready_at <= ? AND receipt = '~' AND +seq >= 0 ORDER BY ready_at, seq LIMIT ?)"
+                " CROSS JOIN messages USING (seq)",
                 (group, now, limit),
             )
             fresh = connection.execute(
@@ -239,13 +257,17 @@ class LocalTopic(Topic):
                 (cursor, limit),
             )
             leases = []
-            for rows in (redriven, again, fresh):
-                while len(received) < limit and size < MAX_RECEIVED_BYTES and (row := rows.fetchone()):
+            share = max(1, limit // PUT_OFF_SHARE)
+            parts = ((redriven, limit), (again, limit), (put_off, share), (fresh, limit), (put_off, limit))
+            for rows, most in parts:
+                until = min(limit, len(received) + most)
+                while len(received) < until and size < MAX_RECEIVED_BYTES and (row := rows.fetchone()):
                     seq, attempts, id, published, key, body = row
                     received.append(Received(id, body, f"{seq}.{token}", attempts, published, key))
                     leases.append((group, seq, now + lease, attempts, token))
                     cursor = max(cursor, seq)
                     size += len(body)
+            for rows, _ in parts:
                 rows.close()
             connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?)", leases)
             connection.execute("INSERT OR REPLACE INTO groups VALUES (?, ?)", (group, cursor))
@@ -261,10 +283,11 @@ class LocalTopic(Topic):
         """Give messages back, in one transaction; their receipts are stale then."""
         return self._settle(
             received,
-            "UPDATE leases SET ready_at = ?4, receipt = '', attempts = attempts - ?5"
+            "UPDATE leases SET ready_at = ?4, receipt = ?6, attempts = attempts - ?5"
             " WHERE grp = ?1 AND seq = ?2 AND receipt = ?3",
             (group,),
-            (self._clock() + delay, int(not attempted)),
+            (self._clock() + delay, int(not attempted), _PUT_OFF if delay > 0 else ""),
+            durable=False,  # what a power cut undoes comes back when its lease is over
         )
 
     def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
@@ -341,7 +364,7 @@ class LocalTopic(Topic):
         received: Sequence[Received],
         statement: str,
         before: tuple[str],
-        after: tuple[float, ...] = (),
+        after: tuple[float | str, ...] = (),
         *,
         durable: bool = True,
     ) -> int:
@@ -443,7 +466,7 @@ def _group_state(connection: sqlite3.Connection, group: str, now: float) -> Grou
     lag, leases, in_flight, dead = connection.execute(
         "SELECT (SELECT COUNT(*) FROM messages WHERE seq > ?2),"
         " (SELECT COUNT(*) FROM leases WHERE grp = ?1),"
-        " (SELECT COUNT(*) FROM leases WHERE grp = ?1 AND receipt <> '' AND ready_at > ?3),"
+        " (SELECT COUNT(*) FROM leases WHERE grp = ?1 AND receipt NOT IN ('', '~') AND ready_at > ?3),"
         " (SELECT COUNT(*) FROM dead WHERE grp = ?1)",
         (group, cursor, now),
     ).fetchone()

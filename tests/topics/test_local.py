@@ -246,6 +246,36 @@ class TestRedriven:
         assert [message.body for message in topic.receive("g")] == [b"theirs"]
 
 
+class TestPutOff:
+    """What failed waits, and then does not stand in the way of what nobody has seen yet."""
+
+    def test_of_ten_messages_one_was_put_off_while_there_are_new_ones(self, aging: LocalTopic, clock: Clock) -> None:
+        aging.publish(messages(*(f"m{n}" for n in range(300))))
+        failed = aging.receive("g", 50)
+        aging.release("g", failed, 5.0)
+        clock.now += 5
+        got = [ids(aging.receive("g", 100)) for _ in range(3)]
+        assert got[0] == [f"m{n}" for n in (*range(10), *range(50, 140))]
+        assert got[1] == [f"m{n}" for n in (*range(10, 20), *range(140, 230))]
+        assert got[2] == [f"m{n}" for n in (*range(20, 30), *range(230, 300), *range(30, 50))], "none is left behind"
+        assert aging.group_state("g").waiting == 0
+
+    def test_what_was_given_back_at_once_comes_first_in_its_order(self, aging: LocalTopic, clock: Clock) -> None:
+        aging.publish(messages(*(f"m{n}" for n in range(60))))
+        aging.release("g", aging.receive("g", 30))
+        clock.now += 1
+        assert ids(aging.receive("g", 40)) == [f"m{n}" for n in range(40)]
+
+    def test_so_does_what_comes_back_since_its_receiver_died(self, aging: LocalTopic, clock: Clock) -> None:
+        aging.publish(messages(*(f"m{n}" for n in range(60))))
+        aging.release("g", aging.receive("g", 30), 1.0)
+        clock.now += 1
+        aging.receive("g", 1, lease=5.0)
+        aging.receive("g", 1, lease=5.0)
+        clock.now += 5
+        assert ids(aging.receive("g", 3)) == ["m0", "m1", "m2"]
+
+
 class TestDurability:
     def test_only_a_receipt_and_a_lease_are_spared_the_fsync(self, topic: LocalTopic) -> None:
         def synchronous() -> int:
