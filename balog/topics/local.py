@@ -45,8 +45,8 @@ _SLEEPS = (0.002, 0.1)
 
 # A group's cursor is the highest seq that it was handed. A lease stands for each message that was handed out and not
 # acked yet: ready_at is when it may be handed out again, and an empty receipt says that nobody holds it; ~ says so too,
-# of one that was put off by a delay. A dead letter that was redriven is a message of one group alone, in `redriven`, for
-# as long as its lease is: its seq is below that of any other message, and so it comes first.
+# of one that was put off by a delay. A dead letter that was redriven is a message of one group alone, in `redriven`,
+# for as long as its lease is: its seq is below that of any other message, and so it comes first.
 _SCHEMA = """
 CREATE TABLE messages (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, published REAL NOT NULL, key TEXT,
