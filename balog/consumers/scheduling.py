@@ -13,6 +13,7 @@ and the event loop's are woken by functions, since they wait for other things to
 from __future__ import annotations
 
 import heapq
+import math
 import threading
 import time
 from collections import deque
@@ -89,7 +90,7 @@ class Schedule:
         self._held_bytes = 0
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
-        self._timed: set[tuple[Desk, str]] = set()
+        self._timed: dict[tuple[Desk, str], float] = {}
         self._overdue: list[Call] = []
         self._concluded: list[Delivery] = []
         self._partial: list[Delivery] = []
@@ -384,14 +385,15 @@ class Schedule:
             self._wake_main()
 
     def _plan(self, desk: Desk, what: str, due: float, action: Callable[[Desk], None]) -> None:
-        """Have something done at a desk, unless it will be looked at for that anyway."""
-        if (desk, what) not in self._timed:
-            self._timed.add((desk, what))
-            self._add_timer(due, partial(self._look, desk, what, action))
+        """Have something done at a desk, unless it will be looked at for that by then anyway."""
+        if due < self._timed.get((desk, what), math.inf):
+            self._timed[desk, what] = due
+            self._add_timer(due, partial(self._look, desk, what, due, action))
 
-    def _look(self, desk: Desk, what: str, action: Callable[[Desk], None]) -> None:
-        self._timed.discard((desk, what))
-        action(desk)
+    def _look(self, desk: Desk, what: str, due: float, action: Callable[[Desk], None]) -> None:
+        if self._timed.get((desk, what)) == due:  # else an earlier look came between, and has planned the next
+            del self._timed[desk, what]
+            action(desk)
 
     def _check_deadlines(self, desk: Desk) -> None:
         now = time.monotonic()

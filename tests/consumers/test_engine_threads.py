@@ -160,6 +160,19 @@ class TestTimeout:
         assert ended == ["cancelled"] * 2
         assert bench.dead[0].reason == "h: TimeoutError: no end after 0.02 s"
 
+    def test_one_that_was_cancelled_before_does_not_put_the_next_one_s_end_off(
+        self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Given that a cancelled call may take its time to end, then the next attempt's time is still its own."""
+        monkeypatch.setattr("balog.consumers.calling.GRACE", 3600.0)
+        bench.publish({})
+
+        async def handle(settings: Settings, event: Event) -> None:
+            await asyncio.sleep(3600)
+
+        with bench.running(Consumer(handle, "orders", name="h", timeout=0.02), max_attempts=2, drain=0):
+            wait_for(lambda: bench.dead)
+
     def test_a_thread_that_hangs_is_replaced_and_its_late_return_changes_nothing(
         self, bench: Any, wait_for: Any
     ) -> None:
