@@ -576,7 +576,7 @@ class TestRefusals:
             Stream(to="records").put(type="BATCH", stream="a", manifest=[str(tmp_path / "fifo")])
 
     def test_a_bomb_is_refused(self, tmp_path):
-        (tmp_path / "a.gz").write_bytes(gzip.compress(b"{}\n" * (40 << 20)))
+        (tmp_path / "a.gz").write_bytes(gzip.compress(b'{"id":"%b"}\n' % (b"0" * (1 << 20)) * 100))
         with pytest.raises(StreamError, match="max_ratio"):
             Stream(to="records").put(type="BATCH", stream="a", compression="gzip", manifest=[str(tmp_path / "a.gz")])
 
