@@ -94,6 +94,12 @@ class Caller:
     def end(self, call: Call, error: BaseException | None) -> None:
         """Take the end of a call, in the thread in which it ran."""
         self.stay_one_process(error)
+        try:
+            self._end(call, error)
+        except BaseException as broken:  # of a ledger, say; the thread would end in silence, and the run never
+            self._fail(broken)
+
+    def _end(self, call: Call, error: BaseException | None) -> None:
         if call.is_over:  # it took too long and its events have gone another way
             self._schedule.finish(call, ())
             return

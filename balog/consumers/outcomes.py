@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from balog.errors import BalogError, ConfigError
 from balog.event import Event
 
 __all__ = ["Halt", "PartialFailure", "Reject", "Retry"]
+
+
+_NO_REASON = "failed in its batch"
 
 
 class Reject(BalogError):
@@ -28,6 +32,8 @@ class Retry(BalogError):
 
     def __init__(self, reason: str, after: float | None = None) -> None:
         super().__init__(reason)
+        if after is not None and math.isnan(after):  # which raises a TypeError where it is no number at all
+            raise ValueError("after is nan; want seconds")
         self.after = after
 
 
@@ -49,8 +55,8 @@ class PartialFailure(BalogError):
 
     def __init__(self, failed: Mapping[str, str | BaseException] | Iterable[str | Event]) -> None:
         if isinstance(failed, Mapping):
-            self.failed: dict[str, str | BaseException] = dict(failed)
+            self.failed: dict[str, str | BaseException] = {id: why or _NO_REASON for id, why in failed.items()}
         else:
             ids = [one.header.id if isinstance(one, Event) else one for one in failed]
-            self.failed = dict.fromkeys(ids, "failed in its batch")
+            self.failed = dict.fromkeys(ids, _NO_REASON)
         super().__init__(f"{len(self.failed)} events of the batch failed")

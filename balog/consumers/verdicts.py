@@ -74,9 +74,9 @@ def _judge_each(call: Call, error: PartialFailure) -> list[Verdict]:
 
 
 def _judge_one(task: Task, failed: Mapping[str, str | BaseException], whole: PartialFailure) -> Verdict:
-    why = failed.get(task.delivery.id)
-    if why is None:
+    if task.delivery.id not in failed:
         return Verdict(task, Kind.DONE)
+    why = failed[task.delivery.id]
     if isinstance(why, BaseException):
         return _judge(task, why)
     error = PartialFailure({task.delivery.id: why})

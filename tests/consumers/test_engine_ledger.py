@@ -195,6 +195,22 @@ class TestCrashes:
         assert bench.run(handle).dead == 1
         assert bench.dead[0].reason == "handler0: ValueError: so it was that"
 
+    def test_a_ledger_that_breaks_after_a_call_ends_the_run(self, bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Given one of a team's own, then its error is raised, and nobody waits for the call for ever."""
+        bench.publish({})
+        deliver(bench.orders, 5)
+
+        def handle(settings: Settings, event: Event) -> None:
+            monkeypatch.setattr(bench.ledger, "record", lambda group, entries: 1 / 0)
+
+        engine = bench.engine(handle, drain=0.1)
+        timer = threading.Timer(20, engine.stop)
+        timer.start()
+        with pytest.raises(ZeroDivisionError):
+            engine.run()
+        assert timer.is_alive()
+        timer.cancel()
+
     def test_a_suspect_that_waits_when_the_run_ends_has_not_begun(self, bench: Any, wait_for: Any) -> None:
         (id,) = bench.publish({})
         deliver(bench.orders, 5)

@@ -99,6 +99,21 @@ class TestRetry:
         assert bench.run(wait_a_while, max_attempts=2) == Counts(received=1, succeeded=1)
         assert len(calls) == 20
 
+    @pytest.mark.parametrize("after", ["120", float("nan")])
+    def test_seconds_that_are_no_number_are_a_failure(self, bench: Any, after: Any) -> None:
+        """Given a header that a handler passes on as it is, then the run goes on."""
+        bench.publish({})
+
+        def wait_a_while(settings: Settings, event: Event) -> None:
+            raise Retry("the other side is down", after=after)
+
+        with bench.running(wait_a_while, max_attempts=1, drain=0) as engine:
+            end = time.monotonic() + 20
+            while not engine.counts.dead and time.monotonic() < end:
+                time.sleep(0.01)
+        assert len(bench.dead) == 1
+        assert "TypeError" in bench.dead[0].reason or "ValueError" in bench.dead[0].reason
+
     def test_only_the_one_who_asked_is_called_again(self, bench: Any) -> None:
         bench.publish({})
         calls: Counter[str] = Counter()
@@ -183,6 +198,16 @@ class TestBatch:
         assert calls == [list(range(10)), [3]]
         assert counts == Counts(received=11, succeeded=9, failed=2, dead=1)
         assert [letter.id for letter in bench.dead] == [ids[7]]
+
+    def test_one_that_is_named_without_a_reason_has_failed(self, bench: Any) -> None:
+        ids = bench.publish({}, {})
+
+        def handle(settings: Settings, events: list[Event]) -> None:
+            reasons: Any = {ids[0]: None}
+            raise PartialFailure(reasons)
+
+        assert bench.run(Consumer(handle, "orders", batch=(2, 60)), max_attempts=1).succeeded == 1
+        assert [letter.id for letter in bench.dead] == [ids[0]]
 
     def test_one_poison_event_does_not_take_its_neighbours_along(self, bench: Any) -> None:
         ids = bench.publish(*({"n": n} for n in range(20)))
