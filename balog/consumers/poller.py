@@ -21,7 +21,9 @@ from balog.event import decode
 
 __all__ = ["Intake", "Poller"]
 
+FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
+"""Seconds between tries while a topic or the ledger is out of reach."""
 
 log = logging.getLogger("balog.consumers")
 
@@ -67,7 +69,7 @@ class Poller:
 
     def _poll(self) -> None:
         schedule, topic = self._intake.schedule, self._lane.topic
-        pause = 1.0
+        pause = FIRST_PAUSE
         # Where asking is cheap and the answer exact, the first that comes back empty is one that did not wait: what is
         # done is acked then.
         wait = 0.0 if topic.keeps_groups else topic.patience
@@ -83,7 +85,7 @@ class Poller:
                 schedule.sleep(pause)
                 pause = min(pause * 2, LONGEST_PAUSE)
                 continue
-            pause = 1.0
+            pause = FIRST_PAUSE
             if received:
                 wait = 0.0 if topic.keeps_groups else topic.patience
                 schedule.admit(received)
@@ -162,7 +164,7 @@ class Poller:
         if not asked:
             return
         intake = self._intake
-        pause = 1.0
+        pause = FIRST_PAUSE
         while True:
             try:
                 known = intake.ledger.known(intake.group, [delivery.id for delivery in asked])

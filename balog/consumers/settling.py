@@ -20,7 +20,9 @@ from balog.topics import GivenUp
 
 __all__ = ["Settler"]
 
+FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
+"""Seconds between tries while a topic or the ledger is out of reach."""
 
 log = logging.getLogger("balog.consumers")
 
@@ -68,14 +70,14 @@ class Settler:
         self._nap.set()
 
     def _run(self) -> None:
-        pause = 1.0
+        pause = FIRST_PAUSE
         while (found := self._schedule.wait_to_settle()) is not None:
             concluded, early = found
             with self._lock:
                 self._unrecorded += early
             try:
                 self._settle(concluded)
-                pause = 1.0
+                pause = FIRST_PAUSE
             except TopicError as error:
                 if self._nap.is_set():
                     log.warning("%s; what was in hand comes back when its lease runs out", error)

@@ -306,7 +306,9 @@ class FailingTopics(LocalTopics):
 
 class TestTopicTrouble:
     @pytest.fixture
-    def failing(self, tmp_path: Any, publish: Publish) -> FailingTopics:
+    def failing(self, tmp_path: Any, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> FailingTopics:
+        for module in ("poller", "settling"):
+            monkeypatch.setattr(f"balog.consumers.{module}.FIRST_PAUSE", 0.02)
         topics = FailingTopics(tmp_path / "topics")
         topics.topic("orders").failing = Counter()  # type: ignore[attr-defined]
         yield topics
@@ -326,7 +328,7 @@ class TestTopicTrouble:
         engine.stop()
         thread.join(timeout=30)
         assert recorder.seen == ids
-        assert f"{call} is out of order; trying again in 1 s" in caplog.text
+        assert f"{call} is out of order; trying again in 0.02 s" in caplog.text
 
     @pytest.mark.parametrize("call", ["release", "dead_letter_each"])
     def test_a_failed_event_is_settled_once_the_topic_is_back(
