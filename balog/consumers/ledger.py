@@ -29,8 +29,13 @@ class Ledger(Protocol):
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Give what is known of events: by event id, by consumer, why it gave up or an empty text; no other ids."""
 
-    def record(self, group: str, entries: Sequence[Entry]) -> None:
-        """Write entries; they are durable when this returns. A later entry replaces an earlier one of the same pair."""
+    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
+        """Write entries, which every process sees once this returns; a later one replaces an earlier of the same pair.
+
+        Args:
+            durable: False where the ack that follows is record enough, but for a second copy of the event: a power cut
+                may then undo the last entries, a kill may not.
+        """
 
     def close(self) -> None:
         """Give files and connections back; a later use opens them again."""

@@ -96,7 +96,7 @@ class RedisLedger:
                     found[event] = {_text(name): _text(reason) for name, reason in fields.items()}
         return found
 
-    def record(self, group: str, entries: Sequence[Entry]) -> None:
+    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
         """Write entries; an event's own are written together, or none of them."""
         by_event: dict[str, dict[str, str]] = {}
         for entry in entries:

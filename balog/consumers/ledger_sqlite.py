@@ -31,7 +31,7 @@ CREATE TABLE entries (
 
 
 class SqliteLedger:
-    """Entries in a file in WAL mode; they are on the disk (fsync) when ``record`` returns.
+    """Entries in a file in WAL mode; they are on the disk (fsync) when ``record`` returns, if asked to be.
 
     Entries older than the window are deleted by ``record``, which looks at most once a minute, some thousands at a
     time. The file does not shrink; its free pages are used again. It must not be shared between machines.
@@ -67,12 +67,12 @@ class SqliteLedger:
                     found.setdefault(event, {})[names[consumer]] = gave_up
         return found
 
-    def record(self, group: str, entries: Sequence[Entry]) -> None:
+    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
         """Write entries in one transaction."""
         if not entries:
             return
         now = self._clock()
-        with self._file.write(create=True) as connection:
+        with self._file.write(create=True, durable=durable) as connection:
             numbers = {name: number for number, name in _names(connection, group).items()}
             for name in dict.fromkeys(entry.consumer for entry in entries):
                 if name not in numbers:

@@ -58,7 +58,7 @@ class MemoryLedger:
             found = {event: self._entries.get((group, event)) for event in events}
             return {event: dict(entry[1]) for event, entry in found.items() if entry is not None and entry[0] >= oldest}
 
-    def record(self, group: str, entries: Sequence[Entry]) -> None:
+    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
         """Remember entries."""
         now = self._clock()
         with self._lock:
@@ -87,7 +87,7 @@ class NoLedger:
         """Know nothing."""
         return {}
 
-    def record(self, group: str, entries: Sequence[Entry]) -> None:
+    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
         """Forget entries."""
 
     def close(self) -> None:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
 
 from msgspec import Struct
 
@@ -21,8 +20,6 @@ from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 from balog.sinks.news import News
 
 __all__ = ["Outlet", "SinkCounts"]
-
-_Result = TypeVar("_Result")
 
 CLOSE_SECONDS = 5.0
 """How long closing waits for a sink that is at work; then it is left behind, and its events come again."""
@@ -109,7 +106,6 @@ class Outlet:
             Retry: the other side is down or busy; after as many seconds as it asked for, or until the next try is due.
             Reject: the only event was refused for good.
             PartialFailure: some events of several; each with a ``Retry`` or a ``Reject`` of its own.
-            Halt: something is missing that the sink needs to be opened.
             Halt: the sink can't be opened: what the config names is not there any more, or packages are missing.
         """
         batch = [Delivery(event, encode(event)) for event in events]
@@ -245,16 +241,6 @@ class Outlet:
             self.close()
         except SinkError as error:
             complain(f"{self.name}: {error}")
-
-
-def _halting(do: Callable[[], _Result]) -> _Result:
-    """Do something; what is missing for it is not missing for one event alone."""
-    try:
-        return do()
-    except ConfigError as error:
-        raise Halt(error.reason, error.source, error.path) from None
-    except MissingExtraError as error:
-        raise Halt(str(error)) from error
 
 
 def _parts(batch: Sequence[Delivery], most: int) -> Iterator[list[Delivery]]:

@@ -97,12 +97,14 @@ class Settler:
         with self._lock:
             early, self._unrecorded = self._unrecorded, []
         entries = list(early)
+        must_last = bool(early)
         for delivery in concluded:
             if delivery.entries and _needs_record(delivery):
                 entries += delivery.entries
+                must_last = must_last or not _is_acked(delivery)
         if entries:
             try:
-                self._ledger.record(self._group, entries)
+                self._ledger.record(self._group, entries, durable=must_last)
             except TopicError:
                 with self._lock:
                     self._unrecorded += early
@@ -164,10 +166,13 @@ class Settler:
             )
 
 
+def _is_acked(delivery: Delivery) -> bool:
+    return not (delivery.is_left or delivery.delay is not None or delivery.gave_up)
+
+
 def _needs_record(delivery: Delivery) -> bool:
     # Where no message is ever two, an ack alone is record enough.
-    is_acked = not (delivery.is_left or delivery.delay is not None or delivery.gave_up)
-    return not (is_acked and delivery.lane.topic.keeps_ids)
+    return not (_is_acked(delivery) and delivery.lane.topic.keeps_ids)
 
 
 def _give_up(delivery: Delivery) -> GivenUp:

@@ -56,9 +56,9 @@ class Ledger:
         self.ledger = ledger
     def known(self, group, events):
         return self.ledger.known(group, events)
-    def record(self, group, entries):
+    def record(self, group, entries, *, durable=True):
         die_at("before the ledger")
-        self.ledger.record(group, entries)
+        self.ledger.record(group, entries, durable=durable)
         die_at("after the ledger")
     def close(self):
         self.ledger.close()

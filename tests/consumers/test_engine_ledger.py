@@ -113,9 +113,30 @@ class TestPartialSuccess:
             wait_for(lambda: bench.ledger.known("balog", [id]) == {id: {"handler0": ""}})
             release.set()
 
+    def test_what_others_still_need_to_know_outlives_a_power_cut(self, bench: Any, queue: Topic) -> None:
+        """Given an event that is all done and one that a consumer failed at, then only the latter's note must last."""
+        notes: list[tuple[list[str], bool]] = []
+
+        class Noting(MemoryLedger):
+            def record(self, group: str, entries: Any, *, durable: bool = True) -> None:
+                notes.append(([entry.event for entry in entries], durable))
+                super().record(group, entries, durable=durable)
+
+        def fail_once(settings: Settings, event: Event) -> None:
+            if event.payload and notes[1:] == []:
+                raise ValueError
+
+        ledger = Noting()
+        (done,) = bench.publish({})
+        bench.run(lambda settings, event: None, fail_once, ledger=ledger)
+        (failed,) = bench.publish({"fails": True})
+        bench.run(lambda settings, event: None, fail_once, ledger=ledger)
+        assert notes[0] == ([done, done], False)
+        assert notes[1] == ([failed], True)
+
     def test_where_no_message_is_two_an_ack_is_record_enough(self, bench: Any) -> None:
         class Untouched(MemoryLedger):
-            def record(self, *arguments: Any) -> None:
+            def record(self, *arguments: Any, **options: Any) -> None:
                 raise AssertionError("written to")
 
         bench.publish({}, {})
@@ -241,7 +262,7 @@ class Flaky(MemoryLedger):
         self._fail("known")
         return super().known(group, events)
 
-    def record(self, group: str, entries: Any) -> None:
+    def record(self, group: str, entries: Any, *, durable: bool = True) -> None:
         self._fail("record")
         super().record(group, entries)
 

@@ -63,7 +63,7 @@ class MortalTopic(MemoryTopic):
 class MortalLedger(MemoryLedger):
     mortal: Mortal
 
-    def record(self, group: str, entries: Any) -> None:
+    def record(self, group: str, entries: Any, *, durable: bool = True) -> None:
         if not self.mortal.is_dead:
             super().record(group, entries)
 

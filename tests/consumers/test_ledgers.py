@@ -5,6 +5,7 @@ import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -52,6 +53,14 @@ class TestSqliteLedger(LastingLedgerContract):
         clock.now += 80
         ledger.record("g", [Entry("LGb", "one")])
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": ""}}
+
+    @pytest.mark.parametrize("durable", [True, False])
+    def test_only_a_durable_entry_waits_for_the_disk(self, tmp_path: Path, durable: bool) -> None:
+        ledger = SqliteLedger(tmp_path / "ledger")
+        ledger.record("g", [Entry("LGa", "one")], durable=durable)
+        connection: Any = ledger._file._connection
+        assert connection.execute("PRAGMA synchronous").fetchone()[0] == (2 if durable else 1)
+        assert SqliteLedger(tmp_path / "ledger").known("g", ["LGa"]) == {"LGa": {"one": ""}}
 
     def test_old_entries_go_some_at_a_time_until_all_are_gone(
         self, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
