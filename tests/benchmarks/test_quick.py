@@ -66,6 +66,6 @@ def test_a_quick_run_of_acting_says_what_each_part_comes_to() -> None:
 @pytest.mark.service
 @pytest.mark.parametrize(("name", "jars"), [("acting_sqs", "elasticmq-*"), ("acting_kafka", "kafka-*")])
 def test_a_quick_run_beside_a_bare_loop_on_a_real_server_prints_the_ratio(name: str, jars: str) -> None:
-    if shutil.which("java") is None or not list(CACHE.glob(jars)):
-        pytest.skip(f"{name} needs java and what the tests of that server fetch")
+    if shutil.which("java") is None or not (shutil.which("mvn") or list(CACHE.glob(jars))):
+        pytest.skip(f"{name} needs java, and mvn for its server")
     assert re.search(r"^ratio: \d+\.\d\d × the bare loop's speed", quick(name), re.MULTILINE)
