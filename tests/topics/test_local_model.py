@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from balog.errors import TopicError
 from balog.topics import Message, Received, Topics
-from balog.topics.local import LocalTopics
+from balog.topics.local import PUT_OFF_SHARE, LocalTopics
 from balog.topics.memory import MemoryTopics
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -26,6 +26,7 @@ class Lease:
     ready_at: float
     attempts: int
     receipt: str
+    is_put_off: bool = False
 
 
 @dataclass
@@ -45,7 +46,10 @@ class Group:
 
 
 class Model:
-    def __init__(self) -> None:
+    """What a topic should do. One that ``shares`` lets new messages pass most of those that were put off by a delay."""
+
+    def __init__(self, shares: bool) -> None:
+        self.shares = shares
         self.ids: list[str] = []
         self.groups = {name: Group() for name in GROUPS}
         self.deaths = 0
@@ -55,6 +59,12 @@ class Model:
         redriven = sorted(place for place in ready if isinstance(place, int))
         again = sorted((place for place in ready if isinstance(place, str)), key=self.ids.index)
         fresh = self.ids[group.cursor :]
+        if self.shares:
+            put_off = [place for place in again if group.leases[place].is_put_off]
+            put_off.sort(key=lambda place: group.leases[place].ready_at)
+            share = max(1, limit // PUT_OFF_SHARE)
+            again = [place for place in again if place not in put_off] + put_off[:share]
+            fresh = [*fresh, *put_off[share:]]
         places = [*redriven, *again, *fresh][:limit]
         return [(place, group.leases[place].attempts + 1 if place in group.leases else 1) for place in places]
 
@@ -70,6 +80,7 @@ class Model:
 
 class LocalTopicMachine(RuleBasedStateMachine):
     received = Bundle("received")
+    shares = True
 
     def make_home(self) -> Topics:
         return LocalTopics(self.path, clock=lambda: self.now)
@@ -80,7 +91,7 @@ class LocalTopicMachine(RuleBasedStateMachine):
         self.path = tempfile.mkdtemp(dir=MEMORY)  # what a disk keeps is asked elsewhere
         self.home = self.make_home()
         self.topic = self.home.topic("t")
-        self.model = Model()
+        self.model = Model(self.shares)
         self.topic.publish([Message("0", b"0")])
         self.model.ids.append("0")
 
@@ -119,7 +130,8 @@ class LocalTopicMachine(RuleBasedStateMachine):
         place = self.model.place(model, message)
         assert self.topic.release(group, [message], delay, attempted=attempted) == (place is not None)
         if place is not None:
-            model.leases[place] = Lease(self.now + delay, model.leases[place].attempts - (not attempted), "")
+            attempts = model.leases[place].attempts - (not attempted)
+            model.leases[place] = Lease(self.now + delay, attempts, "", is_put_off=delay > 0)
 
     @rule(held=received, lease=st.integers(1, 50))
     def extend(self, held: tuple[str, Received], lease: int) -> None:
@@ -190,6 +202,8 @@ class LocalTopicMachine(RuleBasedStateMachine):
 
 
 class MemoryTopicMachine(LocalTopicMachine):
+    shares = False
+
     def make_home(self) -> Topics:
         return MemoryTopics(lambda: self.now)
 
