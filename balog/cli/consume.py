@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from balog.cli.engines import engine_options, open_engine, set_up_logging, summary
-from balog.cli.settings import read_settings
+from balog.cli.settings import ignore_option, set_option
 from balog.consumers import Consumer, ConsumerHub, ConsumerOperator
 from balog.consumers.outcomes import Retry
 from balog.errors import BalogError, ConfigError
@@ -60,15 +60,8 @@ __all__ = ["command"]
     metavar="SECONDS",
     help="Handlers in hand have so long to finish when a stop is asked for.",
 )
-@click.option(
-    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting; fills {key} in topic names. Repeatable."
-)
-@click.option(
-    "--ignore",
-    multiple=True,
-    metavar="NAME",
-    help="A module to leave out: dotted, or .name below the package. Repeatable.",
-)
+@set_option
+@ignore_option
 @click.option(
     "--reload", "is_reloading", is_flag=True, help="Begin anew, drained, whenever the package's source changes."
 )
@@ -87,7 +80,7 @@ def command(
     concurrency: int,
     attempts: int,
     drain: float,
-    pairs: tuple[str, ...],
+    settings: dict[str, str],
     ignore: tuple[str, ...],
     is_reloading: bool,
     lifeline: int | None,
@@ -106,7 +99,6 @@ def command(
 
     The first SIGTERM or Ctrl-C finishes the events in hand and gives the rest back, the second ends at once.
     """
-    settings = read_settings(pairs)
     if is_reloading:
         sys.exit(_reload(context, package, drain, until_empty))
     if lifeline is not None:
@@ -190,6 +182,8 @@ def _arguments(context: click.Context) -> list[str]:
         value = context.params.get(parameter.name or "")
         if parameter.name in ("is_reloading", "package") or value is None or value is False:
             continue
+        if isinstance(value, dict):
+            value = tuple(f"{name}={text}" for name, text in value.items())
         for one in value if isinstance(value, tuple) else (value,):
             words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
     return [*words, context.params["package"]]

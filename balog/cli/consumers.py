@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 import msgspec
 
-from balog.cli.settings import read_settings
+from balog.cli.settings import ignore_option, set_option
 from balog.consumers import ConsumerHub, ConsumerOperator
 from balog.consumers.listing import Listed, Versions, describe, unmeetable
 from balog.errors import ConfigError
@@ -22,18 +22,11 @@ def command() -> None:
 
 @command.command("list", short_help="Show the topic of each, what it wants, how it is called.")
 @click.argument("package")
-@click.option(
-    "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="A setting; fills {key} in topic names. Repeatable."
-)
-@click.option(
-    "--ignore",
-    multiple=True,
-    metavar="NAME",
-    help="A module to leave out: dotted, or .name below the package. Repeatable.",
-)
+@set_option
+@ignore_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON document: consumers and warnings.")
 @click.option("--strict", is_flag=True, help="Exit 1 when there is a warning.")
-def show(package: str, pairs: tuple[str, ...], ignore: tuple[str, ...], as_json: bool, strict: bool) -> None:
+def show(package: str, settings: dict[str, str], ignore: tuple[str, ...], as_json: bool, strict: bool) -> None:
     """List the @consumer_config handlers of PACKAGE: the topic of each, what it wants, and how it is called.
 
     PACKAGE is a dotted name, looked for in the current directory first; it is imported, and nothing of it runs. A
@@ -44,7 +37,7 @@ def show(package: str, pairs: tuple[str, ...], ignore: tuple[str, ...], as_json:
     balog consumers list mypackage --set env=prod
     balog consumers list mypackage --json | jq '.consumers[] | select(.topic == "orders")'
     """
-    operator = ConsumerOperator(read_settings(pairs))
+    operator = ConsumerOperator(settings)
     sys.path.insert(0, os.getcwd())
     hub = ConsumerHub()
     hub.scan(package, ignore or None)

@@ -10,6 +10,7 @@ from typing import IO, Any
 import click
 import msgspec
 
+from balog.cli.settings import as_pairs
 from balog.cli.topics_moving import dump, ingest, key_option, offsets, redrive, topics_option
 from balog.errors import BalogError, ConfigError, EventError, MessageError, TopicError
 from balog.event import LEVELS, Event
@@ -17,7 +18,7 @@ from balog.expressions import Expression
 from balog.topics import Message, Received, open_topics
 from balog.topics.inspecting import inspect, look
 from balog.topics.keys import key_reader
-from balog.topics.publishing import SchemaCheck, as_message, publish_all, read_members, wrap
+from balog.topics.publishing import SchemaCheck, as_message, publish_all, wrap
 
 __all__ = ["command"]
 
@@ -144,16 +145,17 @@ def peek_topic(
 @click.option("--check", is_flag=True, help="Refuse what breaks the schemas that come with balog.")
 @click.option(
     "--payload",
-    "members",
+    "payload",
     multiple=True,
     metavar="NAME=VALUE",
+    callback=as_pairs,
     help="Lines are plain JSON objects: make events of them, with this in their payloads. Repeatable.",
 )
 @key_option
 @click.option("--channel", default="balog.topics.publish", show_default=True, help="With --payload: the channel.")
 @click.option("--level", type=click.Choice(list(LEVELS)), default="INFO", show_default=True, help="With --payload.")
 def publish_lines(
-    url: str, topic: str, file: IO[bytes], check: bool, members: tuple[str, ...], key: str, channel: str, level: Any
+    url: str, topic: str, file: IO[bytes], check: bool, payload: dict[str, str], key: str, channel: str, level: Any
 ) -> None:
     """Publish events to TOPIC, one a line of FILE (or of standard input).
 
@@ -165,7 +167,6 @@ def publish_lines(
     echo '{"rows": 3}' | balog topics publish --topics local:topics orders --payload cls_type=app.job
     """
     checker = SchemaCheck() if check else None
-    payload = read_members(members)
     key_of = key_reader(key, "--key")
     source = getattr(file, "name", "<stdin>")
     refused = 0

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from balog.consumers.hooks import Hook, Work
 from balog.consumers.lag import MAX_AGE, Lag
 from balog.consumers.outcomes import PartialFailure, Retry
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import ConfigError
 from balog.event import Event
+from balog.sinks.families import registry_of
 from balog.topics import Received
 
 if TYPE_CHECKING:
@@ -132,13 +133,7 @@ class MetricsHook(Hook):
         Raises:
             MissingExtraError: prometheus-client is not installed.
         """
-        try:
-            from prometheus_client import CollectorRegistry
-        except ImportError:
-            raise MissingExtraError("metrics of consumers", "sinks") from None
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(self)
-        return registry
+        return registry_of(self, "metrics of consumers")
 
     def describe(self) -> list[Any]:
         """Give nothing: to describe is not to ask a server for the lag; prometheus-client asks this first."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from balog.errors import MissingExtraError
 from balog.sinks.measures import Kind, Measure
 
-__all__ = ["BUCKETS", "Change", "Families", "clean_label", "clean_metric_name"]
+__all__ = ["BUCKETS", "Change", "Families", "clean_label", "clean_metric_name", "registry_of"]
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 """Seconds up to which a histogram counts, unless told otherwise: from one request to a whole run."""
@@ -115,13 +115,7 @@ class Families:
         Raises:
             MissingExtraError: prometheus-client is not installed.
         """
-        try:
-            from prometheus_client import CollectorRegistry
-        except ImportError:
-            raise MissingExtraError("the sink prometheus", "sinks") from None
-        registry = CollectorRegistry(auto_describe=False)
-        registry.register(self)
-        return registry
+        return registry_of(self, "the sink prometheus")
 
     def describe(self) -> list[Any]:
         """Give nothing: what will come is not known before; prometheus-client asks."""
@@ -256,3 +250,21 @@ def clean_label(key: str) -> str:
 def clean_value(text: str) -> str:
     """Give a label's value without control characters, which would break lines of the text format."""
     return "".join(char if char.isprintable() else " " for char in text)
+
+
+def registry_of(collector: Any, what: str) -> Any:
+    """Give a registry of prometheus-client that asks one collector whenever it is asked itself.
+
+    Args:
+        what: is shown, in the error.
+
+    Raises:
+        MissingExtraError: prometheus-client is not installed.
+    """
+    try:
+        from prometheus_client import CollectorRegistry
+    except ImportError:
+        raise MissingExtraError(what, "sinks") from None
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(collector)
+    return registry

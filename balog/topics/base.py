@@ -187,7 +187,6 @@ class Topic(_Closing):
     def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
         """Let leases run for ``lease`` seconds from now; the number that this changed."""
 
-    @abstractmethod
     def dead_letter(
         self,
         group: str,
@@ -197,21 +196,16 @@ class Topic(_Closing):
         consumers: Sequence[str] = (),
         traceback: str = "",
     ) -> int:
-        """Set messages aside for the group with what :class:`DeadLetter` says of them; the number that this changed."""
+        """Set messages aside, all for one reason; see :meth:`dead_letter_each`."""
+        return self.dead_letter_each(group, [GivenUp(one, reason, tuple(consumers), traceback) for one in received])
 
+    @abstractmethod
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
         """Set messages aside, each for a reason of its own; the number that this changed.
 
-        A home that can do it for many at once overrides this: the reasons of a handler that fails often are seldom the
-        same, and acks wait behind their dead letters.
+        What :class:`DeadLetter` says of each is kept. Many go at once whatever their reasons: those of a handler that
+        fails often are seldom the same, and acks wait behind their dead letters.
         """
-        alike: dict[tuple[str, tuple[str, ...], str], list[Received]] = {}
-        for one in given_up:
-            alike.setdefault((one.reason, one.consumers, one.traceback), []).append(one.received)
-        return sum(
-            self.dead_letter(group, received, reason, consumers=consumers, traceback=traceback)
-            for (reason, consumers, traceback), received in alike.items()
-        )
 
     @abstractmethod
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:

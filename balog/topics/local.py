@@ -300,19 +300,6 @@ class LocalTopic(Topic):
             durable=False,
         )
 
-    def dead_letter(
-        self,
-        group: str,
-        received: Sequence[Received],
-        reason: str,
-        *,
-        consumers: Sequence[str] = (),
-        traceback: str = "",
-    ) -> int:
-        """Move messages to the group's dead letters, in one transaction."""
-        each = [GivenUp(message, reason, tuple(consumers), traceback) for message in received]
-        return self.dead_letter_each(group, each)
-
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
         """Move messages to the group's dead letters, in one transaction whatever the reasons."""
         if not given_up:

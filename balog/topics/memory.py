@@ -15,6 +15,7 @@ from balog.errors import TopicError
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,
+    GivenUp,
     GroupState,
     Message,
     Received,
@@ -201,30 +202,24 @@ class MemoryTopic(Topic):
                 self._put(of, old._replace(ready_at=until))
             return len(held)
 
-    def dead_letter(
-        self,
-        group: str,
-        received: Sequence[Received],
-        reason: str,
-        *,
-        consumers: Sequence[str] = (),
-        traceback: str = "",
-    ) -> int:
+    def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
         """Move messages to the group's dead letters."""
+        why = {one.received.receipt: one for one in given_up}
         with self._changed:
-            held, now = self._held(group, received), self._clock()
+            held, now = self._held(group, [one.received for one in given_up]), self._clock()
             for of, lease, message in held:
+                one = why[message.receipt]
                 self._number += 1
                 del of.leases[lease.stored.seq]
                 letter = DeadLetter(
                     message.id,
                     message.body,
                     group,
-                    reason,
+                    one.reason,
                     message.attempts,
                     now,
-                    tuple(consumers),
-                    traceback,
+                    one.consumers,
+                    one.traceback,
                     str(self._number),
                 )
                 of.dead[self._number] = letter, lease.stored

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from balog.errors import ConfigError, EventError, MessageError, MissingExtraError
+from balog.errors import EventError, MessageError, MissingExtraError
 from balog.event import MAX_EVENT_BYTES, Event, Level, decode, encode
 from balog.topics.base import Message, Topic
 
-__all__ = ["Check", "Refuse", "SchemaCheck", "as_message", "publish_all", "publish_each", "read_members", "wrap"]
+__all__ = ["Check", "Refuse", "SchemaCheck", "as_message", "publish_all", "publish_each", "wrap"]
 
 Check = Callable[[Event], None]
 """Raises EventError for an event that is not what it should be."""
@@ -136,18 +136,3 @@ class SchemaCheck:
         except OSError:
             return None  # there is no schema of that name and version
         return self._jsonschema.Draft202012Validator(msgspec.json.decode(data))
-
-
-def read_members(pairs: Iterable[str]) -> dict[str, str]:
-    """Read texts ``name=value``.
-
-    Raises:
-        ConfigError: one of another form.
-    """
-    members = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not (name and equals):
-            raise ConfigError(f"{pair!r:.100}: want NAME=VALUE, such as cls_type=app.job")
-        members[name] = value
-    return members

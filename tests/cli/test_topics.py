@@ -196,6 +196,12 @@ class TestPublish:
             ("own", "1.0.0", 2, "ERROR", "tap.x"),
         ]
 
+    @pytest.mark.parametrize("pair", ["cls_type", "=a.b"])
+    def test_a_payload_option_of_another_form_is_refused(self, url: str, pair: str) -> None:
+        done = run("publish", "--topics", url, "orders", "--payload", pair, feed=b"{}\n")
+        assert done.returncode == 2
+        assert f"--payload {pair!r}: want NAME=VALUE" in done.stderr
+
     def test_check_refuses_what_breaks_a_schema_without_its_values(self, url: str) -> None:
         good = Event.new("a", {"cls_type": "metric", "version": "1.0.0", "metric": "secret-value"})
         feed = encode(good) + b"\n" + encode(event())
@@ -288,7 +294,7 @@ class TestDumpAndIngest:
         assert "1 are held by another dump" in done.stderr
 
     def test_the_report_reads_what_is_dumped(self, url: str, tmp_path: Path) -> None:
-        from balog.analytics.files import find
+        from balog.analytics.reading.files import find
 
         publish(url, event())
         run("dump", "--topics", url, "orders", "--to", tmp_path / "archive", "--compression", "zstd")

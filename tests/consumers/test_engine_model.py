@@ -56,8 +56,8 @@ class MortalTopic(MemoryTopic):
     def extend(self, group: str, received: Any, lease: float = 30.0) -> int:
         return len(received) if self.mortal.is_dead else super().extend(group, received, lease)
 
-    def dead_letter(self, group: str, received: Any, reason: str, **more: Any) -> int:
-        return len(received) if self.mortal.is_dead else super().dead_letter(group, received, reason, **more)
+    def dead_letter_each(self, group: str, given_up: Any) -> int:
+        return len(given_up) if self.mortal.is_dead else super().dead_letter_each(group, given_up)
 
 
 class MortalLedger(MemoryLedger):

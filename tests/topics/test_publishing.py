@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.errors import ConfigError, EventError, MessageError
+from balog.errors import EventError, MessageError
 from balog.event import Event, decode, encode
 from balog.topics import Message, publishing
 from balog.topics.memory import MemoryTopic, MemoryTopics
-from balog.topics.publishing import SchemaCheck, as_message, publish_all, read_members, wrap
+from balog.topics.publishing import SchemaCheck, as_message, publish_all, wrap
 
 keys = st.text(max_size=5)
 values = st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), st.lists, max_leaves=5)
@@ -71,12 +71,6 @@ def test_what_a_topic_can_never_take_is_refused_alone(monkeypatch: pytest.Monkey
     assert list(publish_all(topic, sent, lambda message, error: refused.append(message.id))) == [(16, 16)]
     assert refused == ["m0", "m7", "m8", "m19"]
     assert [message.id for message in topic.peek(20)] == [message.id for message in sent if message.id not in refused]
-
-
-@pytest.mark.parametrize("pair", ["", "a", "=b"])
-def test_a_member_of_another_form_is_refused(pair: str) -> None:
-    with pytest.raises(ConfigError, match="want NAME=VALUE"):
-        read_members([pair])
 
 
 class TestSchemas:

@@ -135,19 +135,6 @@ class KafkaTopic(Topic):
         member = self._clients.member_if_there(self.name, group)
         return member.extend(received, lease) if member is not None else 0
 
-    def dead_letter(
-        self,
-        group: str,
-        received: Sequence[Received],
-        reason: str,
-        *,
-        consumers: Sequence[str] = (),
-        traceback: str = "",
-    ) -> int:
-        """Write messages to the group's dead letters, then settle them; both durable when this returns."""
-        each = [GivenUp(message, reason, tuple(consumers), traceback) for message in received]
-        return self.dead_letter_each(group, each)
-
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
         """Write messages to the group's dead letters, all with one commit whatever the reasons."""
         member = self._clients.member_if_there(self.name, group)

@@ -153,19 +153,6 @@ class SqsTopic(Topic):
         """Let leases run for ``lease`` seconds from now, up to 12 hours after the delivery."""
         return sum(self._hide(received, max(lease, 1.0)))
 
-    def dead_letter(
-        self,
-        group: str,
-        received: Sequence[Received],
-        reason: str,
-        *,
-        consumers: Sequence[str] = (),
-        traceback: str = "",
-    ) -> int:
-        """Send messages to the dead-letter queue, then delete them: a kill in between leaves both, never none."""
-        said = tuple(consumers)
-        return self.dead_letter_each(group, [GivenUp(message, reason, said, traceback) for message in received])
-
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
         """Send messages to the dead-letter queue, ten at a time whatever they died of, then delete them."""
         changed = 0
