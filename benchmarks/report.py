@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics import session
-from balog.analytics.report import read_rollup, tables
-from balog.analytics.rollup import PERCENTILES
+from balog.analytics.reporting.report import read_rollup, tables
+from balog.analytics.rollups.rollup import PERCENTILES
 from benchmarks.generate import events
 
 Tables = dict[str, list[tuple[Any, ...]]]

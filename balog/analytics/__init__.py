@@ -21,7 +21,7 @@ def register(spark: SparkSession) -> None:
     ``path`` is a file, a folder (read with everything below it), a glob, or a list of those. The columns are ``id``,
     ``channel``, ``timestamp``, ``level``, ``schema``, ``composition``, ``context map<string,string>``, ``cls_type``,
     ``payload variant`` and ``quarantine struct<file, offset, reason, raw>``. The schema given to the reader is the
-    projection; see ``balog.analytics.projection``.
+    projection; see ``balog.analytics.reading.projection``.
 
     Raises:
         MissingExtraError: pyspark or its company is not installed.

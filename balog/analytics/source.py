@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from balog.analytics.files import Slice, find, plan
-from balog.analytics.projection import project
-from balog.analytics.rollup import RollupQuery
-from balog.analytics.schemas import DEFAULT, ROLLUP
+from balog.analytics.reading.files import Slice, find, plan
+from balog.analytics.reading.projection import project
+from balog.analytics.reading.schemas import DEFAULT, ROLLUP
+from balog.analytics.rollups.rollup import RollupQuery
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from balog.analytics.scan import Query
+    from balog.analytics.reading.scan import Query
 
 __all__ = ["EventReader", "EventSource"]
 
@@ -27,9 +27,9 @@ __all__ = ["EventReader", "EventSource"]
 class EventSource(DataSource):
     """Events out of files of JSON lines.
 
-    Options: ``path`` (see ``balog.analytics.files.find``); ``rollup`` true gives small rows that can be merged instead
-    of events (see ``balog.analytics.rollup``); ``parallel``, how many workers to plan for, by default the machine's
-    cores.
+    Options: ``path`` (see ``balog.analytics.reading.files.find``); ``rollup`` true gives small rows that can be merged
+    instead of events (see ``balog.analytics.rollups.rollup``); ``parallel``, how many workers to plan for, by default
+    the machine's cores.
     """
 
     @classmethod
@@ -87,7 +87,7 @@ class EventReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Give the Arrow batches of one task."""
-        from balog.analytics.scan import EventQuery, scan
+        from balog.analytics.reading.scan import EventQuery, scan
 
         query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema))
         return scan([Slice(*piece) for piece in partition.value], query)

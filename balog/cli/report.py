@@ -11,7 +11,7 @@ import click
 from balog.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
-    from balog.analytics.report import Report
+    from balog.analytics.reporting.report import Report
 
 __all__ = ["command"]
 
@@ -39,9 +39,9 @@ def command(paths: tuple[str, ...], html: Path, no_html: bool, as_json: bool) ->
         import rich  # noqa: F401
 
         from balog.analytics import session
-        from balog.analytics.files import find
-        from balog.analytics.printing import print_tables, progress
-        from balog.analytics.report import empty_report, encode, make_report
+        from balog.analytics.reading.files import find
+        from balog.analytics.reporting.printing import print_tables, progress
+        from balog.analytics.reporting.report import empty_report, encode, make_report
     except ImportError:
         raise MissingExtraError("balog report", "spark") from None
     absolute = [path if path.startswith("file:") else str(Path(path).absolute()) for path in paths]
@@ -75,7 +75,7 @@ def command(paths: tuple[str, ...], html: Path, no_html: bool, as_json: bool) ->
 
 def write_page(report: Report, path: Path) -> None:
     """Write the report's page; a failed disk leaves no half of it."""
-    from balog.analytics.page import make_page
+    from balog.analytics.reporting.page import make_page
 
     text = make_page(report)
     part = path.with_name(f".{path.name}.part")

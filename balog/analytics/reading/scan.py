@@ -11,12 +11,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from balog.analytics.blocks import RAW_LIMIT, Bad, Block, Damage, read_blocks
-from balog.analytics.files import Slice
-from balog.analytics.lines import count_events, wash, wash_line
-from balog.analytics.parser import Parser, borrow_parser
-from balog.analytics.projection import Projection
-from balog.analytics.variant import encode
+from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage, read_blocks
+from balog.analytics.reading.files import Slice
+from balog.analytics.reading.lines import count_events, wash, wash_line
+from balog.analytics.reading.parser import Parser, borrow_parser
+from balog.analytics.reading.projection import Projection
+from balog.analytics.reading.variant import encode
 from balog.errors import EventError
 
 __all__ = ["EventQuery", "Query", "check_years", "scan"]

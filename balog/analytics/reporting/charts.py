@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from balog.analytics.figures import printable
-from balog.analytics.report import Report
+from balog.analytics.reporting.figures import printable
+from balog.analytics.reporting.report import Report
 
 __all__ = ["Chart", "draw"]
 

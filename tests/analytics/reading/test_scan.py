@@ -15,13 +15,13 @@ pytest.importorskip("duckdb", reason="duckdb is not installed")
 from pyspark.sql import types as t
 
 from balog.analytics import scan as scanning
-from balog.analytics.blocks import Block
-from balog.analytics.files import Slice
-from balog.analytics.lines import Washed, wash
-from balog.analytics.projection import project
-from balog.analytics.rollup import RollupQuery
-from balog.analytics.scan import EventQuery, Query, scan
-from balog.analytics.schemas import DEFAULT, EVENTS, QUARANTINE
+from balog.analytics.reading.blocks import Block
+from balog.analytics.reading.files import Slice
+from balog.analytics.reading.lines import Washed, wash
+from balog.analytics.reading.projection import project
+from balog.analytics.reading.scan import EventQuery, Query, scan
+from balog.analytics.reading.schemas import DEFAULT, EVENTS, QUARANTINE
+from balog.analytics.rollups.rollup import RollupQuery
 from balog.errors import ConfigError
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import BinaryIO, NamedTuple, Protocol
 
-from balog.analytics.files import Slice, packing
+from balog.analytics.reading.files import Slice, packing
 from balog.errors import MissingExtraError
 from balog.event import MAX_EVENT_BYTES
 

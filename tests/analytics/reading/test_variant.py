@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.variant import encode
+from balog.analytics.reading.variant import encode
 
 VariantUtils = pytest.importorskip("pyspark.sql.variant_utils").VariantUtils
 

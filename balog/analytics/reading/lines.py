@@ -15,7 +15,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from balog.analytics.blocks import RAW_LIMIT, Bad, Block, oversized
+from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, oversized
 from balog.errors import EventError
 from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Level
 

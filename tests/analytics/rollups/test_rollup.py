@@ -14,8 +14,8 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module", params=["rollup", "typed events", "default events"])
 def tables(spark: Any, root: Path, request: pytest.FixtureRequest) -> dict[str, list[dict[str, Any]]]:
     """The four tables, out of each kind of frame that they take."""
-    from balog.analytics.report import tables as ask
-    from balog.analytics.schemas import EVENTS
+    from balog.analytics.reading.schemas import EVENTS
+    from balog.analytics.reporting.report import tables as ask
 
     reader = spark.read.format("balog")
     if request.param == "rollup":
@@ -83,7 +83,7 @@ def test_bad_lines_are_counted_by_reason_with_one_place(tables: Any, counted: An
 
 
 def test_several_applications_of_one_run_are_one_row(spark: Any, make: Any, write: Any) -> None:
-    from balog.analytics.rollup import runs
+    from balog.analytics.rollups.rollup import runs
 
     report = {
         "cls_type": "run",
@@ -110,7 +110,7 @@ def test_several_applications_of_one_run_are_one_row(spark: Any, make: Any, writ
 
 
 def test_a_frame_that_holds_no_events_is_refused_by_what_it_lacks(spark: Any) -> None:
-    from balog.analytics.rollup import channels
+    from balog.analytics.rollups.rollup import channels
     from balog.errors import ConfigError
 
     with pytest.raises(ConfigError, match="no column channel, context, level, payload, timestamp"):

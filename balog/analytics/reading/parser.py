@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 import duckdb
 import pyarrow as pa
 
-from balog.analytics.blocks import new_buffer
-from balog.analytics.lines import LONGEST_LINE
+from balog.analytics.reading.blocks import new_buffer
+from balog.analytics.reading.lines import LONGEST_LINE
 
 __all__ = ["Parser", "borrow_parser"]
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from balog.analytics.figures import amount, count, printable, seconds, span, when
-from balog.analytics.report import Report
+from balog.analytics.reporting.figures import amount, count, printable, seconds, span, when
+from balog.analytics.reporting.report import Report
 
 __all__ = ["MOST_RUNS", "print_tables", "progress"]
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from balog import event as events
-from balog.analytics.blocks import Block
-from balog.analytics.lines import count_events, wash, wash_line
+from balog.analytics.reading.blocks import Block
+from balog.analytics.reading.lines import count_events, wash, wash_line
 from balog.errors import EventError
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from balog.analytics.schemas import DEFAULT
+from balog.analytics.reading.schemas import DEFAULT
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:

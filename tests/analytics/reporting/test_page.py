@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
 
-from balog.analytics.figures import amount, seconds, span, when
-from balog.analytics.page import MOST_RUNS, make_page
-from balog.analytics.report import BadLines, Channel, Metric, Report, Run
+from balog.analytics.reporting.figures import amount, seconds, span, when
+from balog.analytics.reporting.page import MOST_RUNS, make_page
+from balog.analytics.reporting.report import BadLines, Channel, Metric, Report, Run
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
 EVIL = "</script><img src=x onerror=alert(1)>\"'&\x1b[31m\x00"

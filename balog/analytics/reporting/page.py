@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from balog.analytics.charts import Chart, draw
-from balog.analytics.figures import amount, count, printable, seconds, span, when
-from balog.analytics.report import Channel, Report
-from balog.analytics.style import STYLE
+from balog.analytics.reporting.charts import Chart, draw
+from balog.analytics.reporting.figures import amount, count, printable, seconds, span, when
+from balog.analytics.reporting.report import Channel, Report
+from balog.analytics.reporting.style import STYLE
 
 __all__ = ["MOST_RUNS", "make_page"]
 

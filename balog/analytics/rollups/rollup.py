@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.schemas import QUARANTINE, ROLLUP, RUN
+from balog.analytics.reading.schemas import QUARANTINE, ROLLUP, RUN
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from balog.analytics.parser import Parser
+    from balog.analytics.reading.parser import Parser
 
 __all__ = ["PERCENTILES", "RollupQuery", "channels", "metrics", "quarantine", "rollup", "runs"]
 
@@ -96,7 +96,7 @@ class RollupQuery:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from balog.analytics.scan import check_years
+        from balog.analytics.reading.scan import check_years
 
         table = parser.table(_COLUMNS, _SELECT, ") GROUP BY ALL)")
         check_years(table.column("first"))
@@ -130,7 +130,7 @@ def rollup(events: DataFrame) -> DataFrame:
     kind = None if missing else events.schema["payload"].dataType
     if missing or not isinstance(kind, (t.StructType, t.VariantType)):
         wrong = f"no column {', '.join(sorted(missing))}" if missing else "payload is neither a variant nor a struct"
-        raise ConfigError(f"{wrong}; read them with balog.analytics.schemas.EVENTS", "a frame of events")
+        raise ConfigError(f"{wrong}; read them with balog.analytics.reading.schemas.EVENTS", "a frame of events")
 
     def payload(name: str, kind_: str) -> Column:
         return (

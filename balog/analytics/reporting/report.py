@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 from pyspark import StorageLevel
 
-from balog.analytics.files import find
-from balog.analytics.rollup import channels, metrics, quarantine, runs
+from balog.analytics.reading.files import find
+from balog.analytics.rollups.rollup import channels, metrics, quarantine, runs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,7 +90,7 @@ class Report(Struct, kw_only=True):
 
 
 def read_rollup(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Give the rollup of the events below these paths (see ``balog.analytics.rollup``)."""
+    """Give the rollup of the events below these paths (see ``balog.analytics.rollups.rollup``)."""
     return spark.read.format("balog").option("rollup", True).load(list(paths))
 
 

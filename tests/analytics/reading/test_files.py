@@ -8,8 +8,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.blocks import Block, new_buffer, read_blocks
-from balog.analytics.files import Slice, find, packing, plan
+from balog.analytics.reading.blocks import Block, new_buffer, read_blocks
+from balog.analytics.reading.files import Slice, find, packing, plan
 from balog.errors import ConfigError
 
 

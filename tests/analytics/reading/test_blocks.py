@@ -9,8 +9,8 @@ import pytest
 import zstandard
 
 from balog.analytics import blocks
-from balog.analytics.blocks import Bad, Block, Damage, new_buffer, read_blocks
-from balog.analytics.files import Slice
+from balog.analytics.reading.blocks import Bad, Block, Damage, new_buffer, read_blocks
+from balog.analytics.reading.files import Slice
 from balog.event import MAX_EVENT_BYTES
 
 

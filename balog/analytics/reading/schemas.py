@@ -49,7 +49,7 @@ ROLLUP = _struct(
     run=RUN,
     quarantine=QUARANTINE,
 )
-"""Rows of a rollup; ``balog.analytics.rollup`` says what they mean."""
+"""Rows of a rollup; ``balog.analytics.rollups.rollup`` says what they mean."""
 
 EVENTS = _struct(
     channel=_STRING,

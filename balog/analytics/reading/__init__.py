@@ -1,0 +1,1 @@
+"""From files and topics to Arrow batches of events."""

@@ -1,0 +1,1 @@
+"""The report that people look at: its numbers, the page, the terminal."""

@@ -1,0 +1,1 @@
+"""Events counted: small rows that can be merged, by hour."""

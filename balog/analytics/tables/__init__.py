@@ -1,0 +1,1 @@
+"""Events laid out as tables: loaded once each, evolved, compacted, kept for so long."""
