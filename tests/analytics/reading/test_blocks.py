@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from balog.analytics import blocks
+from balog.analytics.reading import blocks
 from balog.analytics.reading.blocks import Bad, Block, Damage, new_buffer, read_blocks
 from balog.analytics.reading.files import Slice
 from balog.event import MAX_EVENT_BYTES

@@ -14,7 +14,7 @@ pytest.importorskip("duckdb", reason="duckdb is not installed")
 
 from pyspark.sql import types as t
 
-from balog.analytics import scan as scanning
+from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.blocks import Block
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.lines import Washed, wash
@@ -107,7 +107,7 @@ def test_a_time_is_in_utc_however_it_was_written(make: Any, write: Any, slowly: 
 
 
 def test_facility_0_0_1_is_read(write: Any) -> None:
-    sample = Path(__file__).parents[1] / "data" / "event-0.0.1.json"
+    sample = Path(__file__).parents[2] / "data" / "event-0.0.1.json"
     document = json.loads(sample.read_bytes())
     del document["header"]["context"]
     (row,) = rows(write("a.jsonl", document))
