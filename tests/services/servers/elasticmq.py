@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,16 +10,11 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.services.servers.process import CACHE, ServerProcess, accepts, fetch, free_port, java
+from tests.services.servers.process import CACHE, ServerProcess, accepts, fetch_jars, free_port, java, running
 
 VERSION = "1.7.1"
 REGION = "elasticmq"
 _JARS = CACHE / f"elasticmq-{VERSION}"
-_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>balog</groupId><artifactId>elasticmq</artifactId><version>1</version><dependencies><dependency>
-<groupId>org.elasticmq</groupId><artifactId>elasticmq-server_2.13</artifactId><version>{VERSION}</version>
-</dependency></dependencies></project>
-"""
 
 
 class SqsServer(ServerProcess):
@@ -82,20 +75,6 @@ def bare_client(endpoint: str, service: str = "sqs", **options: Any) -> Any:
 def running_sqs(folder: Path) -> Iterator[SqsServer]:
     """Run one; skips where it can't be had."""
     server = SqsServer(folder, java("ElasticMQ"))
-    _fetch()
-    try:
-        server.up()
+    fetch_jars(_JARS, [f"org.elasticmq:elasticmq-server_2.13:{VERSION}"], "ElasticMQ")
+    with running(server):
         yield server
-    finally:
-        server.stop()
-
-
-def _fetch() -> None:
-    if _JARS.exists():
-        return
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-        (Path(scratch) / "pom.xml").write_text(_POM)
-        jars = Path(scratch) / "jars"
-        fetch("copy-dependencies", "-f", f"{scratch}/pom.xml", f"-DoutputDirectory={jars}", for_whom="ElasticMQ")
-        shutil.move(jars, _JARS)

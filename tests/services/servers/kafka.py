@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.services.servers.process import CACHE, ServerProcess, accepts, fetch, free_port, java
+from tests.services.servers.process import (
+    CACHE,
+    LOG4J_TO_CONSOLE,
+    ServerProcess,
+    accepts,
+    fetch_jars,
+    free_port,
+    java,
+    running,
+)
 
 VERSION = "4.1.0"
 _HOME = CACHE / f"kafka-{VERSION}"
-_POM = f"""<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>balog</groupId><artifactId>kafka</artifactId><version>1</version><dependencies><dependency>
-<groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
-</dependency></dependencies></project>
-"""
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
-_LOGGING = """status = error
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = [%d{ISO8601}][%-5p][%-25c{1.}] %m%n
-rootLogger.level = warn
-rootLogger.appenderRef.console.ref = console
-"""
 
 
 class KafkaServer(ServerProcess):
@@ -48,7 +43,7 @@ class KafkaServer(ServerProcess):
     def up(self) -> None:
         config = self.folder / "server.properties"
         if not config.exists():
-            (self.folder / "log4j2.properties").write_text(_LOGGING)
+            (self.folder / "log4j2.properties").write_text(LOG4J_TO_CONSOLE)
             config.write_text(self._properties())
             self._tool("kafka.tools.StorageTool", "format", "-t", _CLUSTER, "-c", str(config))
         command = [*self._command("-Xmx512m"), "kafka.Kafka", str(config)]
@@ -83,21 +78,6 @@ def running_kafka(folder: Path) -> Iterator[KafkaServer]:
     """Run one; skips where it can't be had."""
     server = KafkaServer(folder, java("Kafka"))
     pytest.importorskip("confluent_kafka")
-    _fetch()
-    try:
-        server.up()
+    fetch_jars(_HOME, [f"org.apache.kafka:kafka_2.13:{VERSION}"], "Kafka")
+    with running(server):
         yield server
-    finally:
-        server.stop()
-
-
-def _fetch() -> None:
-    if _HOME.exists():
-        return
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-        jars = Path(scratch) / "jars"
-        (Path(scratch) / "pom.xml").write_text(_POM)
-        options = ("-f", f"{scratch}/pom.xml", f"-DoutputDirectory={jars}", "-DincludeScope=runtime")
-        fetch("copy-dependencies", *options, for_whom="Kafka")
-        jars.rename(_HOME)

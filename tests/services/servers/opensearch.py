@@ -18,20 +18,16 @@ from typing import Any
 import pytest
 import urllib3
 
-from tests.services.servers.process import CACHE, ServerProcess, fetch, free_port, java
+from tests.services.servers.process import CACHE, LOG4J_TO_CONSOLE, ServerProcess, fetch_jars, free_port, java, running
 
 VERSION = "2.19.1"
 _HOME = CACHE / f"opensearch-{VERSION}"
-_ARTIFACTS = {
-    "org.opensearch:opensearch": VERSION,
-    "org.opensearch:opensearch-plugin-classloader": VERSION,
-    "org.opensearch.plugin:transport-netty4-client": VERSION,
-    "org.apache.logging.log4j:log4j-core": "2.21.0",
-}
-_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>balog</groupId><artifactId>opensearch</artifactId><version>1</version><dependencies>{}</dependencies></project>
-"""
-_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+_ARTIFACTS = (
+    f"org.opensearch:opensearch:{VERSION}",
+    f"org.opensearch:opensearch-plugin-classloader:{VERSION}",
+    f"org.opensearch.plugin:transport-netty4-client:{VERSION}",
+    "org.apache.logging.log4j:log4j-core:2.21.0",
+)
 _DESCRIPTOR = f"""description=HTTP by netty
 version={VERSION}
 name=transport-netty4
@@ -40,14 +36,6 @@ java.version=11
 opensearch.version={VERSION}
 """
 _POLICY = "grant { permission java.security.AllPermission; };\n"
-_LOGGING = """status = error
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = [%d{ISO8601}][%-5p][%-25c{1.}] %m%n
-rootLogger.level = warn
-rootLogger.appenderRef.console.ref = console
-"""
 
 
 class OpenSearchServer(ServerProcess):
@@ -83,7 +71,7 @@ class OpenSearchServer(ServerProcess):
         config = self.folder / "config"
         for place in (config, self.folder / "tmp"):
             place.mkdir(parents=True, exist_ok=True)
-        (config / "log4j2.properties").write_text(_LOGGING)
+        (config / "log4j2.properties").write_text(LOG4J_TO_CONSOLE)
         settings = {
             "discovery.type": "single-node",
             "network.host": "127.0.0.1",
@@ -128,12 +116,8 @@ def running_opensearch(folder: Path) -> Iterator[OpenSearchServer]:
     if version is None or not 17 <= int(version[1]) <= 23:
         pytest.skip("OpenSearch 2 needs a java from 17 to 23")
     _fetch()
-    server = OpenSearchServer(folder, program)
-    try:
-        server.up()
+    with running(OpenSearchServer(folder, program)) as server:
         yield server
-    finally:
-        server.stop()
 
 
 def _fetch() -> None:
@@ -141,10 +125,8 @@ def _fetch() -> None:
         return
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-        made, jars = Path(scratch) / "home", Path(scratch) / "jars"
-        dependencies = [_DEPENDENCY.format(*name.split(":"), version) for name, version in _ARTIFACTS.items()]
-        (Path(scratch) / "pom.xml").write_text(_POM.format("".join(dependencies)))
-        fetch("copy-dependencies", "-f", f"{scratch}/pom.xml", f"-DoutputDirectory={jars}", for_whom="OpenSearch")
+        made = Path(scratch) / "home"
+        jars = fetch_jars(Path(scratch) / "jars", _ARTIFACTS, "OpenSearch")
         module = made / "modules" / "transport-netty4"
         for place in (module, made / "lib", made / "plugins"):
             place.mkdir(parents=True)

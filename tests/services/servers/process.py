@@ -3,9 +3,12 @@
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -13,6 +16,20 @@ CACHE = Path(__file__).parents[3] / ".demo" / "services"
 """Where what was fetched stays."""
 
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
+_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>balog</groupId><artifactId>jars</artifactId><version>1</version><dependencies>{}</dependencies></project>
+"""
+_DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"
+
+LOG4J_TO_CONSOLE = """status = error
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = [%d{ISO8601}][%-5p][%-25c{1.}] %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.console.ref = console
+"""
+"""A ``log4j2.properties`` by which a server's warnings reach its log and it writes no files."""
 
 
 def free_port() -> int:
@@ -26,6 +43,10 @@ class ServerProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+
+    def up(self) -> None:
+        """Start it; each kind of server knows how."""
+        raise NotImplementedError
 
     def start(self, command: list[str], folder: Path, is_ready: Callable[[], bool], seconds: float = 60.0) -> None:
         """Run it in a folder until ``stop``, and wait until it is ready; an OSError of ``is_ready`` means not yet."""
@@ -50,6 +71,19 @@ class ServerProcess:
         if process is not None:
             process.kill()
             process.wait(20)
+
+
+_Server = TypeVar("_Server", bound=ServerProcess)
+
+
+@contextmanager
+def running(server: _Server) -> Iterator[_Server]:
+    """Run a server until the block ends."""
+    try:
+        server.up()
+        yield server
+    finally:
+        server.stop()
 
 
 def accepts(port: int) -> bool:
@@ -80,3 +114,27 @@ def fetch(goal: str, *options: str, for_whom: str) -> None:
     )
     if done.returncode:
         pytest.skip(f"Maven Central can't be reached: {done.stdout.strip()[-300:]}")
+
+
+def fetch_jars(into: Path, artifacts: Iterable[str], for_whom: str) -> Path:
+    """Have Maven fetch jars and all that they need at run time into a folder, unless it is there; skip where it can't.
+
+    Args:
+        into: the folder, below ``CACHE`` to stay. It appears whole or not at all, also where several fetch at once.
+        artifacts: each ``group:artifact:version``.
+        for_whom: begins the reason of a skip.
+    """
+    if into.exists():
+        return into
+    into.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=into.parent) as scratch:
+        pom, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
+        pom.write_text(_POM.format("".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)))
+        options = ("-f", str(pom), f"-DoutputDirectory={jars}", "-DincludeScope=runtime")
+        fetch("copy-dependencies", *options, for_whom=for_whom)
+        try:
+            jars.rename(into)
+        except OSError:
+            if not into.exists():  # else another was first
+                raise
+    return into

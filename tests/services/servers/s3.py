@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.servers.process import CACHE, ServerProcess, accepts, fetch, free_port, java
+from tests.services.servers.process import CACHE, ServerProcess, accepts, fetch, free_port, java, running
 
 VERSION = "2.6.0"
 KEY, SECRET = "balog-test-key", "balog-test-secret"
@@ -62,8 +62,5 @@ def running_s3(folder: Path) -> Iterator[S3Server]:
         CACHE.mkdir(parents=True, exist_ok=True)
         fetch("copy", f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={CACHE}", for_whom="S3Proxy")
         (CACHE / f"s3proxy-{VERSION}-jar-with-dependencies.jar").rename(_JAR)
-    try:
-        server.up()
+    with running(server):
         yield server
-    finally:
-        server.stop()
