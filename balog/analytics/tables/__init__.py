@@ -1,1 +1,114 @@
-"""Events laid out as tables: loaded once each, evolved, compacted, kept for so long."""
+"""Events as plain tables: ``events``, one for each payload type, ``quarantine``, and the rollups.
+
+``open_tables`` reads them; ``balog load`` writes them. A place is a folder of Parquet files, or a catalog that is named
+``hive:…``, ``iceberg:…`` or ``delta:…``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from balog.analytics.tables.store import Store, TableError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from balog.analytics.rollups import Rollups
+
+__all__ = ["ROLLUPS", "TableError", "Tables", "is_tables", "open_store", "open_tables"]
+
+CATALOGS = ("hive:", "iceberg:", "delta:")
+"""What a place in a catalog begins with; ``balog.analytics.tables.<catalog>.open_store(spark, place)`` opens it."""
+
+ROLLUPS = {
+    "events": "rollup_events",
+    "metrics": "rollup_metrics",
+    "errors": "rollup_errors",
+    "runs": "rollup_runs",
+    "quarantine": "rollup_quarantine",
+}
+"""The table of each of the frames of ``rollups.Rollups``."""
+
+
+class Tables:
+    """Tables to ask; ``open_tables`` gives one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def place(self) -> str:
+        """Where they are."""
+        return self._store.place
+
+    def names(self) -> list[str]:
+        """Give the names of all tables, sorted, those of rollups too."""
+        return self._store.names()
+
+    def frame(self, name: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
+        """Give a table's columns, and ``date date``, the UTC day of its rows.
+
+        Args:
+            since, until: days and files outside of that time may be left out; rows are not filtered.
+
+        Raises:
+            TableError: there is no such table.
+        """
+        return self._store.frame(name, since, until)
+
+    def rollups(self, since: datetime | None = None, until: datetime | None = None) -> Rollups:
+        """Give the stored rollups of the hours that begin from ``since`` on and before ``until``.
+
+        Raises:
+            TableError: these tables have none.
+        """
+        from pyspark.sql import functions as f
+
+        from balog.analytics.rollups import Rollups
+
+        frames = {}
+        for name, table in ROLLUPS.items():
+            frame = self.frame(table, since, until)
+            if "hour" in frame.columns:
+                frame = frame.where(f.col("hour") >= f.lit(since)) if since is not None else frame
+                frame = frame.where(f.col("hour") < f.lit(until)) if until is not None else frame
+            frames[name] = frame.drop("date")
+        return Rollups(**frames)
+
+
+def is_tables(place: str) -> bool:
+    """Tell whether ``place`` names tables: a catalog's place, or a folder that ``balog load`` wrote."""
+    from balog.analytics.tables.log import is_log
+
+    return place.startswith(CATALOGS) or is_log(place)
+
+
+def open_store(spark: SparkSession, place: str) -> Store:
+    """Give the store behind a place, which need not be there yet.
+
+    Raises:
+        ConfigError: the place's name can't be understood.
+        TableError: it can't be reached.
+    """
+    catalog = next((name for name in CATALOGS if place.startswith(name)), "")
+    if catalog:
+        from importlib import import_module
+
+        store: Store = import_module(f"balog.analytics.tables.{catalog[:-1]}").open_store(spark, place)
+        return store
+    from balog.analytics.tables.parquet import ParquetStore
+
+    return ParquetStore(spark, place)
+
+
+def open_tables(spark: SparkSession, place: str) -> Tables:
+    """Give tables that are there, to be asked.
+
+    Raises:
+        TableError: there are none.
+    """
+    if not is_tables(place):
+        raise TableError("there are no tables; load some: balog load SOURCE --tables PLACE", place)
+    return Tables(open_store(spark, place))

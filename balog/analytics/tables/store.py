@@ -1,0 +1,184 @@
+"""What every place for tables is: it takes one batch of rows at a time, whole or not at all, and gives frames.
+
+The loader stages a batch as Parquet files below ``Store.staging(batch)``, in the layout
+``<table>/date=YYYY-MM-DD/<name>.parquet``, then hands all of it over with one ``commit``. A store may move those files
+into place (Parquet) or append them as frames (a catalog); it takes the columns from ``Part.schema``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from balog.errors import BalogError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["Batch", "Loaded", "Part", "Source", "Staged", "Store", "TableError", "table_name"]
+
+
+class TableError(BalogError):
+    """A place for tables could not be read or written.
+
+    Args:
+        reason: what is wrong and what to do.
+        place: which tables, or which file of them.
+    """
+
+    def __init__(self, reason: str, place: str) -> None:
+        super().__init__(f"{place}: {reason}")
+        self.reason = reason
+        self.place = place
+
+
+class Source(NamedTuple):
+    """What was read of a source: its size in bytes and when it was last changed, in seconds since 1970."""
+
+    size: int
+    changed: float
+
+
+class Staged(NamedTuple):
+    """A Parquet file of one table and day. ``first`` and ``last`` are its earliest and latest timestamps, if known."""
+
+    path: str
+    day: date
+    rows: int
+    size: int
+    first: datetime | None = None
+    last: datetime | None = None
+
+
+class Part(NamedTuple):
+    """What a batch has for one table: its columns from now on, without ``date``, and the rows as staged files."""
+
+    schema: StructType
+    files: Sequence[Staged] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return sum(file.rows for file in self.files)
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """Give the rows in the columns of ``schema`` and then ``date date``."""
+        from pyspark.sql import functions as f
+        from pyspark.sql import types as t
+
+        whole = t.StructType([*self.schema.fields, t.StructField("date", t.DateType())])
+        if not self.files:
+            return spark.createDataFrame([], whole)
+        days = f.to_date(f.regexp_extract(f.col("_metadata.file_path"), r"/date=([0-9-]{10})/", 1))
+        frame = spark.read.schema(self.schema).parquet(*(file.path for file in self.files))
+        return frame.select(*(f.col(f"`{name}`") for name in self.schema.names), days.alias("date"))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """All that one commit adds.
+
+    Attributes:
+        id: the same when the same batch is tried again; letters, digits and ``-``.
+        parts: by table. A table that is not there yet is made; one with more columns than before is altered. A part
+            without files only alters.
+        sources: by path, what was read for it; a rerun passes over what has not changed.
+        stream: the name of a stream, and the number of its batch; committing the same number again changes nothing.
+        floor: the first day that is kept; set by retention, never lowered.
+    """
+
+    id: str
+    parts: Mapping[str, Part]
+    sources: Mapping[str, Source] = field(default_factory=dict)
+    stream: tuple[str, int] | None = None
+    floor: date | None = None
+
+
+class Loaded(NamedTuple):
+    """What a store remembers of earlier batches: see ``Batch``."""
+
+    sources: Mapping[str, Source]
+    streams: Mapping[str, int]
+    floor: date | None = None
+
+
+class Store(Protocol):
+    """Where tables are. Opening one makes nothing; the first commit or ``staging`` does.
+
+    Every table has its columns and ``date date``, the day in UTC by which it is partitioned.
+    """
+
+    @property
+    def place(self) -> str:
+        """The name by which it was opened."""
+        ...
+
+    def names(self) -> list[str]:
+        """Give the tables, sorted."""
+        ...
+
+    def schema(self, table: str) -> StructType | None:
+        """Give a table's columns without ``date``, or None when there is no such table."""
+        ...
+
+    def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
+        """Give a table's columns and ``date``.
+
+        Args:
+            since, until: whole days and files outside of that time may be left out; rows are not filtered.
+
+        Raises:
+            TableError: there is no such table.
+        """
+        ...
+
+    def loaded(self) -> Loaded:
+        """Give what earlier commits remember."""
+        ...
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Keep others from writing until the end; what an earlier writer left unfinished is finished or removed first.
+
+        Raises:
+            TableError: somebody else is writing.
+        """
+        ...
+
+    def staging(self, batch: str) -> str:
+        """Give the folder for a batch's files, empty; executors can write there."""
+        ...
+
+    def commit(self, batch: Batch) -> None:
+        """Take a batch, whole or not at all; once even when it is told twice.
+
+        Raises:
+            TableError: it could not be written; then nothing of it is there.
+        """
+        ...
+
+    def compact(self, tables: Sequence[str] = ()) -> list[str]:
+        """Rewrite small files into few (all tables when none is named); give a line for each table that changed."""
+        ...
+
+    def expire(self, floor: date, dry_run: bool = False) -> list[str]:
+        """Remove all days before ``floor``; give a line for each table that has some. Takes no rows of a day kept."""
+        ...
+
+
+def table_name(cls_type: str) -> str:
+    """Give the table of a payload type: lower case, ``_`` for all but letters and digits, ``payload_`` for our names.
+
+    >>> table_name("metric"), table_name("My-Type.v2"), table_name("events")
+    ('metric', 'my_type_v2', 'payload_events')
+    """
+    name = re.sub(r"[^a-z0-9]+", "_", cls_type.lower()).strip("_")[:100] or "unnamed"
+    return (
+        f"payload_{name}"
+        if name in ("events", "quarantine") or name.startswith("rollup_") or name[0].isdigit()
+        else name
+    )
