@@ -1,1 +1,5 @@
-"""Events counted: small rows that can be merged, by hour."""
+"""Events counted: small rows that can be merged, by hour.
+
+``from_files`` and ``from_events`` make rollup rows (``schemas.ROLLUP``), ``split`` gives them as the five frames that
+are stored and asked (``Rollups``), and ``merge`` makes of any number of those rows one for each key.
+"""

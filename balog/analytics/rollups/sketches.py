@@ -1,0 +1,58 @@
+"""Quantiles that merge: KLL sketches of doubles, made in Python and merged by Spark.
+
+A KLL sketch (Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", 2016) keeps some of the values with
+weights. https://datasketches.apache.org/docs/KLL/KLLSketch.html tells its form, which is the same in every language.
+
+A quantile is here the least value v for which the share of values ≤ v is at least p: one of the values, by the
+nearest rank, not interpolated. It is exact while a sketch has seen no more than ``K`` values, however they were merged.
+Beyond, the rank of what is given is off by less than ``RANK_ERROR`` of all values, with 99 % confidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from balog.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from pyspark.sql import Column
+
+__all__ = ["K", "PERCENTILES", "RANK_ERROR", "merged_sketch", "quantiles", "sketched"]
+
+K = 1000
+"""The sketch's size: it takes at most some 3 × K values of 8 bytes, and fewer values as they are."""
+
+RANK_ERROR = 0.0028
+"""Of the rank, as a share of all values: what ``get_normalized_rank_error`` says for ``K``."""
+
+PERCENTILES = (0.50, 0.95, 0.99)
+
+
+def sketched(values: np.ndarray) -> bytes:
+    """Give the sketch of finite doubles, at least one.
+
+    Raises:
+        MissingExtraError: datasketches is not installed.
+    """
+    try:
+        from datasketches import kll_doubles_sketch
+    except ImportError:
+        raise MissingExtraError("percentiles", "spark") from None
+    sketch = kll_doubles_sketch(K)
+    sketch.update(values)
+    return bytes(sketch.serialize())
+
+
+def merged_sketch(column: str) -> Column:
+    """Give the aggregate that unites sketches; null when all are null."""
+    united = f.kll_merge_agg_double(column, K)
+    return f.when(f.count(column) > 0, united)
+
+
+def quantiles(sketch: Column, shares: Sequence[float] = PERCENTILES) -> list[Column]:
+    """Give the quantiles of a column of sketches, null where there is none; ``shares`` are from 0 to 1."""
+    return [f.kll_sketch_get_quantile_double(sketch, f.lit(share)) for share in shares]
