@@ -32,21 +32,25 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(EventSource)
 
 
-def session(application: str = "balog", **settings: Any) -> SparkSession:
-    """Give a quiet local Spark session with the data source ``balog`` registered, or the one that is already active.
+def session(application: str = "balog", *, master: str = "", remote: str = "", **settings: Any) -> SparkSession:
+    """Give a quiet Spark session with the data source ``balog`` registered, or the one that is already active.
 
     Args:
         application: the name that Spark shows.
+        master: where to work, ``local[*]`` by default; see ``balog.analytics.sessions.start``.
+        remote: a Spark Connect server, ``sc://HOST:PORT``, in place of a master.
         settings: Spark settings, with ``_`` for ``.``: ``spark_driver_memory="4g"``.
 
     Raises:
         MissingExtraError: pyspark or its company is not installed.
-        BalogError: no Java 17 or newer was found.
+        ConfigError: no such master or remote.
+        BalogError: no Java 17 or newer was found, or no session can be had there.
     """
     _need_spark()
     from balog.analytics.sessions import start
 
-    spark = start(application, {name.replace("_", "."): value for name, value in settings.items()})
+    named = {name.replace("_", "."): str(value) for name, value in settings.items()}
+    spark = start(application, named, master, remote)
     register(spark)
     return spark
 

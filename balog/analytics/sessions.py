@@ -1,20 +1,30 @@
-"""Start a local Spark session that says nothing and leaves nothing behind."""
+"""Start a Spark session that says nothing and leaves nothing behind: here, on a cluster, or by Spark Connect.
+
+What is set depends on where the work is done. On this machine (``local[…]``, ``local-cluster[…]``) everything is: the
+Java, the addresses, the memory, scratch folders that go when the process ends. A cluster knows those itself
+(``spark-defaults.conf``, ``PYSPARK_PYTHON``), and a Spark Connect server was started by somebody else; there only
+what the results depend on is set.
+"""
 
 from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+import pyspark
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from balog.analytics.java import find_java, wrap
+from balog.errors import BalogError, ConfigError, MissingExtraError
 
 __all__ = ["start"]
 
@@ -28,47 +38,108 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
 """
+_RESULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.python.filterPushdown.enabled": "true"}
+_MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|(spark|mesos|k8s)://.+|yarn")
+_LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
 
 
-def start(application: str, settings: dict[str, Any]) -> SparkSession:
-    """Give the active session, or start one on all cores of this machine; it is stopped when the process ends.
+def start(application: str, settings: Mapping[str, str], master: str = "", remote: str = "") -> SparkSession:
+    """Give the active session, or start one; it is stopped when the process ends.
+
+    Args:
+        application: the name that Spark shows.
+        settings: Spark's own settings; they come before the defaults here.
+        master: where to work: ``local[*]`` (all cores of this machine; the default, unless the settings say
+            otherwise), ``local[4]``, ``spark://HOST:PORT``, ``k8s://URL``, ``yarn``.
+        remote: ``sc://HOST:PORT``, a Spark Connect server; it has to have balog installed, too.
 
     Raises:
-        BalogError: no Java 17 or newer was found.
+        BalogError: no Java 17 or newer was found, or no session could be had there.
+        ConfigError: a master or a remote of another form, or both.
+        MissingExtraError: Spark Connect's packages are not installed.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if master and remote:
+        raise ConfigError("work is done at a master or by Spark Connect; give one of both", "--master, --remote")
+    if remote:
+        return _connect(application, settings, remote)
+    master = master or settings.get("spark.master") or "local[*]"
+    if not _MASTER.fullmatch(master):
+        raise ConfigError(f"{master!r:.100} is no master; want local[4], spark://HOST:PORT, k8s://URL or yarn")
+    folder = _scratch()
+    (folder / "log4j2.properties").write_text(_LOG4J)
+    defaults = {
+        "spark.master": master,
+        "spark.app.name": application,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{folder / 'log4j2.properties'}",
+        "spark.ui.showConsoleProgress": "false",
+        **_RESULTS,
+    }
+    environment = {"JAVA_HOME": str(wrap(find_java(), folder / "java"))}
+    if _LOCAL.fullmatch(master):
+        defaults |= _settings_here(folder)
+        environment |= _environment_here()
+    builder = SparkSession.builder
+    for name, value in {**defaults, **settings}.items():
+        builder = builder.config(name, value)
+    with _environment(environment):
+        return _had(builder, master)
+
+
+def _scratch() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="balog-spark-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    (folder / "log4j2.properties").write_text(_LOG4J)
-    home = wrap(find_java(), folder / "java")
-    cores = os.cpu_count() or 1
-    defaults = {
-        "spark.master": "local[*]",
-        "spark.app.name": application,
+    return folder
+
+
+def _environment_here() -> dict[str, str]:
+    return {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": os.environ.get("SPARK_HOME", str(Path(pyspark.__file__).parent)),
+    }
+
+
+def _settings_here(folder: Path) -> dict[str, str]:
+    return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{folder / 'log4j2.properties'}",
         "spark.local.dir": str(folder / "scratch"),
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
     }
-    builder = SparkSession.builder
-    for name, value in (defaults | settings).items():
+
+
+def _connect(application: str, settings: Mapping[str, str], remote: str) -> SparkSession:
+    if not re.fullmatch(r"sc://.+|local(\[.+\])?", remote):
+        raise ConfigError(f"{remote!r:.100} is no Spark Connect server; want sc://HOST:PORT", "--remote")
+    if find_spec("grpc") is None:
+        raise MissingExtraError("Spark Connect", "connect")
+    builder = SparkSession.builder.remote(remote).appName(application)
+    for name, value in {**_RESULTS, **settings}.items():
         builder = builder.config(name, value)
-    with _environment(JAVA_HOME=str(home), SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable):
+    if not _LOCAL.fullmatch(remote):
+        return _had(builder, remote)
+    home = wrap(find_java(), _scratch() / "java")
+    with _environment({"JAVA_HOME": str(home), **_environment_here()}):  # a server of its own, for trying things out
+        return _had(builder, remote)
+
+
+def _had(builder: SparkSession.Builder, place: str) -> SparkSession:
+    try:
         return builder.getOrCreate()
+    except PySparkException as error:
+        raise BalogError(f"no Spark session at {place}: {str(error).splitlines()[0]:.300}") from None
 
 
 @contextmanager
-def _environment(**values: str) -> Iterator[None]:
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:

@@ -1,0 +1,86 @@
+from collections.abc import Iterator
+from importlib.util import find_spec as real_find_spec
+from typing import Any
+
+import pytest
+
+from balog.analytics import sessions
+from balog.errors import ConfigError, MissingExtraError
+
+
+@pytest.fixture(autouse=True)
+def no_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Another test's session is not to be found here."""
+    monkeypatch.setattr(sessions.SparkSession, "getActiveSession", classmethod(lambda cls: None))
+    yield
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What a session would be made with; none is."""
+    made: dict[str, Any] = {}
+
+    class Builder:
+        def config(self, name: str, value: str) -> "Builder":
+            made[name] = value
+            return self
+
+        def remote(self, url: str) -> "Builder":
+            return self.config("remote", url)
+
+        def appName(self, name: str) -> "Builder":  # noqa: N802
+            return self.config("spark.app.name", name)
+
+        def getOrCreate(self) -> str:  # noqa: N802
+            return "a session"
+
+    monkeypatch.setattr(sessions.SparkSession, "builder", Builder())
+    return made
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "local-cluster[2,1,1024]"])
+def test_on_this_machine_everything_is_set(built: dict[str, Any], master: str) -> None:
+    sessions.start("mine", {}, master)
+    assert built["spark.master"] == master
+    assert built["spark.driver.host"] == "127.0.0.1"
+    assert built["spark.driver.memory"] == "2g"
+
+
+@pytest.mark.parametrize("master", ["spark://head:7077", "k8s://https://api:6443", "yarn"])
+def test_a_cluster_keeps_its_own_addresses_and_memory(built: dict[str, Any], master: str) -> None:
+    sessions.start("mine", {}, master)
+    assert built["spark.master"] == master
+    assert built["spark.sql.session.timeZone"] == "UTC"
+    assert not [name for name in built if name.startswith(("spark.driver.host", "spark.driver.memory", "spark.local"))]
+
+
+def test_settings_come_before_the_defaults(built: dict[str, Any]) -> None:
+    sessions.start("mine", {"spark.driver.memory": "7g", "spark.master": "local[3]"})
+    assert (built["spark.driver.memory"], built["spark.master"]) == ("7g", "local[3]")
+
+
+def test_a_connect_server_is_told_what_results_depend_on(built: dict[str, Any]) -> None:
+    pytest.importorskip("grpc")
+    sessions.start("mine", {}, remote="sc://server:15002")
+    assert built["remote"] == "sc://server:15002"
+    assert built["spark.sql.session.timeZone"] == "UTC"
+    assert "spark.master" not in built
+
+
+def test_connect_without_its_packages_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "find_spec", lambda name: None if name == "grpc" else real_find_spec(name))
+    with pytest.raises(MissingExtraError, match=r"balog\[connect\]"):
+        sessions.start("mine", {}, remote="sc://server:15002")
+
+
+@pytest.mark.parametrize(
+    ("master", "remote", "said"),
+    [
+        ("here", "", "'here' is no master"),
+        ("", "http://server", "'http://server' is no Spark Connect server"),
+        ("local", "sc://server", "give one of both"),
+    ],
+)
+def test_a_wrong_place_is_refused_before_anything_starts(master: str, remote: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        sessions.start("mine", {}, master, remote)
