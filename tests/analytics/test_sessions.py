@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from importlib.util import find_spec as real_find_spec
 from typing import Any
 
@@ -9,10 +8,9 @@ from balog.errors import ConfigError, MissingExtraError
 
 
 @pytest.fixture(autouse=True)
-def no_session(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another test's session is not to be found here."""
     monkeypatch.setattr(sessions.SparkSession, "getActiveSession", classmethod(lambda cls: None))
-    yield
 
 
 @pytest.fixture
@@ -28,10 +26,10 @@ def built(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         def remote(self, url: str) -> "Builder":
             return self.config("remote", url)
 
-        def appName(self, name: str) -> "Builder":  # noqa: N802
+        def appName(self, name: str) -> "Builder":
             return self.config("spark.app.name", name)
 
-        def getOrCreate(self) -> str:  # noqa: N802
+        def getOrCreate(self) -> str:
             return "a session"
 
     monkeypatch.setattr(sessions.SparkSession, "builder", Builder())
