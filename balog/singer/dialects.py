@@ -7,7 +7,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ __all__ = ["LogLine", "read_line"]
 class LogLine(Struct, kw_only=True):
     """What one line says, whichever dialect it was in.
 
-    ``event`` is set, and all else unset, when the line is a whole event already.
+    ``event`` is set, and all else unset, when the line is a whole event already. ``read_line`` gives times in UTC.
     """
 
     level: Level = "INFO"
@@ -37,13 +37,26 @@ class LogLine(Struct, kw_only=True):
     event: Event | None = None
 
 
-def read_line(line: str) -> LogLine | None:
-    """Read a line that begins a log record; None when no dialect knows it (a continuation, or plain text)."""
+def read_line(line: str, zone: tzinfo | None = None) -> LogLine | None:
+    """Read a line that begins a log record; None when no dialect knows it (a continuation, or plain text).
+
+    Args:
+        zone: the zone of times that don't name theirs; None is this machine's.
+    """
     for dialect in _DIALECTS:
         found = dialect(line)
         if found is not None:
+            if found.timestamp is not None and found.timestamp.tzinfo is None:
+                found.timestamp = _in_utc(found.timestamp, zone)
             return found
     return None
+
+
+def _in_utc(local: datetime, zone: tzinfo | None) -> datetime | None:
+    try:
+        return (local if zone is None else local.replace(tzinfo=zone)).astimezone(timezone.utc)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _metric_in(message: str) -> dict[str, Any] | None:
@@ -122,14 +135,14 @@ _SDK_TEXT = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3})\s*\| ([A-Z]+)\s*
 
 
 def _sdk_text(line: str) -> LogLine | None:
-    """``asctime | LEVEL | logger | message``, the Meltano SDK's default format; the time is local."""
+    """``asctime | LEVEL | logger | message``, the Meltano SDK's default format; the time names no zone."""
     match = _SDK_TEXT.match(line)
     level = parse_level(match[2]) if match else None
     if match is None or level is None:
         return None
     try:
-        when = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S,%f").astimezone(timezone.utc)
-    except (ValueError, OverflowError):
+        when = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S,%f")
+    except ValueError:
         when = None
     return LogLine(level=level, message=match[4], logger=match[3] or None, timestamp=when, metric=_metric_in(match[4]))
 

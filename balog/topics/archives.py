@@ -17,7 +17,7 @@ from balog.event import MAX_EVENT_BYTES, Event, Header, decode, encode
 from balog.expressions.functions import parse_time
 from balog.singer.batch.compression import Limits, decompress
 
-__all__ = ["LIMITS", "Line", "day_of", "read_event", "read_lines"]
+__all__ = ["LIMITS", "Line", "day_of", "derive_id", "read_event", "read_lines"]
 
 LIMITS = Limits(decompressed=256 << 30, ratio=1000.0)
 """What a file may hold. Lines are read one by one, so this bounds time, not memory."""
@@ -25,6 +25,10 @@ LIMITS = Limits(decompressed=256 << 30, ratio=1000.0)
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DAY = re.compile(r"(?:.*/)?date=(\d{4}-\d\d-\d\d)")
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
+
+
+_TWO_DIGITS = [low + high for high in _DIGITS for low in _DIGITS]
+_COMPRESSED = re.compile(r"\.(?:gz|zst|bz2)$", re.IGNORECASE)
 
 
 class Line(NamedTuple):
@@ -106,7 +110,9 @@ def read_event(line: Line, file: str) -> Event:
     when, channel, payload = data.split(b"\t", 2)
     try:
         header = Header(
-            id=_id(line, file), channel=channel.decode(), timestamp=_read_time(when.decode("ascii").strip())
+            id=derive_id(file, line.offset, line.data),
+            channel=channel.decode(),
+            timestamp=_read_time(when.decode("ascii").strip()),
         )
         return decode(encode(Event(schema="0.0.1", header=header, raw_payload=Raw(_checked(payload)))))
     except UnicodeError as error:
@@ -121,13 +127,20 @@ def _checked(payload: bytes) -> bytes:
     return payload
 
 
-def _id(line: Line, file: str) -> str:
-    place = f"{file.rpartition('/')[2]}\0{line.offset}\0".encode("utf-8", "surrogateescape")
-    number = int.from_bytes(hashlib.sha256(place + line.data).digest()[:16], "big")
+def derive_id(file: str, offset: int, line: bytes) -> str:
+    """Make the id of an event that came without one: the same whenever and wherever the same file is read.
+
+    Args:
+        file: the file's path or URL; only the last name counts, and of that no ending that names a compression.
+        offset: where the line begins in the (decompressed) file, in bytes.
+        line: the line without its newline.
+    """
+    place = f"{_COMPRESSED.sub('', file.rpartition('/')[2])}\0{offset}\0".encode("utf-8", "surrogateescape")
+    number = int.from_bytes(hashlib.sha256(place + line).digest()[:16], "big")
     digits = []
-    for _ in range(22):
-        number, digit = divmod(number, 62)
-        digits.append(_DIGITS[digit])
+    for _ in range(11):
+        number, two = divmod(number, 62 * 62)
+        digits.append(_TWO_DIGITS[two])
     return "LG" + "".join(digits)
 
 

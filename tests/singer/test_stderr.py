@@ -74,6 +74,13 @@ class TestRealTaps:
         (event,) = events_of(b"2026-11-20 08:18:50,473 | INFO     | tap-x | hello\n")
         assert event.header.timestamp == datetime(2026, 11, 20, 8, 18, 50, 473000).astimezone()
 
+    def test_a_record_of_endless_lines_is_given_in_parts(self):
+        lines = [b"ERROR failed", *[b"x" * 200_000] * 12]
+        messages = [event.payload["message"] for event in events_of(b"\n".join(lines))]
+        assert len(messages) > 1
+        assert sum(message.count("x") for message in messages) == 2_400_000
+        assert max(map(len, messages)) < 1_500_000
+
     def test_fields_of_the_sdk_are_kept(self):
         events = events_of((DATA / "singer-sdk.json.stderr.log").read_bytes())
         assert events[7].payload["fields"] == {"thread_name": "MainThread", "replication_key": "_sdc_last_modified"}

@@ -97,6 +97,7 @@ class TestEvents:
         line = "1577880000\tc\t{}"
         first = read(line, "s3://b/2020/x.gz", offset=10).header.id
         assert read(line, "/copies/x.gz", number=7, offset=10).header.id == first
+        assert read(line, "/unpacked/x", offset=10).header.id == first
         others = [read(line, "x.gz", offset=11), read(line, "y.gz", offset=10), read(line + " ", "x.gz", offset=10)]
         assert len({first, *(event.header.id for event in others)}) == 4
 
