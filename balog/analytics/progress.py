@@ -1,0 +1,195 @@
+"""What a person sees on stderr while Spark works: the stage, tasks done, events, their rate, and the time left.
+
+Tasks are known from Spark (its status tracker; by Spark Connect its progress handler). Events are known where workers
+and driver share a disk: a worker adds what it has read to a file of its own in a folder that the driver looks into.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Meter", "Progress", "Tally", "progress"]
+
+_LOOK = 0.3  # seconds between two looks
+_COUNT = struct.Struct("<q")
+
+
+class Tally(NamedTuple):
+    """Tasks that are done, and of how many, in the stages that run now."""
+
+    done: int
+    total: int
+
+
+class Meter:
+    """Counts events in a worker, for the driver to see.
+
+    Args:
+        folder: the driver's; one that does not exist here (another machine) counts nothing.
+        task: this attempt's name; each attempt has a file of its own.
+    """
+
+    def __init__(self, folder: str, task: str) -> None:
+        self._file = -1
+        with suppress(OSError):
+            if folder:
+                self._file = os.open(os.path.join(folder, task), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        self._count = 0
+
+    def add(self, events: int) -> None:
+        """Count some more; a full disk is nobody's trouble here."""
+        self._count += events
+        if self._file >= 0:
+            with suppress(OSError):
+                os.pwrite(self._file, _COUNT.pack(self._count), 0)
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class Progress:
+    """Says on a terminal how far the work is; calling it changes the words. Without a terminal nothing is said."""
+
+    def __init__(self, bars: Any = None) -> None:
+        self._bars = bars
+        self._task = bars.add_task("", total=None, note="") if bars is not None else None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def __call__(self, words: str) -> None:
+        """Say what is going on now."""
+        if self._bars is not None:
+            self._bars.reset(self._task, description=words, total=None, note="")
+
+    @property
+    def folder(self) -> str:
+        """Where workers of this machine count events (the data source's option ``progress``); "" when nobody looks."""
+        if self._bars is None:
+            return ""
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="balog-progress-")
+        return self._folder.name
+
+    @contextmanager
+    def watching(self, spark: SparkSession) -> Iterator[None]:
+        """Show how far Spark's jobs are until the end."""
+        if self._bars is None:
+            yield
+            return
+        stop = threading.Event()
+        with _tallying(spark) as tally:
+            thread = threading.Thread(target=self._look, args=(tally, stop), daemon=True, name="balog-progress")
+            thread.start()
+            try:
+                yield
+            finally:
+                stop.set()
+                thread.join()
+
+    def _look(self, tally: Callable[[], Tally], stop: threading.Event) -> None:
+        began = time.monotonic()
+        while not stop.wait(_LOOK):
+            now = tally()
+            events = count_events(self._folder.name) if self._folder is not None else 0
+            self._bars.update(
+                self._task,
+                completed=now.done,
+                total=now.total or None,
+                note=note(now, events, time.monotonic() - began),
+            )
+
+    def close(self) -> None:
+        """Remove the folder."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+@contextmanager
+def progress(first: str) -> Iterator[Progress]:
+    """Say on stderr what is going on, when that is a terminal; what is yielded changes the words when it is called."""
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Progress()
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[note]}", markup=False),
+        TimeRemainingColumn(compact=True),
+    )
+    with Bars(*columns, console=console, transient=True) as bars:
+        shown = Progress(bars)
+        shown(first)
+        try:
+            yield shown
+        finally:
+            shown.close()
+
+
+def note(tally: Tally, events: int, seconds: float) -> str:
+    """Put numbers into words.
+
+    >>> note(Tally(3, 8), 1_200_000, 4.0)
+    '3/8 tasks, 1,200,000 events, 300,000/s'
+    """
+    parts = [f"{tally.done}/{tally.total} tasks"] if tally.total else []
+    if events:
+        parts += [f"{events:,} events", f"{events / max(seconds, 0.001):,.0f}/s"]
+    return ", ".join(parts)
+
+
+def count_events(folder: str) -> int:
+    """Sum up what workers have counted. Of a task that was tried again the attempt that got furthest counts."""
+    most: dict[str, int] = {}
+    for path in Path(folder).iterdir():
+        with suppress(OSError, struct.error):
+            task = path.name.partition(".")[0]
+            most[task] = max(most.get(task, 0), _COUNT.unpack(path.read_bytes())[0])
+    return sum(most.values())
+
+
+@contextmanager
+def _tallying(spark: Any) -> Iterator[Callable[[], Tally]]:
+    if ".connect." not in type(spark).__module__:
+        yield lambda: _tally(spark)
+        return
+    last = Tally(0, 0)
+
+    def take(stages: Iterable[Any] | None, **_: Any) -> None:
+        nonlocal last
+        found = list(stages or ())
+        last = Tally(sum(one.num_completed_tasks for one in found), sum(one.num_tasks for one in found))
+
+    spark.registerProgressHandler(take)
+    try:
+        yield lambda: last
+    finally:
+        spark.removeProgressHandler(take)
+
+
+def _tally(spark: SparkSession) -> Tally:
+    done = total = 0
+    with suppress(Exception):  # a session that is being stopped answers nothing any more
+        tracker = spark.sparkContext.statusTracker()
+        for stage in tracker.getActiveStageIds():
+            if (known := tracker.getStageInfo(stage)) is not None:
+                done, total = done + known.numCompletedTasks, total + known.numTasks
+    return Tally(done, total)

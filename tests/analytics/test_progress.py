@@ -1,0 +1,106 @@
+import io
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.analytics.progress import Meter, Progress, Tally, count_events, note, progress
+
+
+def test_numbers_in_words() -> None:
+    assert note(Tally(3, 8), 1_200_000, 4.0) == "3/8 tasks, 1,200,000 events, 300,000/s"
+    assert note(Tally(0, 0), 0, 1.0) == ""
+
+
+class TestCounting:
+    def test_workers_are_added_up(self, tmp_path: Path) -> None:
+        for task, counts in (("0.0", (5, 7)), ("1.0", (30,))):
+            meter = Meter(str(tmp_path), task)
+            for count in counts:
+                meter.add(count)
+            meter.close()
+        assert count_events(str(tmp_path)) == 42
+
+    def test_a_task_that_is_tried_again_counts_once(self, tmp_path: Path) -> None:
+        for attempt, count in (("0.0", 5), ("0.1", 9)):
+            meter = Meter(str(tmp_path), attempt)
+            meter.add(count)
+            meter.close()
+        assert count_events(str(tmp_path)) == 9
+
+    @pytest.mark.parametrize("folder", ["", "/nowhere/at/all"])
+    def test_nobody_looks(self, folder: str) -> None:
+        meter = Meter(folder, "0.0")
+        meter.add(1)
+        meter.close()
+
+    def test_a_half_written_count_is_passed_over(self, tmp_path: Path) -> None:
+        (tmp_path / "0.0").write_bytes(b"abc")
+        assert count_events(str(tmp_path)) == 0
+
+
+def test_without_a_terminal_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("Starting") as say:
+        say("Reading")
+        assert say.folder == ""
+        with say.watching(None):  # type: ignore[arg-type]
+            pass
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_sees_tasks_and_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = threading.Event()
+
+    class Bars:
+        def __init__(self) -> None:
+            self.notes: list[str] = []
+
+        def add_task(self, *_: Any, **__: Any) -> int:
+            return 1
+
+        def update(self, task: int, *, note: str, **_: Any) -> None:
+            self.notes.append(note)
+            shown.set()
+
+    class Stage:
+        numTasks, numCompletedTasks = 8, 3
+
+    class Session:
+        class sparkContext:
+            @staticmethod
+            def statusTracker() -> Any:
+                class Tracker:
+                    def getActiveStageIds(self) -> list[int]:
+                        return [7]
+
+                    def getStageInfo(self, stage: int) -> Stage:
+                        return Stage()
+
+                return Tracker()
+
+    bars = Bars()
+    made = Progress(bars)
+    meter = Meter(made.folder, "0.0")
+    meter.add(12)
+    meter.close()
+    with made.watching(Session()):  # type: ignore[arg-type]
+        assert shown.wait(30)
+    made.close()
+    assert bars.notes[0].startswith("3/8 tasks, 12 events, ")
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo terminals here")
+def test_words_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("Starting Spark") as say:
+        say("Reading 12 files [a-z]")
+    assert "Reading 12 files [a-z]" in terminal.getvalue()
