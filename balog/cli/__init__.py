@@ -25,6 +25,7 @@ COMMANDS = {
     "consume": "Run the handlers of a package on the events of topics.",
     "consumers": "List the handlers of a package, and what each of them listens to.",
     "forward": "Send the events of a topic to sinks, with a broker's config and no Python.",
+    "query": "Answer SQL over the tables of events.",
     "replay": "Send the events that wait in a spool to their sinks.",
     "report": "Turn archived events into tables and one HTML page, with Spark.",
     "run": "Run a tap; its log lines and metrics become events, and its run a report.",

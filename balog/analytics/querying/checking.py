@@ -1,0 +1,202 @@
+"""Which SQL ``balog query`` runs: one statement that reads the tables and does nothing else.
+
+What is checked is what Spark gets, at the same positions: comments are blanked beforehand, since the two parsers need
+not agree on where one ends. A statement may only name the tables that there are; a path (``csv.`/etc/passwd```), a
+script (``SELECT TRANSFORM … USING``) and functions that call Java or open a name out of a text are refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+from collections.abc import Iterator, Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from balog.errors import ConfigError
+
+__all__ = ["MAX_SQL", "check", "near"]
+
+MAX_SQL = 1 << 20
+"""The longest statement, in characters."""
+
+_FORBIDDEN_FUNCTIONS = {
+    *("java_method", "reflect", "try_reflect"),  # any static method of any class on the class path
+    *("identifier", "read_files", "cloud_files"),  # a table, or a path, out of a text
+}
+_ROWS_FROM = {"range", "explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack",
+              "json_tuple", "variant_explode", "variant_explode_outer"}  # fmt: skip
+_ACTS = (exp.DDL, exp.DML, exp.Command, exp.Set, exp.Cache, exp.Into, exp.MultitableInserts, exp.QueryTransform)
+_EXPLAIN = re.compile(r"\s*EXPLAIN\b(?:\s+(?:EXTENDED|FORMATTED|COST|CODEGEN)\b)?", re.IGNORECASE)
+_DESCRIBE_QUERY = re.compile(r"\s*DESC(?:RIBE)?\s+(?:QUERY\s+)?(?=SELECT\b|WITH\b)", re.IGNORECASE)
+_NAME = r"(`[^`.]+`|\w+)"
+_LOOKS = re.compile(
+    rf"\s*(?:SHOW\s+(?:TABLES|VIEWS)|SHOW\s+COLUMNS\s+(?:IN|FROM)\s+{_NAME}"
+    rf"|DESC(?:RIBE)?\s+(?:TABLE\s+)?(?:EXTENDED\s+)?{_NAME})[\s;]*",
+    re.IGNORECASE,
+)
+
+
+def check(sql: str, tables: Sequence[str] | None = None) -> str:
+    """Give the statement as Spark may run it: without comments and the semicolon at its end.
+
+    Args:
+        sql: a SELECT (also WITH, VALUES, FROM … SELECT), or SHOW TABLES, SHOW COLUMNS, DESCRIBE or EXPLAIN.
+        tables: the names that it may read; None when they are not known yet.
+
+    Raises:
+        ConfigError: it is no such statement, or reads, writes or calls what it may not; one line with the position.
+    """
+    if len(sql) > MAX_SQL:
+        raise _refused(f"a statement of {len(sql):,} characters; at most {MAX_SQL:,} are read")
+    looks = _LOOKS.fullmatch(sql)
+    if looks:
+        for name in filter(None, looks.groups()):
+            _check_name(name.strip("`"), tables, "")
+        return sql.rstrip("; \t\r\n")
+    head = _EXPLAIN.match(sql) or _DESCRIBE_QUERY.match(sql)
+    before = "" if head is None else head.group()
+    # blanked, not cut off, so that positions stay those of the text that was given
+    body = _without_comments(_blank(before) + sql[len(before) :])
+    if not body.strip():
+        raise _refused("no statement; give a SELECT")
+    _check_query(_parse(body), tables)
+    return before + body[len(before) :]
+
+
+def near(name: str, names: Sequence[str]) -> str:
+    """Give ``; did you mean 'x'?`` if a name is near to one of these, else the names that there are."""
+    close = difflib.get_close_matches(name.lower(), names, 1, 0.6)
+    some = ", ".join(sorted(names)[:20]) + (", …" if len(names) > 20 else "")
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {some}" if some else ""
+
+
+def _without_comments(sql: str) -> str:
+    from sqlglot.dialects import Spark
+
+    try:
+        tokens = Spark().tokenize(sql)
+    except SqlglotError as error:
+        raise _refused(f"{_first_line(error)}; a text, a name or a comment does not end") from None
+    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    kept = [_hint_refused(token) for token in tokens]
+    pieces, end = [], 0
+    for token in kept:
+        pieces += [_blank(sql[end : token.start]), sql[token.start : token.end + 1]]
+        end = token.end + 1
+    return "".join(pieces)
+
+
+def _hint_refused(token: Token) -> Token:
+    if token.token_type is TokenType.HINT:
+        raise _refused(f"hints (/*+ … */) are not read, line {token.line}; leave them out")
+    return token
+
+
+def _blank(gap: str) -> str:
+    return re.sub(r"[^\n]", " ", gap)
+
+
+def _parse(sql: str) -> exp.Expression:
+    quiet = logging.getLogger("sqlglot")
+    level = quiet.level
+    quiet.setLevel(logging.CRITICAL)  # it says on stderr that it reads some statements as nothing but text
+    try:
+        statements = [tree for tree in sqlglot.parse(sql, read="spark") if tree is not None]
+    except SqlglotError as error:
+        raise _refused(_first_line(error)) from None
+    except RecursionError:
+        raise _refused("nested too deep; write it with WITH") from None
+    finally:
+        quiet.setLevel(level)
+    if len(statements) != 1:
+        raise _refused(f"{len(statements)} statements; give one")
+    return statements[0]
+
+
+def _check_query(tree: exp.Expression, tables: Sequence[str] | None) -> None:
+    if not isinstance(tree, (exp.Query, exp.Values)) or isinstance(tree, _ACTS):
+        raise _refused(f"{_words(tree)} is no question; SELECT, WITH, SHOW, DESCRIBE and EXPLAIN are run")
+    for node in tree.walk():
+        if isinstance(node, _ACTS):
+            raise _refused(f"{_words(node)} inside of a question: it may only read the tables")
+        if isinstance(node, exp.Table):
+            _check_table(node, tables)
+        elif isinstance(node, (exp.Anonymous, exp.Func)):
+            name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+            if name.lower() in _FORBIDDEN_FUNCTIONS:
+                raise _refused(f"the function {name} is not run{_where(node)}: it reaches beyond the tables")
+
+
+def _check_table(table: exp.Table, tables: Sequence[str] | None) -> None:
+    if isinstance(table.this, exp.Func):
+        name = table.this.name if isinstance(table.this, exp.Anonymous) else table.this.sql_name()
+        if name.lower() not in _ROWS_FROM:
+            raise _refused(f"no rows are read from the function {name}{_where(table)}")
+    elif table.args.get("db") or table.args.get("catalog"):
+        raise _refused(f"{table.name!r} is named with a place before it{_where(table)}; only the tables are read")
+    elif isinstance(table.this, exp.Identifier):
+        if not _is_cte(table):
+            _check_name(table.name, tables, _where(table.this))
+    else:
+        raise _refused(f"{table.sql('spark')!r} is no table{_where(table)}")
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """Whether the name is that of a WITH around it: one before it in the list, or its own if that is RECURSIVE."""
+    child: exp.Expression = table
+    for node in _above(table):
+        if isinstance(node, exp.Query):
+            ctes = list(node.ctes)
+            if isinstance(child, exp.With):
+                seen = next(index for index, cte in enumerate(ctes) if cte in set(_above(table)))
+                ctes = ctes[: seen + bool(child.recursive)]
+            if table.name.lower() in {cte.alias.lower() for cte in ctes}:
+                return True
+        child = node
+    return False
+
+
+def _above(node: exp.Expression) -> Iterator[exp.Expression]:
+    parent = node.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
+
+
+def _check_name(name: str, tables: Sequence[str] | None, where: str) -> None:
+    if tables is not None and name.lower() not in {table.lower() for table in tables}:
+        raise _refused(f"no table {name!r}{where}{near(name, tables)}")
+
+
+def _where(node: exp.Expression) -> str:
+    for part in node.walk():
+        if "line" in part.meta:
+            return f", line {part.meta['line']}, column {part.meta['col'] - len(part.name) + 1}"
+    return ""
+
+
+def _words(tree: exp.Expression) -> str:
+    if isinstance(tree, exp.Command):
+        return str(tree.this).upper()
+    if isinstance(tree, exp.QueryTransform):
+        return "TRANSFORM … USING"
+    return tree.key.upper()
+
+
+def _first_line(error: SqlglotError) -> str:
+    found = getattr(error, "errors", None)
+    if not found:
+        return re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()[0]
+    description = re.sub(r"<Token .*text: (.*?), line: .*>", r"\1", found[0]["description"]).rstrip(".")
+    description = description.replace("got SENTINEL", "came to the end")
+    return f"{description}, line {found[0]['line']}, column {found[0]['col']}"
+
+
+def _refused(reason: str) -> ConfigError:
+    return ConfigError(reason, "SQL")

@@ -1,0 +1,98 @@
+"""``balog query``: SQL over the tables that ``balog load`` makes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from balog.errors import BalogError, ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["command"]
+
+_FORMATS = ("table", "csv", "json", "jsonl", "parquet")
+
+
+@click.command()
+@click.argument("sql")
+@click.option("--tables", "place", required=True, metavar="PLACE", help="The folder, or catalog, of the tables.")
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="table", show_default=True)
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file; else to stdout.")
+@click.option("--limit", type=click.IntRange(min=0), help="Write so many rows at most; a table shows 200 without it.")
+@click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
+@click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
+def command(
+    sql: str, place: str, form: str, output: Path | None, limit: int | None, master: str | None, remote: str | None
+) -> None:
+    """Answer SQL over the tables of PLACE, in Spark's dialect.
+
+    SQL is one SELECT (or WITH …), SHOW TABLES, SHOW COLUMNS IN, DESCRIBE or EXPLAIN; - reads it from stdin. It reads
+    the tables and does nothing else: what writes, sets, opens paths or runs programs is refused.
+
+    \b
+    balog query "SELECT cls_type, count(*) FROM events GROUP BY ALL" --tables tables
+    balog query "SHOW TABLES" --tables tables
+    balog query - --tables tables --format csv < question.sql
+    """
+    began = time.monotonic()
+    try:
+        from pyspark.errors import PySparkException
+
+        from balog.analytics import session
+        from balog.analytics.querying.asking import ask, explain_failure
+        from balog.analytics.querying.checking import check
+        from balog.analytics.querying.writing import write_parquet, write_text
+        from balog.analytics.reporting.printing import progress
+        from balog.analytics.tables import is_tables, open_tables
+    except ImportError:
+        raise MissingExtraError("balog query", "spark") from None
+    text = sys.stdin.read() if sql == "-" else sql
+    check(text)  # what is no question at all need not wait for Spark
+    if form == "parquet" and output is None:
+        raise ConfigError("a Parquet file is no text; give --output FILE", "--format parquet")
+    if form == "parquet" and (remote or not (master or "local").startswith("local")):
+        raise ConfigError("Spark would write it on the cluster's machines; take another format", "--format parquet")
+    if output is not None and not output.absolute().parent.is_dir():
+        raise ConfigError("its folder does not exist; make it, or give another --output", str(output))
+    if not is_tables(place):
+        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", place)
+    with progress("Starting Spark") as say:
+        spark = session("balog query", master=master or "", remote=remote or "")
+        try:
+            say("Asking")
+            frame = ask(spark, open_tables(spark, place), text)
+            if output is None:
+                rows, more = write_text(frame, form, sys.stdout, limit)
+                sys.stdout.flush()
+            elif form == "parquet":
+                rows, more = write_parquet(frame, output, limit), False
+            else:
+                rows, more = _to_file(frame, form, output, limit)
+        except PySparkException as error:
+            raise BalogError(f"SQL: {explain_failure(error, text)}") from None
+        finally:
+            spark.stop()
+    rest = "; there are more, give a larger --limit" if more else ""
+    noun = "row" if rows == 1 else "rows"
+    click.echo(f"balog query: {rows:,} {noun} in {time.monotonic() - began:.1f} s{rest}", err=True)
+
+
+def _to_file(frame: DataFrame, form: str, path: Path, limit: int | None) -> tuple[int, bool]:
+    from balog.analytics.querying.writing import write_text
+
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("w", encoding="utf-8", newline="") as out:
+            written = write_text(frame, form, out, limit)
+        part.replace(path)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}; give another --output", str(path)) from None
+    finally:
+        part.unlink(missing_ok=True)
+    return written
