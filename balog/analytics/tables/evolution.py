@@ -1,0 +1,243 @@
+"""How the table of a payload type grows: pure rules on schemas; nothing is read or written here.
+
+A table has the facility's columns (``FACILITY``), ``payload_recovered``, and a column for each field of the payload:
+
+- a field that is new becomes a new column, also inside structs and arrays of structs;
+- a column widens in place where old files need no rewriting (``_WIDENINGS``: what the Parquet readers of Spark,
+  Iceberg, Delta and DuckDB take);
+- a field whose values come as another type, which its column can't hold, is in conflict: they go to the column
+  ``<name>_recovered`` beside it, which has their type;
+- what has no column then (a third type, a list of mixed types, what is beyond ``MOST_COLUMNS`` or ``DEEPEST``, whole
+  numbers of more than 38 digits) is kept in ``payload_recovered``: the JSON text of an object of just those values, in
+  the payload's own nesting.
+
+A column is named as its field. A character that is not a letter, a digit or ``_`` becomes ``_`` (Hive, Delta and Avro
+refuse some of them), a field with a facility column's name gets ``payload_`` before it, and of names that differ by
+case alone (Spark and Hive know none) the later one gets a number behind it. Where the name is not the field's, the
+column's metadata has the latter as ``field``; so a schema is to be kept as its JSON, not as DDL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pyspark.sql import types as t
+
+__all__ = ["DEEPEST", "FACILITY", "MOST_COLUMNS", "RECOVERED", "Change", "Step", "field_of", "merge", "payload_fields", "steps"]  # fmt: skip
+
+FACILITY = t.StructType([
+    t.StructField("id", t.StringType()),
+    t.StructField("timestamp", t.TimestampType()),
+    t.StructField("channel", t.StringType()),
+    t.StructField("level", t.StringType()),
+    t.StructField("run_id", t.StringType()),
+    t.StructField("application", t.StringType()),
+])  # fmt: skip
+"""The columns that each payload type's table begins with; ``run_id`` and ``application`` are the context's."""
+
+RECOVERED = "payload_recovered"
+"""The column of what found no other: JSON text, or null."""
+
+MOST_COLUMNS = 500
+"""Of one table, nested ones counted: readers plan by column, and slow down long before they refuse."""
+
+DEEPEST = 64
+"""Levels of objects and lists, counted from the payload."""
+
+_LONGEST_NAME = 120
+_RESERVED = {*FACILITY.names, RECOVERED, "date"}
+_WHOLE: tuple[type[t.DataType], ...] = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+
+
+class Change(NamedTuple):
+    """What ``merge`` makes of a table: its schema from now on, and a line for people for each thing that changes."""
+
+    schema: t.StructType
+    lines: list[str]
+
+
+class Step(NamedTuple):
+    """One ``ALTER TABLE``: ``kind`` is ``add`` or ``widen``; ``element`` in the path is a list's item."""
+
+    kind: str
+    path: tuple[str, ...]
+    type: t.DataType
+
+
+def merge(have: t.StructType | None, seen: t.StructType) -> Change:
+    """Give the schema that holds what a table has and what was seen in new events.
+
+    Args:
+        have: the table's schema, or None for a table that is to be made.
+        seen: the payload's fields, as ``shapes.infer`` or ``shapes.from_registry`` give them.
+    """
+    lines: list[str] = []
+    if have is None:
+        have = t.StructType([*FACILITY.fields, t.StructField(RECOVERED, t.StringType())])
+    room = _Room(MOST_COLUMNS - sum(map(_leaves, (field.dataType for field in payload_fields(have)))))
+    return Change(_struct(have, seen, "", room, lines), lines)
+
+
+def field_of(column: t.StructField) -> str:
+    """Give the field of the payload whose values a column holds."""
+    return str(column.metadata.get("field", column.name))
+
+
+def payload_fields(schema: t.StructType) -> list[t.StructField]:
+    """Give the columns that hold fields of the payload."""
+    return [column for column in schema if "field" in column.metadata or column.name not in _RESERVED]
+
+
+def steps(before: t.StructType | None, after: t.StructType) -> Iterator[Step]:
+    """Give what has to be altered, in order; a column that is gone or narrower is let be."""
+    yield from _steps(before or t.StructType(), after, ())
+
+
+def _steps(before: t.StructType, after: t.StructType, path: tuple[str, ...]) -> Iterator[Step]:
+    had = {column.name: column for column in before}
+    for column in after:
+        here = (*path, column.name)
+        if column.name not in had:
+            yield Step("add", here, column.dataType)
+        else:
+            yield from _differences(had[column.name].dataType, column.dataType, here)
+
+
+def _differences(old: t.DataType, new: t.DataType, path: tuple[str, ...]) -> Iterator[Step]:
+    if isinstance(old, t.StructType) and isinstance(new, t.StructType):
+        yield from _steps(old, new, path)
+    elif isinstance(old, t.ArrayType) and isinstance(new, t.ArrayType):
+        yield from _differences(old.elementType, new.elementType, (*path, "element"))
+    elif old != new and _wider(old, new):
+        yield Step("widen", path, new)
+
+
+class _Room:
+    """How many columns the table may still get."""
+
+    def __init__(self, columns: int) -> None:
+        self.columns = columns
+
+    def take(self, kind: t.DataType) -> t.DataType | None:
+        """Give as much of a type as there is room for."""
+        if isinstance(kind, t.StructType):
+            kept = [(column, self.take(column.dataType)) for column in kind]
+            fields = [t.StructField(c.name, inner, True, c.metadata) for c, inner in kept if inner is not None]
+            return t.StructType(fields) if fields else None
+        if isinstance(kind, t.ArrayType):
+            inner = self.take(kind.elementType)
+            return None if inner is None else t.ArrayType(inner)
+        self.columns -= 1
+        return kind if self.columns >= 0 else None
+
+
+def _struct(have: t.StructType, seen: t.StructType, path: str, room: _Room, lines: list[str]) -> t.StructType:
+    columns = list(have.fields)
+    taken = {column.name.lower() for column in columns} | ({"date"} if not path else set())
+    homes: dict[str, list[int]] = {}
+    for place, column in enumerate(columns):
+        if path or "field" in column.metadata or column.name not in _RESERVED:
+            homes.setdefault(field_of(column), []).append(place)
+    for new in seen:
+        field = field_of(new)
+        places = homes.setdefault(field, [])
+        for place in places:
+            column = columns[place]
+            joined = _joined(column.dataType, new.dataType, f"{path}{column.name}", room, lines)
+            if joined is not None:
+                columns[place] = t.StructField(column.name, joined, True, column.metadata)
+                break
+        else:
+            where = f"{path}{columns[places[0]].name}" if places else f"{path}{field}"
+            if len(places) >= 2:
+                both = " and ".join(columns[place].dataType.simpleString() for place in places)
+                lines.append(f"conflict: {where} is {both}, now also {_said(new.dataType)}; kept in {RECOVERED}")
+                continue
+            kind = room.take(new.dataType)
+            if kind is None:
+                lines.append(f"no room for {where}: {MOST_COLUMNS} columns are the most; kept in {RECOVERED}")
+                continue
+            name = _free(f"{columns[places[0]].name}_recovered" if places else _named(field, not path), taken)
+            metadata = {} if name == field else {"field": field}
+            if places:
+                had = _said(columns[places[0]].dataType)
+                lines.append(f"conflict: {where} is {had}, now also {_said(kind)}; the latter goes to {path}{name}")
+            else:
+                renamed = "" if name == field else f" (for the field {field!r})"
+                lines.append(f"new column {path}{name} {_said(kind)}{renamed}")
+            places.append(len(columns))
+            columns.append(t.StructField(name, kind, True, metadata))
+    return t.StructType(columns)
+
+
+def _joined(have: t.DataType, seen: t.DataType, path: str, room: _Room, lines: list[str]) -> t.DataType | None:
+    """Give the type of a column that holds both, or None."""
+    if isinstance(have, t.StructType) and isinstance(seen, t.StructType):
+        return _struct(have, seen, f"{path}.", room, lines)
+    if isinstance(have, t.ArrayType) and isinstance(seen, t.ArrayType):
+        inner = _joined(have.elementType, seen.elementType, f"{path}[]", room, lines)
+        return None if inner is None else t.ArrayType(inner)
+    if have == seen or _holds(have, seen):
+        return have
+    if _wider(have, seen):
+        lines.append(f"column {path} widens from {have.simpleString()} to {seen.simpleString()}")
+        return seen
+    return None
+
+
+def _holds(have: t.DataType, seen: t.DataType) -> bool:
+    """Tell whether a column's values may be of the other type as they are (single ones that don't fit are recovered)."""
+    if isinstance(seen, _WHOLE):
+        return isinstance(have, t.DoubleType) or _wider(seen, have) or _is_huge(have)
+    if isinstance(seen, (t.TimestampType, t.DateType)):
+        return isinstance(have, t.StringType)
+    return _wider(seen, have)
+
+
+def _is_huge(kind: t.DataType) -> bool:
+    return isinstance(kind, t.DecimalType) and kind.scale == 0 and kind.precision >= 19
+
+
+def _wider(old: t.DataType, new: t.DataType) -> bool:
+    """Tell whether a column may become the other type while old files stay: whole numbers, float, digits of a decimal.
+
+    Not a bigint a double, nor a number a decimal: neither Iceberg nor Spark's own Parquet reader allows the first, nor
+    Iceberg the second.
+    """
+    if isinstance(old, (t.IntegerType, t.ShortType, t.ByteType)) and isinstance(new, (t.IntegerType, t.LongType)):
+        return _WHOLE.index(type(old)) < _WHOLE.index(type(new))
+    if isinstance(old, t.DecimalType) and isinstance(new, t.DecimalType):
+        return new.scale == old.scale and new.precision > old.precision
+    return isinstance(old, t.FloatType) and isinstance(new, t.DoubleType)
+
+
+def _leaves(kind: t.DataType) -> int:
+    if isinstance(kind, t.StructType):
+        return sum(_leaves(column.dataType) for column in kind)
+    return _leaves(kind.elementType) if isinstance(kind, t.ArrayType) else 1
+
+
+def _said(kind: t.DataType) -> str:
+    text = kind.simpleString()
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _named(field: str, top: bool) -> str:
+    name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in field)[:_LONGEST_NAME] or "_"
+    return f"payload_{name}" if top and name.lower() in _RESERVED else name
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """Give the name, or the first of ``name_2``, ``name_3`` … that nobody has, and note it as taken."""
+    free = next(one for one in _numbered(name) if one.lower() not in taken)
+    taken.add(free.lower())
+    return free
+
+
+def _numbered(name: str) -> Iterable[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name}_{number}"
+        number += 1

@@ -1,0 +1,221 @@
+"""The log of a folder of Parquet tables: which files are theirs, and the one moment at which that changes.
+
+``_balog/log/<n>.json`` are commits, numbered without gaps; each is written beside, synced, then linked to its name, which
+fails if the name is taken. Every so often ``<n>.state.json`` says what all commits up to ``n`` come to, so that opening
+need not read all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from balog.analytics.tables.store import Source, TableError
+from balog.storage.local import sync_folder
+
+__all__ = ["Change", "Commit", "File", "Log", "State", "Table", "is_log"]
+
+FOLDER = "_balog"
+_Entry = TypeVar("_Entry")
+_STATE_EVERY = 50  # commits
+_NAME = re.compile(r"(\d{10})\.json")
+_STATE_NAME = re.compile(r"(\d{10})\.state\.json")
+
+
+class File(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A Parquet file of a table: ``path`` below the table's folder, bytes, and times in microseconds since 1970."""
+
+    path: str
+    rows: int
+    size: int
+    first: int | None = None
+    last: int | None = None
+
+    @property
+    def day(self) -> str:
+        """The day of its folder, as ``YYYY-MM-DD``."""
+        return self.path[len("date=") : len("date=") + 10]
+
+
+class Change(msgspec.Struct, omit_defaults=True):
+    """What a commit does to a table; ``columns`` are Spark's JSON of its schema without ``date``."""
+
+    columns: str
+    added: list[File] = []
+    removed: list[str] = []
+
+
+class Commit(msgspec.Struct, omit_defaults=True):
+    """One entry of the log.
+
+    Attributes:
+        batch: whose files they are: the name of their folder below ``_balog/staging`` until all are in place.
+        at: when, RFC 3339.
+        sources: by path, size in bytes and time of change.
+        stream: a stream's name and its batch's number.
+        floor: the first day that is kept.
+    """
+
+    batch: str
+    at: str
+    tables: dict[str, Change] = {}
+    sources: dict[str, Source] = {}
+    stream: tuple[str, int] | None = None
+    floor: str = ""
+
+
+class Table(msgspec.Struct):
+    """A table as it is: its columns, and its files by path."""
+
+    columns: str
+    files: dict[str, File] = {}
+
+
+class State(msgspec.Struct):
+    """What all commits come to; ``number`` is the last one's, 0 when there is none."""
+
+    number: int = 0
+    tables: dict[str, Table] = {}
+    sources: dict[str, Source] = {}
+    streams: dict[str, int] = {}
+    floor: str = ""
+    batch: str = ""
+
+    def apply(self, number: int, commit: Commit) -> None:
+        """Go on by one commit."""
+        for name, change in commit.tables.items():
+            table = self.tables.setdefault(name, Table(change.columns))
+            table.columns = change.columns
+            for path in change.removed:
+                table.files.pop(path, None)
+            table.files.update((file.path, file) for file in change.added)
+        self.sources.update(commit.sources)
+        if commit.stream is not None:
+            self.streams[commit.stream[0]] = commit.stream[1]
+        self.floor = max(self.floor, commit.floor)
+        self.number, self.batch = number, commit.batch
+
+
+def is_log(place: str) -> bool:
+    """Tell whether a folder has tables with a log."""
+    return os.path.isdir(os.path.join(place, FOLDER, "log"))
+
+
+class Log:
+    """The log below a folder; ``state`` is as of the last ``refresh``, ``append`` or opening."""
+
+    def __init__(self, root: Path) -> None:
+        self._folder = root / FOLDER / "log"
+        self.state = State()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read what others have added.
+
+        Raises:
+            TableError: an entry is missing or can't be understood.
+        """
+        for _ in range(3):  # entries may give way to a state while they are read
+            with suppress(FileNotFoundError):
+                self._refresh()
+                return
+        raise TableError("entries vanish while they are read; try again", str(self._folder))
+
+    def _refresh(self) -> None:
+        try:
+            names = os.listdir(self._folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise TableError(f"cannot be read: {error.strerror}", str(self._folder)) from None
+        states = sorted(int(found[1]) for name in names if (found := _STATE_NAME.fullmatch(name)))
+        numbers = sorted(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
+        if states and states[-1] > self.state.number:
+            self.state = _read(self._folder / f"{states[-1]:010d}.state.json", State)
+        for number in numbers:
+            if number <= self.state.number:
+                continue
+            if number != self.state.number + 1:
+                raise TableError(
+                    f"entry {self.state.number + 1} is missing; bring it back from a copy", str(self._folder)
+                )
+            self.state.apply(number, _read(self._path(number), Commit))
+
+    def commit(self, number: int) -> Commit:
+        """Give an entry again."""
+        return _read(self._path(number), Commit)
+
+    def batches(self) -> dict[str, int]:
+        """Give the numbers of the entries by their batches."""
+        return {self.commit(number).batch: number for number in self.numbers()}
+
+    def numbers(self) -> list[int]:
+        """Give the numbers of all entries that are there."""
+        if not self._folder.is_dir():
+            return []
+        return sorted(int(found[1]) for name in os.listdir(self._folder) if (found := _NAME.fullmatch(name)))
+
+    def append(self, commit: Commit) -> int:
+        """Add an entry and give its number: the one moment at which the tables change.
+
+        Raises:
+            TableError: somebody else added one, or the disk refused; then nothing has changed.
+        """
+        number = self.state.number + 1
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if not _publish(self._path(number), msgspec.json.encode(commit)):
+            raise TableError("somebody else wrote at the same time; run it again", str(self._folder))
+        self.state.apply(number, commit)
+        if number % _STATE_EVERY == 0:
+            with suppress(TableError):  # it is only a shorter way to the same state
+                if _publish(self._folder / f"{number:010d}.state.json", msgspec.json.encode(self.state)):
+                    self._forget(number - _STATE_EVERY)
+        return number
+
+    def _forget(self, last: int) -> None:
+        """Remove what the state of ``last`` stands for; it stays itself, for who is reading on from before."""
+        for name in os.listdir(self._folder):
+            found = _NAME.fullmatch(name) or _STATE_NAME.fullmatch(name)
+            if found and (int(found[1]) < last or (int(found[1]) == last and "state" not in name)):
+                with suppress(OSError):
+                    (self._folder / name).unlink()
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number:010d}.json"
+
+
+def _publish(path: Path, data: bytes) -> bool:
+    """Write a file whole or not at all; False when it is there already."""
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with part.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(part, path)
+        with suppress(OSError):  # from here on it is there
+            sync_folder(path.parent)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise TableError(f"cannot be written: {error.strerror}; nothing was changed", str(path)) from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    return True
+
+
+def _read(path: Path, kind: type[_Entry]) -> _Entry:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise TableError(f"cannot be read: {error.strerror}", str(path)) from None
+    except msgspec.DecodeError as error:
+        raise TableError(f"is not an entry of a log: {error}; bring it back from a copy", str(path)) from None

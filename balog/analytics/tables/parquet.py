@@ -1,0 +1,280 @@
+"""Tables as a folder of Parquet files in Hive's layout, with a log beside them.
+
+``FOLDER/<table>/date=YYYY-MM-DD/part-….parquet`` are the rows, for anybody to read. ``FOLDER/_balog/`` is ours: ``log/``
+says which files are the tables', ``staging/<batch>/`` holds those of a batch until they are in place. A commit is an
+entry of the log; the files are moved after it, by whoever comes first: the writer, the next writer, or a reader.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import types as t
+
+from balog.analytics.tables.log import FOLDER, Change, Commit, File, Log, State, Table
+from balog.analytics.tables.store import Batch, Loaded, Part, Staged, TableError
+from balog.storage.local import sync_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["ParquetStore"]
+
+
+class ParquetStore:
+    """The store of a folder on a disk that all executors see. ``place`` is a path or a ``file:`` URL."""
+
+    def __init__(self, spark: SparkSession, place: str) -> None:
+        self._spark, self._place = spark, place
+        self._root = Path(unquote(urlsplit(place).path) if place.startswith("file:") else place).absolute()
+        self._log = Log(self._root)
+
+    @property
+    def place(self) -> str:
+        """The folder, as it was given."""
+        return self._place
+
+    def names(self) -> list[str]:
+        """Give the tables, sorted."""
+        self._log.refresh()
+        return sorted(self._log.state.tables)
+
+    def schema(self, table: str) -> t.StructType | None:
+        """Give a table's columns without ``date``, or None when there is no such table."""
+        found = self._log.state.tables.get(table)
+        return _columns(found) if found else None
+
+    def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
+        """Give a table's columns and ``date``; files wholly outside of ``since`` to ``until`` are left out.
+
+        It is the tables as of now: what is committed later is not seen, and a query that begins after its files were
+        compacted or expired fails; ask for the frame again then.
+
+        Raises:
+            TableError: there is no such table, or a commit's files can't be put in place.
+        """
+        self._log.refresh()
+        self._finish()
+        found = self._log.state.tables.get(table)
+        if found is None:
+            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self._place)
+        columns = t.StructType([*_columns(found), t.StructField("date", t.DateType())])
+        folder = self._root / table
+        paths = [str(folder / file.path) for file in found.files.values() if _is_within(file, since, until)]
+        if not paths:
+            return self._spark.createDataFrame([], columns)
+        return self._spark.read.schema(columns).option("basePath", str(folder)).parquet(*paths)
+
+    def loaded(self) -> Loaded:
+        """Give what earlier commits remember."""
+        state = self._log.state
+        return Loaded(state.sources, state.streams, _day(state.floor))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the lock of the folder; finish what is committed, and remove what is not.
+
+        Raises:
+            TableError: somebody else is writing, or the folder can't be written.
+        """
+        lock = self._root / FOLDER / "lock"
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            held = open(lock, "ab")
+        except OSError as error:
+            raise TableError(f"cannot be written: {error.strerror}", error.filename or str(lock)) from None
+        with held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    raise TableError(f"cannot be locked: {error.strerror}", str(lock)) from None
+                raise TableError("another load is writing here; wait for its end, or end it", self._place) from None
+            self._log.refresh()
+            self._finish()
+            self._clear()
+            yield
+
+    def staging(self, batch: str) -> str:
+        """Give the folder for a batch's files, empty."""
+        folder = self._staging / batch
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return str(folder)
+
+    def commit(self, batch: Batch) -> None:
+        """Take a batch: an entry of the log, then every file into its place.
+
+        Raises:
+            TableError: it could not be written.
+        """
+        state = self._log.state
+        if batch.stream is not None and state.streams.get(batch.stream[0], -1) >= batch.stream[1]:
+            shutil.rmtree(self._staging / batch.id, ignore_errors=True)
+            return
+        tables = {name: self._change(batch.id, name, part) for name, part in batch.parts.items()}
+        tables = {name: change for name, change in tables.items() if change is not None}
+        sources = {path: source for path, source in batch.sources.items() if state.sources.get(path) != source}
+        floor = batch.floor.isoformat() if batch.floor else ""
+        if tables or sources or batch.stream is not None or floor > state.floor:
+            self._append(Commit(batch.id, _now(), tables, sources, batch.stream, floor))
+        else:
+            shutil.rmtree(self._staging / batch.id, ignore_errors=True)
+
+    def compact(self, tables: Sequence[str] = ()) -> list[str]:
+        """Rewrite the small files of each day into few, sorted by time; give a line for each table that changed."""
+        from balog.analytics.tables.compaction import compact
+
+        return compact(self._spark, self._root, self._log.state, self._replace, tables)
+
+    def expire(self, floor: date, dry_run: bool = False) -> list[str]:
+        """Remove all days before ``floor``; give a line for each table that has some."""
+        state, lines, changes = self._log.state, [], {}
+        for name, table in sorted(state.tables.items()):
+            old = [file for file in table.files.values() if file.day < floor.isoformat()]
+            if not old:
+                continue
+            days = sorted({file.day for file in old})
+            rows, size = sum(file.rows for file in old), sum(file.size for file in old) / 1e6
+            span = days[0] if len(days) == 1 else f"{len(days)} days, {days[0]} to {days[-1]}"
+            lines.append(f"{name}: {span}: {rows:,} rows, {size:,.1f} MB")
+            changes[name] = Change(table.columns, removed=[file.path for file in old])
+        if not dry_run and (changes or floor.isoformat() > state.floor):
+            self._replace("expire", changes, floor.isoformat())
+        return lines
+
+    # -- the log and the files ------------------------------------------------------------------------------------
+
+    @property
+    def _staging(self) -> Path:
+        return self._root / FOLDER / "staging"
+
+    def _change(self, batch: str, name: str, part: Part) -> Change | None:
+        have = self._log.state.tables.get(name)
+        if not part.files and have is not None and _columns(have) == part.schema:
+            return None
+        root = self._staging / batch / name
+        return Change(part.schema.json(), [_file(root, staged) for staged in part.files])
+
+    def _replace(self, kind: str, changes: Mapping[str, Change], floor: str = "", batch: str = "") -> None:
+        """Commit a change of files that adds no rows."""
+        batch = batch or f"{kind}-{os.urandom(8).hex()}"
+        (self._staging / batch).mkdir(parents=True, exist_ok=True)
+        self._append(Commit(batch, _now(), dict(changes), floor=floor))
+
+    def _append(self, commit: Commit) -> None:
+        # The folder of the batch stays until all of its files are in place: it is how anybody knows that they are not.
+        (self._staging / commit.batch).mkdir(parents=True, exist_ok=True)
+        try:
+            for folder, _, _ in os.walk(self._staging / commit.batch):
+                sync_folder(Path(folder))
+            sync_folder(self._staging)
+        except OSError as error:
+            raise TableError(f"cannot be written: {error.strerror}", str(error.filename or self._staging)) from None
+        self._log.append(commit)
+        try:
+            self._finish_one(commit)
+        except FileNotFoundError as error:
+            raise TableError("a staged file is gone; bring it back from a copy", str(error.filename)) from None
+
+    def _finish(self) -> None:
+        """Put the files of committed batches in their places where somebody left before that was done."""
+        try:
+            waiting = set(os.listdir(self._staging))
+        except FileNotFoundError:
+            return
+        if waiting:
+            for number in self._log.numbers():
+                with suppress(FileNotFoundError):  # somebody else is at it, and the log has gone on
+                    commit = self._log.commit(number)
+                    if commit.batch in waiting and number <= self._log.state.number:
+                        self._finish_one(commit)
+
+    def _finish_one(self, commit: Commit) -> None:
+        staging = self._staging / commit.batch
+        folders = set()
+        try:
+            for name, change in commit.tables.items():
+                for file in change.added:
+                    target = self._root / name / file.path
+                    if target.parent not in folders:
+                        target.parent.mkdir(parents=True, exist_ok=True)
+                        folders.add(target.parent)
+                    _move(staging / name / file.path, target)
+            for folder in folders:
+                sync_folder(folder)
+            for name, change in commit.tables.items():
+                for path in change.removed:
+                    old = self._root / name / path
+                    old.unlink(missing_ok=True)
+                    with suppress(OSError):  # others are in it
+                        old.parent.rmdir()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise TableError(
+                f"{error.strerror}; the batch is safe, and the next command that may write there puts it in place",
+                str(error.filename or self._root),
+            ) from None
+        shutil.rmtree(staging, ignore_errors=True)
+
+    def _clear(self) -> None:
+        """Remove what was staged and never committed; only for who holds the lock."""
+        for folder in self._staging.glob("*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move(source: Path, target: Path) -> None:
+    try:
+        os.rename(source, target)
+    except FileNotFoundError:
+        if not target.exists():  # somebody else has not moved it either
+            raise
+
+
+def _is_within(file: File, since: datetime | None, until: datetime | None) -> bool:
+    if since is not None and file.day < since.astimezone(timezone.utc).date().isoformat():
+        return False
+    if until is not None and file.day > until.astimezone(timezone.utc).date().isoformat():
+        return False
+    if since is not None and file.last is not None and file.last < _micros(since):
+        return False
+    return not (until is not None and file.first is not None and file.first > _micros(until))
+
+
+def _file(root: Path, staged: Staged) -> File:
+    first = None if staged.first is None else _micros(staged.first)
+    last = None if staged.last is None else _micros(staged.last)
+    return File(os.path.relpath(staged.path, root), staged.rows, staged.size, first, last)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def _micros(moment: datetime) -> int:
+    since = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _columns(table: Table) -> t.StructType:
+    import json
+
+    described: dict[str, Any] = json.loads(table.columns)
+    return t.StructType.fromJson(described)
+
+
+def _day(text: str) -> date | None:
+    return date.fromisoformat(text) if text else None
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,280 @@
+"""In the workers: events become Parquet files by day, sorted by time, where nobody looks for them yet.
+
+Arrow all the way: a worker parses its share of a source and writes it, so that no event crosses into the JVM for it.
+What goes back to the driver is a small row for each file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import types as t
+
+from balog.analytics.reading.schemas import QUARANTINE
+from balog.analytics.tables.store import Staged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["EVENTS", "FILES", "FUTURE", "OLD", "READ", "Stage", "decode_files", "encode_files", "without", "write_days"]
+
+_STRING, _LONG = t.StringType(), t.LongType()
+
+EVENTS = t.StructType(
+    [
+        t.StructField("id", _STRING),
+        t.StructField("channel", _STRING),
+        t.StructField("timestamp", t.TimestampType()),
+        t.StructField("level", _STRING),
+        t.StructField("schema", _STRING),
+        t.StructField("composition", t.BooleanType()),
+        t.StructField("context", t.MapType(_STRING, _STRING)),
+        t.StructField("cls_type", _STRING),
+        t.StructField("payload_json", _STRING),
+    ]
+)
+"""The table ``events``: the facility layer typed, the payload as the text it was."""
+
+READ = t.StructType([*EVENTS.fields, t.StructField("quarantine", QUARANTINE)])
+"""What is read of a source."""
+
+BAD = t.StructType([*QUARANTINE.fields, t.StructField("loaded", t.TimestampType())])
+"""The table ``quarantine``; ``loaded`` is when it was seen."""
+
+FILES = t.StructType(
+    [
+        t.StructField("table", _STRING),
+        t.StructField("path", _STRING),
+        t.StructField("day", t.DateType()),
+        t.StructField("rows", _LONG),
+        t.StructField("size", _LONG),
+        t.StructField("first", t.TimestampType()),
+        t.StructField("last", t.TimestampType()),
+    ]
+)
+"""What a worker tells of each file that it wrote; ``OLD`` and ``FUTURE`` are no tables, their rows are counts."""
+
+OLD, FUTURE = "-old", "-future"
+"""Events of days before the floor, which are left out; events that are more than a day ahead, which are not."""
+
+_GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each day is written
+_GROUP_ROWS = 250_000
+_MOST_OPEN = 64  # days at a time; a dump of years in disorder makes more files, not more memory
+_REPEATING = ("channel", "level", "schema", "cls_type", "key", "value", "run_id", "application", "file", "reason")
+_TEXTS = ("payload_json", "raw")  # whose smallest and greatest tell nobody anything
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where and how a batch's events are written.
+
+    Attributes:
+        folder: what ``Store.staging`` gave.
+        batch: the batch's id, which is in each file's name.
+        loaded: when this load began.
+        floor: events of days before it are counted and left out.
+    """
+
+    folder: str
+    batch: str
+    loaded: datetime
+    floor: date | None = None
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write rows of ``READ`` as the tables ``events`` and ``quarantine``; gives rows of ``FILES``."""
+        events = _Days(self, "events")
+        bad = _Days(self, "quarantine", self.loaded.date())
+        old = ahead = 0
+        for batch in batches:
+            wrong = batch.column("quarantine")
+            if wrong.null_count < len(wrong):
+                bad.add(self._bad(wrong.drop_null()))
+                batch = batch.filter(wrong.is_null())
+            good = pa.Table.from_batches([batch]).drop_columns(["quarantine"])
+            if self.floor is not None:
+                before = good.num_rows
+                limit = datetime(self.floor.year, self.floor.month, self.floor.day, tzinfo=timezone.utc)
+                good = good.filter(pc.invert(_is_before(good, limit)))
+                old += before - good.num_rows
+            ahead += good.num_rows - (pc.sum(_is_before(good, self.loaded + timedelta(days=1))).as_py() or 0)
+            events.add(good)
+        rows = [("events", file) for file in events.close()] + [("quarantine", file) for file in bad.close()]
+        rows += [(name, Staged("", date.min, count, 0)) for name, count in ((OLD, old), (FUTURE, ahead)) if count]
+        yield encode_files(rows)
+
+    def _bad(self, wrong: pa.StructArray) -> pa.Table:
+        table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(wrong)])
+        when = pa.array([self.loaded] * table.num_rows, pa.timestamp("us", "UTC"))
+        return table.append_column("loaded", when)
+
+
+def _is_before(events: pa.Table, limit: datetime) -> pa.ChunkedArray:
+    times = events.column("timestamp")
+    return pc.less(times, pa.scalar(limit, times.type))
+
+
+def write_days(stage: Stage, table: str, batches: Iterable[pa.RecordBatch], when: str) -> list[Staged]:
+    """Write rows by the day of their column ``when``, sorted by it."""
+    days = _Days(stage, table, when=when)
+    for batch in batches:
+        days.add(pa.Table.from_batches([batch]))
+    return days.close()
+
+
+def without(stage: Stage, table: str, staged: Staged, dropped: pa.Array) -> Staged | None:
+    """Write a staged file again without the rows of these indices; None when nothing is left."""
+    source = pq.ParquetFile(staged.path)
+    gone = pc.unique(dropped).cast(pa.int64())
+    if len(gone) >= staged.rows:
+        return None
+    when = "timestamp" if "timestamp" in source.schema_arrow.names else ""
+    file = _File(stage, table, staged.day, source.schema_arrow)
+    start = 0
+    for number in range(source.num_row_groups):
+        group = source.read_row_group(number)
+        rows = pa.array(range(start, start + group.num_rows), pa.int64())
+        start += group.num_rows
+        kept = group.filter(pc.invert(pc.is_in(rows, gone)))
+        if kept.num_rows:
+            times = [kept.column(when)[place].as_py() for place in (0, -1)] if when else []
+            file.write(kept, *times)
+    return file.close()
+
+
+class _Days:
+    """The files of one table that a worker writes, one for each day, or all for one ``day``."""
+
+    def __init__(self, stage: Stage, table: str, day: date | None = None, when: str = "timestamp") -> None:
+        self._stage, self._table, self._day, self._when = stage, table, day, when
+        self._waiting: list[pa.Table] = []
+        self._bytes = self._rows = 0
+        self._open: dict[date, _File] = {}
+        self._done: list[Staged] = []
+
+    def add(self, table: pa.Table) -> None:
+        if not table.num_rows:
+            return
+        self._waiting.append(table)
+        self._bytes += table.nbytes
+        self._rows += table.num_rows
+        if self._bytes >= _GROUP_BYTES or self._rows >= _GROUP_ROWS:
+            self._flush()
+
+    def close(self) -> list[Staged]:
+        self._flush()
+        self._done += [file.close() for file in self._open.values()]
+        self._open.clear()
+        return self._done
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting).combine_chunks()
+        self._waiting, self._bytes, self._rows = [], 0, 0
+        if self._day is not None:
+            self._file(self._day, table.schema).write(table)
+            return
+        times = table.column(self._when)
+        if len(times) > 1 and not pc.all(pc.less_equal(times[:-1], times[1:])).as_py():
+            table = table.take(pc.sort_indices(times))
+            times = table.column(self._when)
+        lengths = pc.run_end_encode(pc.cast(times.combine_chunks(), pa.date32()))
+        start = 0
+        for end, day in zip(lengths.run_ends.to_pylist(), lengths.values.to_pylist()):
+            part = table.slice(start, end - start)
+            self._file(day, table.schema).write(part, times[start].as_py(), times[end - 1].as_py())
+            start = end
+
+    def _file(self, day: date, schema: pa.Schema) -> _File:
+        file = self._open.pop(day, None)
+        if file is None:
+            if len(self._open) >= _MOST_OPEN:
+                self._done.append(self._open.pop(next(iter(self._open))).close())
+            file = _File(self._stage, self._table, day, schema)
+        self._open[day] = file  # the one used last is closed last
+        return file
+
+
+class _File:
+    """One Parquet file as it is written; it is on the disk when it is closed."""
+
+    def __init__(self, stage: Stage, table: str, day: date, schema: pa.Schema) -> None:
+        folder = os.path.join(stage.folder, table, f"date={day.isoformat()}")
+        os.makedirs(folder, exist_ok=True)
+        self._day, self._rows = day, 0
+        self._first: datetime | None = None
+        self._last: datetime | None = None
+        self._path = os.path.join(folder, f"part-{stage.batch}-{uuid4().hex[:12]}.parquet")
+        self._file = open(self._path, "xb")
+        leaves = [name for name in schema.names if name not in _TEXTS]
+        self._writer = pq.ParquetWriter(
+            self._file,
+            schema.remove_metadata(),
+            compression="zstd",
+            use_dictionary=_columns(schema, _REPEATING),
+            write_statistics=leaves,
+            write_page_index=True,
+        )
+
+    def write(self, table: pa.Table, first: datetime | None = None, last: datetime | None = None) -> None:
+        self._writer.write_table(table.replace_schema_metadata(None))
+        self._rows += table.num_rows
+        if first is not None:
+            self._first = first if self._first is None else min(first, self._first)
+        if last is not None:
+            self._last = last if self._last is None else max(last, self._last)
+
+    def close(self) -> Staged:
+        self._writer.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        size = self._file.tell()
+        self._file.close()
+        return Staged(self._path, self._day, self._rows, size, self._first, self._last)
+
+
+def _columns(schema: pa.Schema, names: Sequence[str]) -> list[str]:
+    """Give the paths of the Parquet columns that have these names."""
+    found = []
+    for field in schema:
+        if pa.types.is_map(field.type):
+            found += [f"{field.name}.key_value.key", f"{field.name}.key_value.value"]
+        elif field.name in names:
+            found.append(field.name)
+    return found
+
+
+def encode_files(rows: Iterable[tuple[str, Staged]]) -> pa.RecordBatch:
+    """Turn tables' names and files into rows of ``FILES``."""
+    kinds = pa.schema(
+        [
+            ("table", pa.string()),
+            ("path", pa.string()),
+            ("day", pa.date32()),
+            ("rows", pa.int64()),
+            ("size", pa.int64()),
+            ("first", pa.timestamp("us", "UTC")),
+            ("last", pa.timestamp("us", "UTC")),
+        ]
+    )
+    columns: Any = list(zip(*((table, *file) for table, file in rows))) or [()] * len(kinds)
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, field.type) for column, field in zip(columns, kinds)], schema=kinds
+    )
+
+
+def decode_files(table: pa.Table) -> Iterator[tuple[str, Staged]]:
+    """Turn rows of ``FILES`` into tables' names and files."""
+    for row in table.to_pylist():
+        yield (
+            row["table"],
+            Staged(row["path"], row["day"], row["rows"], row["size"], row["first"], row["last"]),
+        )
