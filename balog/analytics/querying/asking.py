@@ -67,7 +67,7 @@ def _position(error: PySparkException, sql: str) -> str:
     for context in error.getQueryContext() or []:
         try:
             start = context.startIndex()
-        except Exception:  # noqa: BLE001, S112  a context of the DataFrame API has no place in a text
+        except Exception:  # noqa: S112  a context of the DataFrame API has no place in a text
             continue
         if 0 <= start < len(sql):
             line = sql.count("\n", 0, start) + 1

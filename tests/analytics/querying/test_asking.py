@@ -19,12 +19,13 @@ class Small:
     """Two tables in memory, as ``balog.analytics.tables.Tables`` gives them."""
 
     def __init__(self, spark: Any) -> None:
-        rows = "(1, 'a', 1.5D, TIMESTAMP '2026-11-20 07:00:00.25'), (2, NULL, double('NaN'), NULL), (3, '<b>[red]', -1D, NULL)"
+        rows = """(1, 'a', 1.5D, TIMESTAMP '2026-11-20 07:00:00.25'), (2, NULL, double('NaN'), NULL),
+                  (3, '<b>[red]', -1D, NULL)"""
         self._frames = {
             "events": spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, name, value, moment)"),
             "typed": spark.sql(
-                "SELECT parse_json('{\"a\": [1, null]}') AS v, map('k', 1) AS m, array(named_struct('x', X'00ff')) AS s,"
-                " 9223372036854775807L AS big, 1.10BD AS money, NULL AS nothing, DATE '2026-11-20' AS day"
+                "SELECT parse_json('{\"a\": [1, null]}') AS v, map('k', 1) AS m, array(named_struct('x', X'00ff'))"
+                " AS s, 9223372036854775807L AS big, 1.10BD AS money, NULL AS nothing, DATE '2026-11-20' AS day"
             ),
         }
 

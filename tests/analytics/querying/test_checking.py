@@ -78,7 +78,7 @@ def test_what_only_reads_the_tables_passes_as_it_is(sql: str) -> None:
     ],
 )
 def test_what_does_more_than_read_the_tables_is_refused_in_one_line(sql: str, said: str) -> None:
-    with pytest.raises(ConfigError, match="^SQL: ") as refused:
+    with pytest.raises(ConfigError, match=r"^SQL: ") as refused:
         check(sql, TABLES)
     assert said in str(refused.value)
     assert "\n" not in str(refused.value)
