@@ -17,7 +17,7 @@ from balog.event import MAX_EVENT_BYTES, Event, Header, decode, encode
 from balog.expressions.functions import parse_time
 from balog.singer.batch.compression import Limits, decompress
 
-__all__ = ["LIMITS", "Line", "day_of", "derive_id", "read_event", "read_lines"]
+__all__ = ["LIMITS", "Line", "day_of", "derive_id", "read_event", "read_lines", "read_time"]
 
 LIMITS = Limits(decompressed=256 << 30, ratio=1000.0)
 """What a file may hold. Lines are read one by one, so this bounds time, not memory."""
@@ -112,7 +112,7 @@ def read_event(line: Line, file: str) -> Event:
         header = Header(
             id=derive_id(file, line.offset, line.data),
             channel=channel.decode(),
-            timestamp=_read_time(when.decode("ascii").strip()),
+            timestamp=read_time(when.decode("ascii").strip()),
         )
         return decode(encode(Event(schema="0.0.1", header=header, raw_payload=Raw(_checked(payload)))))
     except UnicodeError as error:
@@ -144,8 +144,12 @@ def derive_id(file: str, offset: int, line: bytes) -> str:
     return "LG" + "".join(digits)
 
 
-def _read_time(text: str) -> datetime:
-    """Read ISO 8601, in UTC unless it names a zone, or seconds since the epoch."""
+def read_time(text: str) -> datetime:
+    """Read ISO 8601, in UTC unless it names a zone, or seconds since the epoch.
+
+    Raises:
+        EventError: it is no time.
+    """
     when = parse_time(text)
     if when is None and _NUMBER.fullmatch(text):
         with suppress(ValueError, OverflowError, OSError):
