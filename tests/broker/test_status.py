@@ -168,14 +168,15 @@ with status.Status("broker", dict):
         ("name", "text"),
         [
             ("notes.txt", "mine"),
-            (f"{os.getpid()}-0123abcd.json", "{"),
-            (f"{os.getpid()}-0123abcd.json", "[1]"),
-            (f"{os.getpid()}-0123abcd.json", '{"pid": 1, "stage": "x", "started": "x", "seconds": 1}'),
-            (f"{os.getpid()}-0123abcd.json", "\xff"),
+            ("{pid}-0123abcd.json", "{"),
+            ("{pid}-0123abcd.json", "[1]"),
+            ("{pid}-0123abcd.json", '{"pid": 1, "stage": "x", "started": "x", "seconds": 1}'),
+            ("{pid}-0123abcd.json", "\xff"),
             ("1-0123abcd.json.bak", "{}"),
         ],
     )
     def test_what_is_no_stage_is_passed_over_and_left(self, folder, name, text):
+        name = name.format(pid=os.getpid())
         folder.mkdir(mode=0o700)
         (folder / name).write_text(text)
         assert read_stages() == []

@@ -51,7 +51,7 @@ def value_of(text: str, subject: Any = EVENT) -> Any:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("id", EVENT.header.id),
+        pytest.param("id", EVENT.header.id, id="id"),
         ("channel", "tap.sync"),
         ("timestamp", EVENT.header.timestamp),
         ("level", "WARNING"),
