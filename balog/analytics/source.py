@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from balog.analytics.reading.files import Slice, find, plan
+from balog.analytics.reading.files import Slice
+from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.schemas import DEFAULT, ROLLUP
 from balog.analytics.rollups.rollup import RollupQuery
@@ -27,9 +26,8 @@ __all__ = ["EventReader", "EventSource"]
 class EventSource(DataSource):
     """Events out of files of JSON lines.
 
-    Options: ``path`` (see ``balog.analytics.reading.files.find``); ``rollup`` true gives small rows that can be merged
-    instead of events (see ``balog.analytics.rollups.rollup``); ``parallel``, how many workers to plan for, by default
-    the machine's cores.
+    Options: those of ``balog.analytics.reading.inputs.read_inputs`` say what is read; ``rollup`` true gives small rows
+    that can be merged instead of events (see ``balog.analytics.rollups.rollup``).
     """
 
     @classmethod
@@ -49,24 +47,11 @@ class EventSource(DataSource):
             )
         if not self._rolled:
             project(schema)
-        return EventReader(self._paths(), None if self._rolled else schema, self._parallel())
+        return EventReader(read_inputs(self.options), None if self._rolled else schema)
 
     @property
     def _rolled(self) -> bool:
         return str(self.options.get("rollup", "")).lower() == "true"
-
-    def _parallel(self) -> int:
-        text = self.options.get("parallel", "")
-        if text and not (text.isdecimal() and int(text)):
-            raise ConfigError(f"option parallel is {text!r}; give a number of workers", "format('balog')")
-        return int(text) if text else os.cpu_count() or 1
-
-    def _paths(self) -> list[str]:
-        if several := self.options.get("paths"):
-            return [str(path) for path in json.loads(several)]
-        if path := self.options.get("path"):
-            return [path]
-        raise ConfigError("no path; use .load(path)", "format('balog')")
 
 
 class _Task(InputPartition):
@@ -77,17 +62,16 @@ class _Task(InputPartition):
 class EventReader(DataSourceReader):
     """Reads slices of files; Spark carries it to its workers."""
 
-    def __init__(self, paths: list[str], schema: StructType | None, parallel: int) -> None:
-        self._paths, self._schema, self._parallel = paths, schema, parallel
+    def __init__(self, inputs: Inputs, schema: StructType | None) -> None:
+        self._inputs, self._schema = inputs, schema
 
     def partitions(self) -> Sequence[InputPartition]:
         """Share the files out; none at all gives one task of nothing."""
-        tasks = plan(find(self._paths), self._parallel)
-        return [_Task(slices) for slices in tasks] or [_Task([])]
+        return [_Task(slices) for slices in self._inputs.tasks()] or [_Task([])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Give the Arrow batches of one task."""
         from balog.analytics.reading.scan import EventQuery, scan
 
         query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema))
-        return scan([Slice(*piece) for piece in partition.value], query)
+        return scan([Slice(*piece) for piece in partition.value], query, self._inputs.places)

@@ -3,7 +3,7 @@
 What is written is there whole or not at all. The packages of a remote store are imported when it is first used.
 """
 
-from balog.storage.base import MAX_BYTES, Options, Storage, StorageError
+from balog.storage.base import MAX_BYTES, Entry, Options, Storage, StorageError
 from balog.storage.opening import is_url, open_storage
 
-__all__ = ["MAX_BYTES", "Options", "Storage", "StorageError", "is_url", "open_storage"]
+__all__ = ["MAX_BYTES", "Entry", "Options", "Storage", "StorageError", "is_url", "open_storage"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Protocol
+from typing import Annotated, Any, BinaryIO, NamedTuple, Protocol
 
 from msgspec import Meta
 
 from balog.errors import BalogError
 
-__all__ = ["MAX_BYTES", "Options", "Storage", "StorageError"]
+__all__ = ["MAX_BYTES", "Entry", "Options", "Storage", "StorageError"]
 
 MAX_BYTES = 64 << 20
 """What ``Storage.read`` takes into memory at most."""
@@ -38,6 +38,14 @@ class StorageError(BalogError):
     def __init__(self, reason: str, *, retryable: bool = True) -> None:
         super().__init__(reason)
         self.retryable = retryable
+
+
+class Entry(NamedTuple):
+    """A file in a listing: its name, bytes, and when it was written (seconds since the epoch; 0.0 if nobody knows)."""
+
+    name: str
+    size: int
+    modified: float
 
 
 class Storage(Protocol):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 from uuid import uuid4
 
-from balog.storage.base import MAX_BYTES, StorageError
+from balog.storage.base import MAX_BYTES, Entry, StorageError
 
 __all__ = ["RemoteStorage"]
 
@@ -118,6 +118,45 @@ class RemoteStorage:
             elif enter(name):
                 yield from self._files(name, enter)
 
+    def entries(self, folder: str = "") -> list[Entry] | None:
+        """Give all files below a folder, hidden ones too, by as few requests as the place allows; None: no such folder.
+
+        The folder may be a file: it is then listed alone, as "". Names are relative to the folder.
+
+        Raises:
+            StorageError: not retryable when we may not list it.
+        """
+        with self._told(folder) as (system, path), _permanent(self._place(folder)):
+            found = system.find(path, detail=True)
+            if not found and not system.exists(path):
+                return None
+        root = path.strip("/")
+        return [
+            Entry(str(info["name"]).strip("/")[len(root) :].lstrip("/"), int(info["size"] or 0), _moment(info))
+            for info in found.values()
+            if info["type"] == "file" and not str(info["name"]).endswith("/")  # S3's marker of a folder
+        ]
+
+    def read_range(self, start: int, end: int, name: str = "") -> bytes:
+        """Give a file's bytes from ``start`` up to ``end``, by one request where the place can; fewer at its end.
+
+        Raises:
+            StorageError: not retryable when there is no such file, or we may not read it.
+        """
+        with self._told(name) as (system, path), _permanent(self._place(name)):
+            try:
+                if self._protocol in _PUTS_WHOLE:
+                    return cast(bytes, system.cat_file(path, start=start, end=end))
+                with system.open(path, "rb", block_size=1 << 20) as file:
+                    file.seek(start)
+                    return cast(bytes, file.read(end - start))
+            except (FileNotFoundError, PermissionError):
+                raise
+            except Exception:
+                if start >= system.info(path)["size"]:  # a store refuses a range that begins behind the end
+                    return b""
+                raise
+
     def remove(self, name: str = "") -> None:
         """See ``Storage``."""
         with self._told(name) as (system, path), suppress(FileNotFoundError):
@@ -173,6 +212,29 @@ class RemoteStorage:
 
     def _place(self, name: str) -> str:
         return f"{self.url}/{name}" if name else self.url
+
+
+@contextmanager
+def _permanent(place: str) -> Iterator[None]:
+    """Tell what no second try can mend."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise StorageError(f"{place}: no such file", retryable=False) from None
+    except PermissionError:
+        raise StorageError(f"{place}: no permission", retryable=False) from None
+
+
+def _moment(info: Mapping[str, Any]) -> float:
+    for name in ("LastModified", "mtime", "updated", "last_modified", "created", "modify"):
+        when = info.get(name)
+        if isinstance(when, str):
+            when = _ftp_time(when)
+        if isinstance(when, datetime):
+            return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+        if isinstance(when, (int, float)):
+            return float(when)
+    return 0.0
 
 
 class _Stream(io.RawIOBase):

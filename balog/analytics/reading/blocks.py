@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from io import BufferedReader
 from typing import BinaryIO, NamedTuple, Protocol
 
-from balog.analytics.reading.files import Slice, packing
+from balog.analytics.reading.files import Slice
+from balog.analytics.reading.remote import Places
 from balog.errors import MissingExtraError
 from balog.event import MAX_EVENT_BYTES
 
@@ -18,9 +18,13 @@ RAW_LIMIT = 64 * 1024
 
 _BLOCK = 20 * 1024 * 1024  # more than the largest event
 _READ = 1024 * 1024
+_LOOK = 64 * 1024  # what is asked of a file to find a line's end in it
 _COMPRESSED_READ = 128 * 1024
 _ZSTD_READ = 1024  # it can't be asked for a part of what comes out, and a kilobyte of zstd holds 32 MiB at most
 _LARGEST_WINDOW = 128 * 1024 * 1024
+
+
+_HERE = Places()
 
 
 class Block(NamedTuple):
@@ -58,17 +62,43 @@ def new_buffer() -> bytearray:
     return bytearray(_BLOCK + _READ)
 
 
-def read_blocks(piece: Slice, buffer: bytearray) -> Iterator[Block | Bad | Damage]:
-    """Give the lines that begin in a slice. A line of more than 16 MiB comes out as ``Bad``."""
-    with open(piece.path, "rb") as file:
-        packed = packing(piece.path)
-        if packed:
-            yield from _blocks(_Unpacked(_inflate(file) if packed == "gzip" else _unzstd(file)), 0, buffer)
+def read_blocks(piece: Slice, buffer: bytearray, places: Places = _HERE) -> Iterator[Block | Bad | Damage]:
+    """Give the lines that begin in a slice. A line of more than 16 MiB comes out as ``Bad``.
+
+    A compressed file belongs whole to its first slice, whoever cut it by its name. What can't be opened or read on
+    comes out as ``Damage``.
+    """
+    try:
+        file = places.open(piece.path)
+    except OSError as error:
+        yield Damage(piece.start, _unreadable(error), b"")
+        return
+    with file:
+        try:
+            packed = _packing(file.read(4))
+            if packed:
+                start, length = 0, None
+                file.seek(0)
+            else:
+                start = _next_line(file, piece.start)
+                length = None if piece.end is None else _next_line(file, piece.end) - start
+                file.seek(start)
+        except OSError as error:
+            yield Damage(piece.start, _unreadable(error), b"")
             return
-        start = _next_line(file, piece.start)
-        end = None if piece.end is None else _next_line(file, piece.end)
-        file.seek(start)
-        yield from _blocks(_Plain(file, None if end is None else end - start), start, buffer)
+        if not packed:
+            yield from _blocks(_Plain(file, length), start, buffer)
+        elif not piece.start:
+            yield from _blocks(_Unpacked(_inflate(file) if packed == "gzip" else _unzstd(file)), 0, buffer)
+
+
+def _packing(first: bytes) -> str:
+    """Tell by a file's first four bytes how it is compressed: "gzip", "zstd", or "" if it isn't."""
+    return "gzip" if first.startswith(b"\x1f\x8b") else "zstd" if first == b"\x28\xb5\x2f\xfd" else ""
+
+
+def _unreadable(error: OSError) -> str:
+    return f"can't be read: {error.strerror or error}"
 
 
 class _Source(Protocol):
@@ -85,6 +115,8 @@ def _blocks(source: _Source, offset: int, buffer: bytearray) -> Iterator[Block |
             count = source.readinto(view[size : size + _READ])
         except _DamagedError as error:
             count, damage = 0, str(error)
+        except OSError as error:
+            count, damage = 0, _unreadable(error)
         if not count:
             break
         if skipping:
@@ -129,7 +161,7 @@ def _next_line(file: BinaryIO, position: int) -> int:
         return 0
     at = position - 1
     file.seek(at)
-    while chunk := file.read(_READ):
+    while chunk := file.read(_LOOK):
         newline = chunk.find(b"\n")
         if newline >= 0:
             return at + newline + 1
@@ -140,7 +172,7 @@ def _next_line(file: BinaryIO, position: int) -> int:
 class _Plain:
     """The next ``length`` bytes of a file; all the rest when it is None."""
 
-    def __init__(self, file: BufferedReader, length: int | None) -> None:
+    def __init__(self, file: BinaryIO, length: int | None) -> None:
         self._file, self._left = file, length
 
     def readinto(self, into: memoryview) -> int:

@@ -1,25 +1,31 @@
-"""Which files a path means, and how they are shared out among tasks."""
+"""Which files a path means, without opening any."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
+from balog.analytics.reading.pruning import Pruner
+from balog.analytics.reading.remote import Places, is_remote, local_path
 from balog.errors import ConfigError
+from balog.storage import StorageError
 
-__all__ = ["ENDINGS", "Slice", "find", "packing", "plan"]
+__all__ = ["ENDINGS", "File", "Slice", "find"]
 
-ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
+ENDINGS = tuple(form + packing for form in (".jsonl", ".ndjson") for packing in ("", ".gz", ".zst", ".bz2"))
 """The names that a folder is searched for; a file that is named itself may be called anything."""
 
-_PACKED_RATIO = 8  # what a byte of compressed JSON lines about weighs against a plain one
-_CUTS = 2  # pieces of plain files are so much smaller than a task, so that tasks come out alike
-_SMALLEST_TASK = 8 * 1024 * 1024
-_LARGEST_TASK = 512 * 1024 * 1024
+
+class File(NamedTuple):
+    """A file that was found: path or URL, bytes, and when it was written (seconds since the epoch, 0.0 unknown)."""
+
+    path: str
+    size: int
+    modified: float = 0.0
 
 
 class Slice(NamedTuple):
@@ -30,94 +36,153 @@ class Slice(NamedTuple):
     end: int | None = None
 
 
-def find(paths: str | Sequence[str]) -> list[str]:
-    """Give the files that paths mean, sorted, each once.
+def find(
+    paths: str | Sequence[str],
+    places: Places | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> list[File]:
+    """Give the files that paths mean, sorted by path, each once.
 
     Args:
-        paths: files, folders (with everything below them), globs (``**`` too), ``file:`` URLs; one string may hold
-            several with commas between. Names in a folder or from a glob that begin with ``.`` or ``_`` are left out:
-            they are still being written.
+        paths: files, folders (with everything below them), globs (``**`` too), ``file:`` URLs, URLs of stores
+            (``s3://``, and ``s3a://`` all the same); one string may hold several with commas between. Names in a folder
+            or from a glob that begin with ``.`` or ``_`` are left out: they are still being written.
+        places: opens stores.
+        since: files that can't hold an event at or after this time are left out, see ``Pruner``.
+        until: and those that can't hold one before this time.
 
     Raises:
-        ConfigError: a path that does not exist, or a glob that matches nothing.
+        ConfigError: a path that does not exist or may not be listed, or a glob that matches nothing.
+        StorageError: a store does not answer.
     """
-    found: set[str] = set()
+    places = places or Places()
+    found: dict[str, File] = {}
     for path in _separate([paths] if isinstance(paths, str) else paths):
-        if os.path.isdir(path):
-            found.update(_below(path))
-        elif os.path.exists(path):
-            found.add(path)
-        elif glob.has_magic(path):
-            matches = [match for match in glob.glob(path, recursive=True) if not _is_hidden(os.path.basename(match))]
-            if not matches:
-                raise ConfigError("no file matches; check the pattern", path)
-            for match in matches:
-                found.update(_below(match) if os.path.isdir(match) else [match])
-        else:
-            raise ConfigError(
-                "no such file or folder; give an archive's folder, a .jsonl or .jsonl.gz file, or a glob", path
-            )
-    return sorted(found)
+        for file in _on_store(path, places) if is_remote(path) else _here(path):
+            found[file.path] = file
+    files = [found[path] for path in sorted(found)]
+    return Pruner(places, since, until).keep(files) if since or until else files
 
 
 def _separate(paths: Iterable[str]) -> Iterable[str]:
     for path in paths:
-        pieces = [path] if os.path.exists(_local(path)) else [piece for piece in path.split(",") if piece]
-        yield from map(_local, pieces)
+        whole = not is_remote(path) and os.path.exists(local_path(path))
+        yield from map(local_path, [path] if whole else [piece for piece in path.split(",") if piece])
 
 
-def _local(path: str) -> str:
-    if not path.startswith("file:"):
-        return path
-    return unquote(urlsplit(path).path)
+def _here(path: str) -> Iterator[File]:
+    if os.path.isdir(path):
+        yield from _below(path)
+    elif os.path.exists(path):
+        yield _file(path)
+    elif glob.has_magic(path):
+        matches = [match for match in glob.glob(path, recursive=True) if not _is_hidden(os.path.basename(match))]
+        if not matches:
+            raise ConfigError("no file matches; check the pattern", path)
+        for match in matches:
+            if os.path.isdir(match):
+                yield from _below(match)
+            else:
+                yield _file(match)
+    else:
+        raise ConfigError(
+            "no such file or folder; give an archive's folder, a .jsonl or .jsonl.gz file, or a glob", path
+        )
 
 
-def _below(folder: str) -> Iterable[str]:
-    for here, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not _is_hidden(name)]
-        yield from (os.path.join(here, name) for name in names if name.endswith(ENDINGS) and not _is_hidden(name))
+def _file(path: str) -> File:
+    about = os.stat(path)
+    return File(path, about.st_size, about.st_mtime)
+
+
+def _below(folder: str) -> Iterator[File]:
+    folders = [folder]
+    while folders:
+        here = folders.pop()
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    if _is_hidden(entry.name):
+                        continue
+                    if entry.is_dir():
+                        if not entry.is_symlink():
+                            folders.append(entry.path)
+                    elif entry.name.endswith(ENDINGS):
+                        yield _listed(entry)
+        except FileNotFoundError:
+            if here == folder:
+                raise ConfigError("no such file or folder", here) from None
+        except OSError as error:
+            raise ConfigError(f"can't be listed: {error.strerror or error}; check its owner and mode", here) from None
+
+
+def _listed(entry: os.DirEntry[str]) -> File:
+    try:
+        about = entry.stat()
+    except OSError:  # it went away, or is a link to nothing: who reads it will say so
+        return File(entry.path, 0)
+    return File(entry.path, about.st_size, about.st_mtime)
+
+
+def _on_store(url: str, places: Places) -> Iterator[File]:
+    """List a folder of a store in one go; a pattern is matched against what is below its plain part."""
+    pattern = None
+    root = url.rstrip("/")
+    if glob.has_magic(url):
+        plain = url[: next(number for number, char in enumerate(url) if char in "*?[")]
+        root = plain.rpartition("/")[0]
+        if not is_remote(root):
+            raise ConfigError("a bucket or host must be named; only what is in it can be a pattern", url)
+        pattern = re.compile(_expression(url[len(root) :].strip("/")))
+    storage, name = places.store(root)
+    try:
+        entries = storage.entries(name)
+    except StorageError as error:
+        if error.retryable:
+            raise
+        raise ConfigError(f"{error}; check the name and who may list it") from None
+    if entries is None:
+        raise ConfigError("no such file or folder", url)
+    matched = False
+    for entry in entries:
+        path = f"{root}/{entry.name}" if entry.name else root
+        parts = entry.name.split("/")
+        if not entry.name and pattern is None:  # named itself
+            yield File(path, entry.size, entry.modified)
+            matched = True
+            continue
+        match = pattern.match(entry.name) if pattern is not None else None
+        if pattern is not None and match is None:
+            continue
+        named = match is not None and match.end() == len(entry.name)
+        if any(map(_is_hidden, parts)) or not (named or parts[-1].endswith(ENDINGS)):
+            continue
+        yield File(path, entry.size, entry.modified)
+        matched = True
+    if pattern is not None and not matched:
+        raise ConfigError("no file matches; check the pattern", url)
+
+
+def _expression(pattern: str) -> str:
+    """Translate a glob into what matches a name, or the folders at its beginning."""
+    parts = []
+    for number, part in enumerate(pieces := pattern.split("/")):
+        last = number + 1 == len(pieces)
+        if part == "**":
+            parts.append("(?:.*)" if last else "(?:[^/]+/)*")
+            continue
+        text = re.sub(r"\[!", "[^", re.sub(r"(\*|\?|\[[^\]/]+\])|(.)", _translate, part, flags=re.DOTALL))
+        parts.append(text if last else text + "/")
+    return "".join(parts) + r"(?=/|\Z)"
+
+
+def _translate(match: re.Match[str]) -> str:
+    magic, char = match.groups()
+    if magic is None:
+        return re.escape(char)
+    return {"*": "[^/]*", "?": "[^/]"}.get(magic, magic)
 
 
 def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
-
-
-def packing(path: str) -> str:
-    """Tell by its first bytes how a file is compressed, whatever it is called: "gzip", "zstd", or "" if it isn't."""
-    with open(path, "rb") as file:
-        first = file.read(4)
-    return "gzip" if first.startswith(b"\x1f\x8b") else "zstd" if first == b"\x28\xb5\x2f\xfd" else ""
-
-
-def plan(files: Sequence[str], parallel: int) -> list[list[Slice]]:
-    """Share files out: about two tasks for each of ``parallel`` workers, and more when a task would grow too large.
-
-    Small files come together in a task; large plain ones are cut (at any byte: who reads a slice takes the lines that
-    begin in it).
-    """
-    sizes = {path: Path(path).stat().st_size for path in files}
-    packed = {path for path in files if packing(path)}
-    total = sum(size * (_PACKED_RATIO if path in packed else 1) for path, size in sizes.items())
-    share = max(_SMALLEST_TASK, min(_LARGEST_TASK, -(-total // (2 * max(parallel, 1)))))
-    pieces: list[tuple[int, Slice]] = []
-    for path, size in sizes.items():
-        if path in packed:
-            pieces.append((size * _PACKED_RATIO, Slice(path)))
-            continue
-        count = max(1, -(-size * _CUTS // share))
-        cuts = [size * number // count for number in range(count)]
-        for start, end in zip(cuts, [*cuts[1:], None]):
-            pieces.append(((size if end is None else end) - start, Slice(path, start, end)))
-    count = -(-total // share)
-    if count > parallel:
-        count = -(-count // parallel) * parallel  # no worker waits for another's last task
-    return _packed(pieces, max(1, count))
-
-
-def _packed(pieces: list[tuple[int, Slice]], count: int) -> list[list[Slice]]:
-    """Put the heaviest piece first, each to the task that has the least."""
-    tasks: list[tuple[int, list[Slice]]] = [(0, []) for _ in range(min(count, len(pieces)))]
-    for weight, piece in sorted(pieces, key=lambda item: (-item[0], item[1].path, item[1].start)):
-        lightest = min(range(len(tasks)), key=lambda number: tasks[number][0])
-        tasks[lightest] = (tasks[lightest][0] + weight, [*tasks[lightest][1], piece])
-    return [slices for _, slices in tasks if slices]

@@ -16,6 +16,7 @@ from balog.analytics.reading.files import Slice
 from balog.analytics.reading.lines import count_events, wash, wash_line
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import Projection
+from balog.analytics.reading.remote import Places
 from balog.analytics.reading.variant import encode
 from balog.errors import EventError
 
@@ -77,11 +78,12 @@ class EventQuery:
         return table.num_rows, table
 
 
-def scan(slices: Sequence[Slice], query: Query) -> Iterator[pa.RecordBatch]:
+def scan(slices: Sequence[Slice], query: Query, places: Places | None = None) -> Iterator[pa.RecordBatch]:
     """Ask a query of every line that begins in these slices; bad lines become quarantine rows and raise nothing."""
+    places = places or Places()
     with borrow_parser() as parser:
         for piece in slices:
-            for part in read_blocks(piece, parser.buffer):
+            for part in read_blocks(piece, parser.buffer, places):
                 if isinstance(part, Block):
                     yield from _block(parser, query, piece.path, part)
                 elif isinstance(part, Damage):

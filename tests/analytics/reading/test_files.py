@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import Block, new_buffer, read_blocks
-from balog.analytics.reading.files import Slice, find, packing, plan
+from balog.analytics.reading.files import Slice, find
+from balog.analytics.reading.planning import plan
 from balog.errors import ConfigError
 
 
@@ -22,23 +23,23 @@ def put(folder: Path, *names: str) -> None:
 def test_a_folder_means_all_event_files_below_it_but_those_still_being_written(tmp_path: Path) -> None:
     put(tmp_path, "t/date=2026-01-01/a.jsonl", "t/date=2026-01-02/b.jsonl.gz", "README.md")
     put(tmp_path, "t/date=2026-01-02/.c.jsonl.gz.part", "t/.d.jsonl", "_work/e.jsonl", ".git/f.jsonl", "t/_SUCCESS")
-    assert [os.path.basename(path) for path in find(str(tmp_path))] == ["a.jsonl", "b.jsonl.gz"]
+    assert [os.path.basename(file.path) for file in find(str(tmp_path))] == ["a.jsonl", "b.jsonl.gz"]
 
 
 def test_a_file_that_is_named_may_be_called_anything(tmp_path: Path) -> None:
     put(tmp_path, ".odd name")
-    assert find(str(tmp_path / ".odd name")) == [str(tmp_path / ".odd name")]
+    assert [file.path for file in find(str(tmp_path / ".odd name"))] == [str(tmp_path / ".odd name")]
 
 
 def test_globs_lists_commas_and_file_urls_come_together_each_file_once(tmp_path: Path) -> None:
     put(tmp_path, "a/1.jsonl", "a/2.jsonl", "a/.3.jsonl", "b c/4.jsonl")
     several = [f"{tmp_path}/a/*.jsonl", f"{tmp_path}/a/1.jsonl,file://{tmp_path}/b%20c"]
-    assert [os.path.relpath(path, tmp_path) for path in find(several)] == ["a/1.jsonl", "a/2.jsonl", "b c/4.jsonl"]
+    assert [os.path.relpath(file.path, tmp_path) for file in find(several)] == ["a/1.jsonl", "a/2.jsonl", "b c/4.jsonl"]
 
 
 def test_a_comma_in_a_name_is_part_of_it_where_there_is_such_a_file(tmp_path: Path) -> None:
     put(tmp_path, "a,b.jsonl")
-    assert find(f"{tmp_path}/a,b.jsonl") == [f"{tmp_path}/a,b.jsonl"]
+    assert [file.path for file in find(f"{tmp_path}/a,b.jsonl")] == [f"{tmp_path}/a,b.jsonl"]
 
 
 @pytest.mark.parametrize("name", ["nothing", "no*thing"])
@@ -107,6 +108,6 @@ def test_a_zstd_file_is_found_and_never_cut(tmp_path: Path, name: str) -> None:
     (tmp_path / "_manifest").mkdir()
     (tmp_path / "_manifest" / "a.jsonl").write_text("{}")
     (tmp_path / name).write_bytes(zstandard.compress(os.urandom(3_000_000)))
-    assert find(str(tmp_path)) == [str(tmp_path / name)]
-    assert packing(str(tmp_path / name)) == "zstd"
-    assert plan([str(tmp_path / name)], 4) == [[Slice(str(tmp_path / name))]]
+    files = find(str(tmp_path))
+    assert [file.path for file in files] == [str(tmp_path / name)]
+    assert plan(files, 4) == [[Slice(str(tmp_path / name))]]

@@ -1,0 +1,93 @@
+"""What a reader was asked to read: its options understood, and its tasks planned."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from balog.analytics.reading.files import File, Slice, find
+from balog.analytics.reading.planning import plan
+from balog.analytics.reading.remote import Places, store_options
+from balog.errors import ConfigError
+from balog.expressions.functions import parse_time
+
+__all__ = ["Inputs", "read_inputs"]
+
+_WHERE = "format('balog')"
+
+
+class Inputs(NamedTuple):
+    """What is read, and for how many workers it is planned; Spark carries it to its workers.
+
+    ``since`` and ``until`` leave out files, see ``balog.analytics.reading.pruning.Pruner``; they filter no event.
+    """
+
+    paths: tuple[str, ...]
+    places: Places
+    parallel: int = 1
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def files(self) -> list[File]:
+        """Give the files, see ``find``."""
+        return find(self.paths, self.places, self.since, self.until)
+
+    def tasks(self) -> list[list[Slice]]:
+        """Share out what is there now.
+
+        Raises:
+            ConfigError: a path that does not exist or may not be listed.
+            StorageError: a store does not answer.
+        """
+        return plan(self.files(), self.parallel)
+
+    def narrow(self, since: datetime | None, until: datetime | None) -> Inputs:
+        """Give the same for a shorter time: the later ``since`` and the earlier ``until`` hold."""
+        return self._replace(
+            since=max(filter(None, (self.since, since)), default=None),
+            until=min(filter(None, (self.until, until)), default=None),
+        )
+
+
+def read_inputs(options: Mapping[str, str]) -> Inputs:
+    """Read the data source's options that say what is read.
+
+    ``path`` or ``paths``: see ``find``. ``since`` and ``until``: times in ISO 8601, in UTC unless they name a zone.
+    ``parallel``: how many workers to plan for, by default this machine's cores. And those of ``store_options``.
+
+    Raises:
+        ConfigError: no path, or a value that is none.
+    """
+    return Inputs(
+        tuple(_paths(options)),
+        Places(store_options(options)),
+        _number(options, "parallel", os.cpu_count() or 1),
+        _moment(options, "since"),
+        _moment(options, "until"),
+    )
+
+
+def _paths(options: Mapping[str, str]) -> Sequence[str]:
+    if several := options.get("paths"):
+        return [str(path) for path in json.loads(several)]
+    if path := options.get("path"):
+        return [path]
+    raise ConfigError("no path; use .load(path)", _WHERE)
+
+
+def _number(options: Mapping[str, str], name: str, default: int) -> int:
+    text = options.get(name, "")
+    if text and not (text.isascii() and text.isdecimal() and int(text)):
+        raise ConfigError(f"option {name} is {text!r:.40}; give a number from 1", _WHERE)
+    return int(text) if text else default
+
+
+def _moment(options: Mapping[str, str], name: str) -> datetime | None:
+    text = options.get(name, "")
+    moment = parse_time(text) if text else None
+    if text and moment is None:
+        raise ConfigError(f"option {name} is {text!r:.40}; want a time such as 2026-11-20T07:46:12Z", _WHERE)
+    return moment

@@ -1,0 +1,103 @@
+"""Files that can't hold an event of the time asked for: by their folder's day, and by what their manifest says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import date, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from balog.analytics.reading.remote import Places, is_remote
+from balog.sinks.store_part import MANIFESTS, Manifest
+from balog.storage import StorageError
+
+if TYPE_CHECKING:
+    from balog.analytics.reading.files import File
+
+__all__ = ["Pruner"]
+
+_DAY = re.compile(r"(.*)/date=(\d{4}-\d\d-\d\d)/(?:.*/)?([^/.]+)[^/]*")
+_MOST_MANIFESTS = 5000
+_MOST_REMOTE_MANIFESTS = 200  # each is a request
+_LARGEST_MANIFEST = 64 * 1024
+_decode = msgspec.json.Decoder(Manifest).decode
+
+
+class Pruner:
+    """Leaves files out by time.
+
+    A folder ``date=YYYY-MM-DD`` holds events of that UTC day in an archive of balog. Elsewhere it may be the day of
+    arrival, so a day before and after is kept too, unless the file's manifest (``_manifest`` beside the day's folder)
+    has the times of its first and last event. A file in no such folder is always kept.
+
+    Args:
+        since: the first time that is wanted; one without a zone is UTC.
+        until: the first that is not.
+    """
+
+    def __init__(self, places: Places, since: datetime | None, until: datetime | None) -> None:
+        self._places = places
+        self._since, self._until = _utc(since), _utc(until)
+
+    def keep(self, files: Sequence[File]) -> list[File]:
+        """Give the files that may hold events of the time."""
+        kept: list[File] = []
+        doubtful: list[tuple[File, str]] = []
+        for file in files:
+            match = _DAY.fullmatch(file.path)
+            day = _day(match[2]) if match else None
+            if match is None or day is None or self._lies_inside(day):
+                kept.append(file)
+            elif self._may_overlap(day):
+                doubtful.append((file, f"{match[1]}/{MANIFESTS}/{match[3]}.json"))
+        remote = sum(is_remote(file.path) for file, _ in doubtful)
+        if remote > _MOST_REMOTE_MANIFESTS or len(doubtful) > _MOST_MANIFESTS:
+            kept += [file for file, _ in doubtful]
+        else:
+            kept += [file for file, manifest in doubtful if self._has_some(manifest)]
+        return sorted(kept)
+
+    def _lies_inside(self, day: date) -> bool:
+        begins = datetime(day.year, day.month, day.day, tzinfo=timezone.utc)
+        return (self._since is None or begins >= self._since) and (
+            self._until is None or self._until - begins >= timedelta(days=1)
+        )
+
+    def _may_overlap(self, day: date) -> bool:
+        number = day.toordinal()
+        return (self._since is None or number >= self._since.toordinal() - 1) and (
+            self._until is None or number <= self._until.toordinal() + 1
+        )
+
+    def _has_some(self, path: str) -> bool:
+        manifest = self._manifest(path)
+        if manifest is None or manifest.min_timestamp is None or manifest.max_timestamp is None:
+            return True
+        return (self._since is None or manifest.max_timestamp >= self._since) and (
+            self._until is None or manifest.min_timestamp < self._until
+        )
+
+    def _manifest(self, path: str) -> Manifest | None:
+        try:
+            if is_remote(path):
+                storage, name = self._places.store(path)
+                return _decode(storage.read_range(0, _LARGEST_MANIFEST, name))
+            with self._places.open(path) as file:
+                return _decode(file.read(_LARGEST_MANIFEST))
+        except (OSError, StorageError, msgspec.DecodeError, ValueError):
+            return None
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    if moment is None or moment.tzinfo:
+        return moment.astimezone(timezone.utc) if moment else None
+    return moment.replace(tzinfo=timezone.utc)

@@ -1,0 +1,188 @@
+"""Files opened wherever they are, on the driver and in the workers: in ranges, tried again, in bounded memory."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import random
+import re
+import time
+from collections.abc import Mapping
+from typing import Any, BinaryIO
+from urllib.parse import unquote, urlsplit
+
+from balog.errors import ConfigError
+from balog.storage import StorageError, open_storage
+from balog.storage.remote import RemoteStorage
+
+__all__ = ["Places", "is_remote", "local_path", "store_options"]
+
+PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Seconds between tries, each a little longer or shorter; the file system's own quick tries come on top."""
+
+_FIRST_RANGE = 64 << 10  # what looks for a line's end needs no more
+_LARGEST_RANGE = 8 << 20
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
+_SECRET = re.compile(r"secret|passw|token|credential|(access|private|account|api)[._-]?key|\Akey\Z", re.IGNORECASE)
+
+
+def is_remote(path: str) -> bool:
+    """Tell a URL of a store from a path, or a ``file:`` URL, on this machine."""
+    return bool(_URL.match(path)) and not path.startswith("file:")
+
+
+def local_path(path: str) -> str:
+    """Give the path that a ``file:`` URL means; any other path as it is."""
+    return unquote(urlsplit(path).path) if path.startswith("file:") else path
+
+
+def store_options(options: Mapping[str, str]) -> dict[str, Any]:
+    """Give what a store is opened with (``balog.storage.Options``) out of the data source's options.
+
+    Known are ``endpoint_url``, ``region``, ``profile``, ``anon`` and ``requester_pays`` of S3, and ``storage_options``:
+    what any file system of fsspec takes, as a JSON object in which a secret is ``{"env": "NAME"}``.
+
+    Raises:
+        ConfigError: a secret, which others could see in Spark's plans and logs; or not such a value.
+    """
+    where = "format('balog')"
+    for name in options:
+        if _SECRET.search(name) and name.lower() != "storage_options":
+            raise ConfigError(
+                f"option {name} would show a secret in plans and logs; leave it out and set AWS_ACCESS_KEY_ID and "
+                'AWS_SECRET_ACCESS_KEY, or give storage_options with {"env": "NAME"}',
+                where,
+            )
+    found: dict[str, Any] = {}
+    if text := options.get("storage_options"):
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None  # type: ignore[assignment]
+        if not isinstance(found, dict):
+            raise ConfigError('option storage_options is no JSON object; want {"endpoint_url": "https://…"}', where)
+    if endpoint := options.get("endpoint_url"):
+        if not re.fullmatch(r"https?://[^/@?#]+/?", endpoint):
+            raise ConfigError("option endpoint_url is no address; want http(s)://HOST:PORT", where)
+        found["endpoint_url"] = endpoint
+    if region := options.get("region"):
+        found.setdefault("client_kwargs", {})["region_name"] = region
+    if profile := options.get("profile"):
+        found["profile"] = profile
+    for name in ("anon", "requester_pays"):
+        if text := options.get(name):
+            if text.lower() not in ("true", "false"):
+                raise ConfigError(f"option {name} is {text!r:.40}; want true or false", where)
+            found[name] = text.lower() == "true"
+    return found
+
+
+class Places:
+    """Opens files by path or URL. Spark carries it to its workers, where each process has connections of its own.
+
+    Args:
+        options: what stores are opened with, see ``store_options``; secrets are named, never held.
+    """
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        self.options = dict(options or {})
+
+    def open(self, path: str) -> BinaryIO:
+        """Open a file to read and seek; on a store nothing is asked before the first byte is wanted.
+
+        Raises:
+            OSError: there is no such file here, or we may not read it. The methods of a store's file raise it too,
+                after some seconds of trying again.
+        """
+        if not is_remote(path):
+            return open(local_path(path), "rb")
+        storage, name = self.store(path)
+        return io.BufferedReader(_Ranges(storage, name), _FIRST_RANGE)
+
+    def store(self, url: str) -> tuple[RemoteStorage, str]:
+        """Give this process's connection to the bucket or host in a URL, and the name in it.
+
+        Raises:
+            ConfigError: not a URL that can be opened.
+            MissingExtraError: the packages for this kind of URL are not installed.
+        """
+        match = _URL.match(url)
+        root = match[0] if match else url
+        key = os.getpid(), root, json.dumps(self.options, sort_keys=True)
+        if key not in _stores:
+            storage = open_storage(root, self.options, "path")
+            if not isinstance(storage, RemoteStorage):
+                raise ConfigError("is not a URL of a store", path=root)
+            _stores[key] = storage
+        return _stores[key], url[len(root) :].strip("/")
+
+
+_stores: dict[tuple[int, str, str], RemoteStorage] = {}
+_given_up: set[int] = set()  # stores (by id) that let the last file wait to the end: the next ones are tried once
+
+
+class _Ranges(io.RawIOBase):
+    """A file of a store, read by ranges that grow while it is read on."""
+
+    def __init__(self, storage: RemoteStorage, name: str) -> None:
+        self._storage, self._name = storage, name
+        self._position = 0
+        self._range = b""
+        self._begins = 0
+        self._next = _FIRST_RANGE
+        self._end: int | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_END:
+            raise io.UnsupportedOperation("from the end")
+        self._position = offset + (self._position if whence == io.SEEK_CUR else 0)
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        at = self._position - self._begins
+        if not 0 <= at < len(self._range):
+            self._fetch()
+            at = 0
+        piece = memoryview(self._range)[at : at + len(buffer)]
+        buffer[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
+
+    def _fetch(self) -> None:
+        goes_on = self._position == self._begins + len(self._range)
+        if self._end is not None and self._position >= self._end:
+            self._range, self._begins = b"", self._position
+            return
+        size = self._next if goes_on else _FIRST_RANGE
+        self._range = b""  # the old one must not be in memory beside the new one
+        self._begins = self._position
+        self._range = self._try(self._position, self._position + size)
+        if len(self._range) < size:
+            self._end = self._position + len(self._range)
+        self._next = min(size * 8, _LARGEST_RANGE)
+
+    def _try(self, start: int, end: int) -> bytes:
+        tries = 1 if id(self._storage) in _given_up else 1 + len(PAUSES)
+        for number in range(tries):
+            try:
+                data = self._storage.read_range(start, end, self._name)
+            except StorageError as error:
+                if error.retryable and number + 1 < tries:
+                    time.sleep(PAUSES[number] * random.uniform(0.7, 1.3))
+                    continue
+                if error.retryable:
+                    _given_up.add(id(self._storage))
+                raise OSError(str(error).removeprefix(f"{self._storage.url}/{self._name}: ")) from None
+            _given_up.discard(id(self._storage))
+            return data
+        raise AssertionError("there is at least one try")
