@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from io import BufferedReader
 from typing import BinaryIO, NamedTuple, Protocol
 
 from balog.analytics.reading.files import Slice
@@ -172,7 +173,7 @@ def _next_line(file: BinaryIO, position: int) -> int:
 class _Plain:
     """The next ``length`` bytes of a file; all the rest when it is None."""
 
-    def __init__(self, file: BinaryIO, length: int | None) -> None:
+    def __init__(self, file: BufferedReader, length: int | None) -> None:
         self._file, self._left = file, length
 
     def readinto(self, into: memoryview) -> int:

@@ -9,7 +9,7 @@ import random
 import re
 import time
 from collections.abc import Mapping
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from balog.errors import ConfigError
@@ -88,7 +88,7 @@ class Places:
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.options = dict(options or {})
 
-    def open(self, path: str) -> BinaryIO:
+    def open(self, path: str) -> io.BufferedReader:
         """Open a file to read and seek; on a store nothing is asked before the first byte is wanted.
 
         Raises:
