@@ -24,7 +24,18 @@ from typing import NamedTuple
 
 from pyspark.sql import types as t
 
-__all__ = ["DEEPEST", "FACILITY", "MOST_COLUMNS", "RECOVERED", "Change", "Step", "field_of", "merge", "payload_fields", "steps"]  # fmt: skip
+__all__ = [
+    "DEEPEST",
+    "FACILITY",
+    "MOST_COLUMNS",
+    "RECOVERED",
+    "Change",
+    "Step",
+    "field_of",
+    "merge",
+    "payload_fields",
+    "steps",
+]
 
 FACILITY = t.StructType([
     t.StructField("id", t.StringType()),
@@ -187,7 +198,7 @@ def _joined(have: t.DataType, seen: t.DataType, path: str, room: _Room, lines: l
 
 
 def _holds(have: t.DataType, seen: t.DataType) -> bool:
-    """Tell whether a column's values may be of the other type as they are (single ones that don't fit are recovered)."""
+    """Tell whether a column takes the other type's values as it is; single ones that it can't hold are recovered."""
     if isinstance(seen, _WHOLE):
         return isinstance(have, t.DoubleType) or _wider(seen, have) or _is_huge(have)
     if isinstance(seen, (t.TimestampType, t.DateType)):

@@ -13,7 +13,6 @@ What holds nothing (null, ``{}``, ``[]``, and lists and objects of only those) n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
@@ -23,7 +22,7 @@ from pyspark.sql import types as t
 
 from balog.analytics.tables.evolution import field_of
 
-__all__ = ["EXACT", "TIMESTAMP", "WHOLE", "homes", "is_void", "place"]
+__all__ = ["EXACT", "TIMESTAMP", "WHOLE", "homes", "is_void", "number_of", "place"]
 
 EXACT = 1 << 53
 """Whole numbers up to here are exact in a double."""
@@ -31,10 +30,10 @@ EXACT = 1 << 53
 WHOLE: dict[type[t.DataType], int] = {t.ByteType: 7, t.ShortType: 15, t.IntegerType: 31, t.LongType: 63}
 """Bits of a whole number's type, without the sign."""
 
-TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
+TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\Z"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _REFUSED = object()
-_Fit = Callable[[Any], Any]
+_MOST_DIGITS = 17  # what a double keeps of a decimal fraction
 
 
 def homes(struct: t.StructType, columns: list[t.StructField] | None = None) -> dict[str, list[t.StructField]]:
@@ -69,12 +68,11 @@ def place(value: dict[str, Any], columns: dict[str, list[t.StructField]]) -> tup
         else:
             if is_void(item):
                 continue
-            partly = next((c for c in columns.get(field, ()) if isinstance(c.dataType, t.StructType)), None)
-            if partly is not None and isinstance(item, dict):
-                assert isinstance(partly.dataType, t.StructType)
-                taken[partly.name], rest[field] = place(item, homes(partly.dataType))
-            else:
-                rest[field] = item
+            rest[field] = item
+            for column in columns.get(field, ()) if isinstance(item, dict) else ():
+                if isinstance(column.dataType, t.StructType):
+                    taken[column.name], rest[field] = place(item, homes(column.dataType))
+                    break
     return taken, rest
 
 
@@ -96,26 +94,33 @@ def _fit(value: Any, kind: t.DataType) -> Any:
         return _text(value, kind)
     if isinstance(value, bool):
         return value if isinstance(kind, t.BooleanType) else _REFUSED
-    if isinstance(value, (int, float)):
-        return _number(value, kind)
-    return _REFUSED
+    return _number(value, kind) if isinstance(value, (int, float)) else _REFUSED
 
 
 def _text(value: str, kind: t.DataType) -> Any:
     if isinstance(kind, t.StringType):
         return value
     if isinstance(kind, (t.TimestampType, t.DateType)):
-        pattern, python = (TIMESTAMP, datetime) if isinstance(kind, t.TimestampType) else (r"^\d{4}-\d\d-\d\d$", date)
+        pattern, python = (TIMESTAMP, datetime) if isinstance(kind, t.TimestampType) else (r"^\d{4}-\d\d-\d\d\Z", date)
         try:
             return msgspec.convert(value, python) if re.match(pattern, value) else _REFUSED
         except msgspec.ValidationError:
             return _REFUSED
-    if _NUMBER.fullmatch(value) is None or len(value) > 400:
-        return _REFUSED
-    return _number(float(value) if set(value) & set(".eE") else int(value), kind)
+    number = number_of(value)
+    return _REFUSED if number is None else _number(number, kind)
 
 
-def _number(value: float, kind: t.DataType) -> Any:
+def number_of(text: str) -> int | float | None:
+    """Give the number that a text is in JSON, or None when it is no number or a double would round it."""
+    if len(text) > 40 or _NUMBER.fullmatch(text) is None:
+        return None
+    if not set(text) & set(".eE"):
+        return int(text)
+    digits = re.split("[eE]", text)[0].replace(".", "").lstrip("-0")
+    return float(text) if len(digits) <= _MOST_DIGITS else None
+
+
+def _number(value: int | float, kind: t.DataType) -> Any:
     if isinstance(value, float):
         return value if isinstance(kind, t.DoubleType) and abs(value) != float("inf") else _REFUSED
     if type(kind) in WHOLE:
