@@ -42,6 +42,11 @@ class Lane:
         self.last_receive: float | None = None
         self.trouble = ""
 
+    @property
+    def all_desks(self) -> list[Desk]:
+        """The desks, and the default's behind them."""
+        return [*self.desks.values(), *([self.default] if self.default else [])]
+
 
 class Delivery:
     """One message in hand, and what became of it so far.

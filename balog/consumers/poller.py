@@ -25,6 +25,9 @@ FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 """Seconds between tries while a topic or the ledger is out of reach."""
 
+LAST_PATIENCE = 1.0
+"""Seconds to wait for messages where having none ends the run: the shortest for which SQS asks all of its servers."""
+
 log = logging.getLogger("balog.consumers")
 
 
@@ -70,9 +73,10 @@ class Poller:
     def _poll(self) -> None:
         schedule, topic = self._intake.schedule, self._lane.topic
         pause = FIRST_PAUSE
+        patience = topic.patience if self._intake.is_patient else min(topic.patience, LAST_PATIENCE)
         # Where asking is cheap and the answer exact, the first that comes back empty is one that did not wait: what is
         # done is acked then.
-        wait = 0.0 if topic.keeps_groups else topic.patience
+        wait = 0.0 if topic.keeps_groups else patience
         while schedule.wait_for_room():
             try:
                 received = self._receive(wait)
@@ -87,16 +91,16 @@ class Poller:
                 continue
             pause = FIRST_PAUSE
             if received:
-                wait = 0.0 if topic.keeps_groups else topic.patience
+                wait = 0.0 if topic.keeps_groups else patience
                 schedule.admit(received)
             else:
-                wait = topic.patience
-                schedule.ebb(self._lane)
+                wait = patience
+                schedule.ebb(self._lane, is_last=not self._intake.is_patient)
                 self.saw_nothing = True
                 if not self._intake.is_patient:
                     self._intake.wake_main()
                 if not self._exists:
-                    schedule.sleep(topic.patience)
+                    schedule.sleep(patience)
 
     def _receive(self, wait: float) -> list[Delivery]:
         intake, lane = self._intake, self._lane

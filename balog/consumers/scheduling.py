@@ -103,9 +103,8 @@ class Schedule:
         """Wait until more may be received; False when no more will be."""
         with self._lock:
             while not self.stopping and (self._queued > self._prefetch or self._is_full()):
-                if self._is_full():  # or batches would wait for events that can't come
-                    for desk in self._desks():
-                        self._make_ready(desk.launch())
+                if self._is_full():
+                    self._launch_forming(self.lanes)  # or they would wait for events that can't come
                 self._room.wait()
             return not self.stopping
 
@@ -184,6 +183,11 @@ class Schedule:
     def _wait_for_company(self, desk: Desk) -> None:
         if desk.is_forming:
             self._plan(desk, "batch", desk.forming_due, self._launch_due)
+
+    def _launch_forming(self, lanes: Sequence[Lane]) -> None:
+        for lane in lanes:
+            for desk in lane.all_desks:
+                self._make_ready(desk.launch())
 
     def _launch_due(self, desk: Desk) -> None:
         if desk.is_forming and desk.forming_due <= time.monotonic():
@@ -434,10 +438,12 @@ class Schedule:
             return self._is_full()
         return not any(lane.is_flowing for lane in self.lanes) or self._is_full()
 
-    def ebb(self, lane: Lane) -> None:
-        """Take note that a topic has no more at the moment."""
+    def ebb(self, lane: Lane, is_last: bool) -> None:
+        """Take note that a topic has no more at the moment; where that ends the run, no batch waits for more."""
         with self._lock:
             lane.is_flowing = False
+            if is_last:
+                self._launch_forming([lane])
             self._hurry()
 
     def wait_to_settle(self) -> tuple[list[Delivery], list[Entry]] | None:
@@ -559,6 +565,4 @@ class Schedule:
             self._conclude(delivery)
 
     def _desks(self) -> list[Desk]:
-        return [
-            desk for lane in self.lanes for desk in (*lane.desks.values(), *([lane.default] if lane.default else []))
-        ]
+        return [desk for lane in self.lanes for desk in lane.all_desks]

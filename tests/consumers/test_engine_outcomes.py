@@ -185,6 +185,13 @@ class TestBatch:
         bench.run(consumer, batch=7)
         assert sizes == [50]
 
+    def test_a_batch_waits_for_no_more_where_the_run_ends_when_nothing_is_left(self, bench: Any) -> None:
+        bench.publish(*({} for _ in range(3)))
+        sizes: list[int] = []
+        handle = Consumer(lambda settings, events: sizes.append(len(events)), "orders", name="h", batch=(50, 3600))
+        bench.run(handle)
+        assert sizes == [3]
+
     def test_a_partial_failure_brings_only_those_back(self, bench: Any) -> None:
         ids = bench.publish(*({"n": n} for n in range(10)))
         calls: list[list[int]] = []
