@@ -3,6 +3,7 @@
 PYTHON ?=
 ARGS ?=
 BENCH ?= log redaction filters pipe records sinks report acting acting_sqs acting_kafka
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 BIN = .venv/bin
 INSTALL = PYTHON="$(PYTHON)" sh .ci/install
 PACKAGING = setup.cfg pyproject.toml .ci/install
@@ -22,8 +23,9 @@ demo-parts: $(DEMO_PARTS) ## install the demo's taps, target and data, each in i
 
 test-parts: $(TEST_PARTS) ## the same and Meltano, which the tests run
 
-test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; BALOG_SERVICES=required|off)
-	@$(BIN)/python -m pytest $(ARGS)
+# A test waits for half of its time, so there is one more worker than cores. Modules are dealt out by tests/conftest.py.
+test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; WORKERS=0 in one process; BALOG_SERVICES=required|off)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 lint: .venv/installed-lint ## ruff, mypy --strict and the floors
 	$(BIN)/ruff check .

@@ -29,11 +29,34 @@ for number, handler in (
         signal.signal(number, handler)
 
 
+FIRST = ("tests/benchmarks/", "tests/services/", "tests/readme/", "tests/topics/test_local_model.py")
+"""What takes long, so that no worker begins with it when the others are almost done."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # one of several workers; see pytest_xdist_make_scheduler
+        for item in items:
+            if "spark" in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group("spark"))
+        items.sort(key=lambda item: not (item.nodeid.startswith(FIRST) or item.get_closest_marker("xdist_group")))
     left_out = [item for item in items if SERVICES == "off" and "service" in item.keywords]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Deal out whole modules, so that each one's servers start once; all that shares the Spark session is one deal."""
+    from xdist.scheduler import LoadGroupScheduling
+
+    class Modules(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            group = str(super()._split_scope(nodeid))
+            return nodeid.split("::")[0] if group == nodeid else group
+
+    return Modules(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session", autouse=True)
