@@ -509,23 +509,20 @@ HOSTILE = [
 
 
 def seconds_for(one: Redactor, text: str) -> float:
-    took = []
     gc.collect()
     gc.disable()  # what other tests left on the heap costs a long text more than a short one
     try:
-        for _ in range(3):
-            began = time.thread_time()
-            one.redact_text(text)
-            took.append(time.thread_time() - began)
+        began = time.thread_time()
+        one.redact_text(text)
+        return time.thread_time() - began
     finally:
         gc.enable()
-    return min(took)
 
 
 @pytest.mark.parametrize("part", HOSTILE)
 def test_time_grows_linearly_with_hostile_text(part: str) -> None:
-    small = (part * 62_500)[:62_500] + "!"
-    large = (part * 1_000_000)[:1_000_000] + "!"
+    small = (part * 31_250)[:31_250] + "!"
+    large = (part * 500_000)[:500_000] + "!"
 
-    # Sixteen times the text; a quadratic rule takes 256 times as long.
-    assert seconds_for(careful, large) < 32 * seconds_for(careful, small) + 0.2
+    # Sixteen times the text; a quadratic rule takes 256 times as long, however often it is tried.
+    assert any(seconds_for(careful, large) < 32 * seconds_for(careful, small) + 0.1 for _ in range(3))
