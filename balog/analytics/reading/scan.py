@@ -11,9 +11,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage, read_blocks
+from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
 from balog.analytics.reading.files import Slice
-from balog.analytics.reading.lines import count_events, wash, wash_line
+from balog.analytics.reading.forms import FormOptions, Lines, read_parts
+from balog.analytics.reading.lines import Washed, count_events, wash, wash_line
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import Projection
 from balog.analytics.reading.remote import Places
@@ -22,6 +23,7 @@ from balog.errors import EventError
 
 __all__ = ["EventQuery", "Query", "check_years", "scan"]
 
+_DETECTED = FormOptions()
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
 _MOST_QUARANTINED = 1000  # rows of a batch; each may hold 64 KiB of raw text
 
@@ -78,14 +80,26 @@ class EventQuery:
         return table.num_rows, table
 
 
-def scan(slices: Sequence[Slice], query: Query, places: Places | None = None) -> Iterator[pa.RecordBatch]:
-    """Ask a query of every line that begins in these slices; bad lines become quarantine rows and raise nothing."""
+def scan(
+    slices: Sequence[Slice],
+    query: Query,
+    places: Places | None = None,
+    options: FormOptions = _DETECTED,
+    is_growth: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Ask a query of every event that begins in these slices; what is none becomes quarantine rows and raises nothing.
+
+    Args:
+        is_growth: see ``balog.analytics.reading.forms.read_parts``.
+    """
     places = places or Places()
     with borrow_parser() as parser:
         for piece in slices:
-            for part in read_blocks(piece, parser.buffer, places):
+            for part in read_parts(piece, parser.buffer, places, options, is_growth):
                 if isinstance(part, Block):
                     yield from _block(parser, query, piece.path, part)
+                elif isinstance(part, Lines):
+                    yield from _lines(parser, query, piece.path, part)
                 elif isinstance(part, Damage):
                     yield from _damage(parser, query, piece.path, part)
                 else:
@@ -93,18 +107,38 @@ def scan(slices: Sequence[Slice], query: Query, places: Places | None = None) ->
 
 
 def _block(parser: Parser, query: Query, path: str, block: Block) -> Iterator[pa.RecordBatch]:
-    count = count_events(block.data)
-    if count is not None:
-        try:
-            parser.take(block.data, lenient=False)
-            read, table = query.run(parser)
-        except _REFUSALS:
-            pass
-        else:
-            if read == count:
-                yield from _batches(table, query.arrow)
-                return
-    events, offsets, bad = wash(block)
+    table = _vouched(parser, query, block.data)
+    if table is not None:
+        yield from _batches(table, query.arrow)
+    else:
+        yield from _washed(parser, query, path, wash(block))
+
+
+def _lines(parser: Parser, query: Query, path: str, lines: Lines) -> Iterator[pa.RecordBatch]:
+    """Ask events that were made of another form, like a block of them."""
+    table = _vouched(parser, query, memoryview(b"\n".join([*lines.events, b""])), len(lines.events))
+    if table is not None:
+        yield from _batches(table, query.arrow)
+        yield from _washed(parser, query, path, Washed([], [], lines.bad))
+    else:
+        yield from _washed(parser, query, path, lines.wash())
+
+
+def _vouched(parser: Parser, query: Query, data: memoryview, lines: int | None = None) -> pa.Table | None:
+    """Ask a whole block, in which there should be so many lines; None where it wants a closer look."""
+    count = count_events(data)
+    if count is None or lines not in (None, count):
+        return None
+    try:
+        parser.take(data, lenient=False)
+        read, table = query.run(parser)
+    except _REFUSALS:
+        return None
+    return table if read == count else None
+
+
+def _washed(parser: Parser, query: Query, path: str, washed: Washed) -> Iterator[pa.RecordBatch]:
+    events, offsets, bad = washed
     yield from _ask(parser, query, events, offsets, bad)
     for start in range(0, len(bad), _MOST_QUARANTINED):
         yield _quarantined(query.arrow, path, bad[start : start + _MOST_QUARANTINED])

@@ -1,0 +1,173 @@
+"""What converters of all forms have in common."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timezone, tzinfo
+from functools import cached_property
+
+from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage, oversized
+from balog.analytics.reading.forms.made import write_time
+from balog.analytics.reading.forms.options import FormOptions
+from balog.analytics.reading.lines import Washed, wash_line
+from balog.analytics.reading.remote import Places, is_remote, local_path
+from balog.errors import EventError
+from balog.event import MAX_EVENT_BYTES
+from balog.storage import StorageError
+from balog.topics.archives import day_of, derive_id
+
+__all__ = ["Converter", "LineConverter", "Lines", "Origin", "pieces"]
+
+_MOST = 4 * 1024 * 1024  # bytes of events that are handed on together
+_PIECE = 128 * 1024  # bytes that are converted at a time: a line of one character becomes an event of 300
+
+
+class Lines:
+    """Lines that should be events.
+
+    Attributes:
+        events: without newlines.
+        offsets: where in the (decompressed) file each came from, in bytes.
+        raws: what each came from.
+        bad: what no event could be made of.
+    """
+
+    __slots__ = ("bad", "events", "offsets", "raws", "size")
+
+    def __init__(self) -> None:
+        self.events: list[bytes] = []
+        self.offsets: list[int] = []
+        self.raws: list[bytes] = []
+        self.bad: list[Bad] = []
+        self.size = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.events or self.bad)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to hand these on."""
+        return self.size >= _MOST
+
+    def add(self, event: bytes, offset: int, raw: bytes) -> None:
+        """Add a line that should be an event."""
+        self.events.append(event)
+        self.offsets.append(offset)
+        self.raws.append(raw)
+        self.size += len(event)
+
+    def refuse(self, offset: int, reason: str, raw: bytes) -> None:
+        """Add something that is none."""
+        raw = raw[:RAW_LIMIT]
+        self.bad.append(Bad(offset, reason, raw))
+        self.size += len(raw)
+
+    def wash(self) -> Washed:
+        """Look at each line by itself, as ``balog.analytics.reading.lines.wash`` does at those of a block."""
+        washed = Washed([], [], list(self.bad))
+        for event, offset, raw in zip(self.events, self.offsets, self.raws):
+            if len(event) > MAX_EVENT_BYTES:
+                washed.bad.append(oversized(offset, raw))
+                continue
+            try:
+                washed.events.append(wash_line(event))
+            except EventError as error:
+                washed.bad.append(Bad(offset, str(error), raw[:RAW_LIMIT]))
+            else:
+                washed.offsets.append(offset)
+        return washed
+
+
+class Origin:
+    """The file that lines come from, as far as events made of them depend on it."""
+
+    def __init__(self, path: str, options: FormOptions, places: Places) -> None:
+        self._path, self._places = path, places
+        self.zone: tzinfo = options.zone
+        self.application: str = options.application or path.rpartition("/")[2].partition(".")[0] or "unknown"
+        self.context = {"application": self.application}
+
+    def make_id(self, offset: int, line: bytes) -> str:
+        """Make the id of an event that came without one."""
+        return derive_id(self._path, offset, line)
+
+    @cached_property
+    def time(self) -> str:
+        """The time of events that came without one: the day of the file's folder ``date=…``, else its last change."""
+        folder = self._path.rpartition("/")[0]
+        while folder:
+            if day := day_of(folder):
+                return f"{day}T00:00:00Z"
+            folder = folder.rpartition("/")[0]
+        return write_time(datetime.fromtimestamp(self._modified(), timezone.utc))
+
+    def _modified(self) -> float:
+        with suppress(OSError, StorageError):  # it went away meanwhile, or is nothing that anybody knows a time of
+            if not is_remote(self._path):
+                return os.stat(local_path(self._path)).st_mtime
+            storage, name = self._places.store(self._path)
+            for entry in storage.entries(name) or ():
+                return entry.modified
+        return 0.0
+
+
+def pieces(block: Block) -> Iterator[tuple[bytes, int]]:
+    """Give a block's lines some at a time, each piece with its offset."""
+    data, start = bytes(block.data), 0
+    while start < len(data):
+        end = data.find(b"\n", start + _PIECE) + 1 or len(data)
+        yield data[start:end], block.offset + start
+        start = end
+
+
+class Converter(ABC):
+    """Makes lines of events out of one file's (or slice's) blocks, which come in order."""
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+
+    @abstractmethod
+    def feed(self, block: Block) -> Iterator[Lines]:
+        """Take the next block."""
+
+    def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
+        """Take a line that was too long to be read; by default it is as bad as it looks."""
+        yield bad
+
+    def close(self, damage: Damage | None) -> Iterator[Lines | Bad]:
+        """End the file; ``damage`` says why it ended where it should not have."""
+        if damage is not None:
+            yield Bad(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
+
+
+class LineConverter(Converter):
+    """Of a form in which every line stands for itself."""
+
+    @abstractmethod
+    def convert(self, piece: bytes, offset: int, lines: Lines) -> None:
+        """Make lines of events out of whole lines, the first of which begins at ``offset``."""
+
+    def feed(self, block: Block) -> Iterator[Lines]:
+        """Take the next block, piece by piece."""
+        lines = Lines()
+        for piece, offset in pieces(block):
+            self.convert(piece, offset, lines)
+            if lines.is_full:
+                yield lines
+                lines = Lines()
+        if lines:
+            yield lines
+
+    def close(self, damage: Damage | None) -> Iterator[Lines | Bad]:
+        """Take the line at which the file stops if it is whole, and report the damage behind it."""
+        if damage is None:
+            return
+        offset, reason, tail = damage
+        found = list(self.feed(Block(offset, memoryview(tail + b"\n")))) if tail else []
+        if found and not any(lines.wash().bad for lines in found):
+            yield from found
+            offset, tail = offset + len(tail), b""
+        yield Bad(offset, reason, tail[:RAW_LIMIT])

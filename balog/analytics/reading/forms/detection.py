@@ -1,0 +1,116 @@
+"""Which form a file has, by its first lines."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from balog.event import parse_level
+from balog.singer.dialects import read_line
+
+__all__ = ["HEAD", "can_cut", "detect"]
+
+HEAD = 64 * 1024
+"""So many bytes, decompressed, are looked at."""
+
+_LINES = 100
+_MESSAGES = frozenset({"RECORD", "SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH", "LOG"})
+_EVENTS_ENDING = re.compile(r"\.(?:jsonl|ndjson)(?:\.(?:gz|zst|bz2))?$", re.IGNORECASE)
+_OLD = re.compile(rb"[\d:.TZ+ -]{4,40}\t[^\t]+\t\s*\{")
+
+# A line that is longer than the head, and documents that are laid out over several, go by the keys that come first.
+_BEGUN = (
+    (re.compile(rb'\s*[\[{]\s*(?:\{\s*)?"(?:Messages|MessageId|ReceiptHandle|Body)"'), "sqs"),
+    (
+        re.compile(rb'\s*\{\s*"type"\s*:\s*"(?:RECORD|SCHEMA|STATE|ACTIVATE_VERSION|BATCH|LOG)"', re.IGNORECASE),
+        "singer",
+    ),
+    (re.compile(rb'\s*\{[ \t]*"(?:schema|header|payload)"\s*:'), "events"),
+    (re.compile(rb'\s*\{\s*\n\s*"(?:schema|header|payload)"\s*:'), "sqs"),
+)
+
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def detect(head: bytes, path: str) -> str:
+    """Tell a file's form: that of the first of its lines that has one.
+
+    Where none has, it is ``stderr`` if it is text and not called ``.jsonl`` or ``.ndjson``, else ``events``.
+
+    Args:
+        head: the file's first bytes, decompressed; ``HEAD`` of them are enough.
+    """
+    head = head[:HEAD].removeprefix(b"\xef\xbb\xbf")
+    begun = next((form for pattern, form in _BEGUN if pattern.match(head)), None)
+    *lines, rest = head.split(b"\n", _LINES)
+    for line in lines if len(lines) == _LINES or len(head) == HEAD else [*lines, rest]:
+        if form := _form_of(line):
+            return form
+        if begun and line.strip():
+            return begun
+    if begun:
+        return begun
+    return "events" if _EVENTS_ENDING.search(path) or not _is_text(head) else "stderr"
+
+
+def _form_of(line: bytes) -> str | None:
+    if line.lstrip()[:1] in (b"{", b"["):
+        try:
+            members = _members(line)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            pass
+        else:
+            return _form_of_document(members)
+    elif _OLD.match(line):
+        return "old"
+    text = line.decode("utf-8", "replace").rstrip("\r")
+    return "stderr" if text.startswith("Traceback (most recent call last):") or read_line(text) else None
+
+
+def _form_of_document(members: dict[str, Raw]) -> str | None:
+    if {"header", "payload"} <= members.keys():
+        return "events"
+    if "Messages" in members or {"MessageId", "Body"} <= members.keys():
+        return "sqs"
+    if str(_text(members.get("type"))).upper() in _MESSAGES:
+        return "singer"
+    level = _text(members.get("level"))
+    if isinstance(level, str) and parse_level(level) and isinstance(_text(members.get("message")), str):
+        return "stderr"
+    return "events" if members.keys() & {"header", "payload"} else None
+
+
+def _text(raw: Raw | None) -> Any:
+    try:
+        return None if raw is None else msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _is_text(head: bytes) -> bool:
+    """Tell whether this could be the beginning of a text."""
+    if not head.strip() or b"\0" in head:
+        return False
+    try:
+        head[: HEAD - 4].decode()  # the last character may be cut
+    except UnicodeDecodeError as error:
+        return error.start >= len(head) - 4
+    return True
+
+
+def can_cut(form: str, head: bytes) -> bool:
+    """Tell whether a file of this form can be read from the middle, at the next line.
+
+    Not captures of stderr, where a traceback belongs to the line before it, nor documents that go over several lines.
+    """
+    if form != "sqs":
+        return form != "stderr"
+    line, newline, _ = head.lstrip().partition(b"\n")
+    try:
+        _members(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return not newline and len(head) >= HEAD  # so long a line is no document that was laid out for people
+    return True

@@ -1,0 +1,146 @@
+"""JSON documents one after another, laid out for people or not, as single messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from balog.analytics.reading.blocks import RAW_LIMIT, Bad, oversized
+from balog.event import MAX_EVENT_BYTES
+
+__all__ = ["EARLY", "DocumentReader", "Message"]
+
+EARLY = "the document ends early"
+
+_value = msgspec.json.Decoder(Raw).decode
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_OPENING = re.compile(rb'\{\s*"Messages"\s*:\s*\[|\[')
+_KEY = re.compile(rb',\s*"[^"\\]*"\s*:\s*')
+_LONGEST_KEY = 1000
+_PLACE = re.compile(r" \(byte (\d+)\)$")
+_TOP, _IN_LIST, _BEHIND_LIST = range(3)
+
+
+class Message(NamedTuple):
+    """An object in a list ``Messages``, or a document without one: where it begins in the file, and its text."""
+
+    offset: int
+    text: bytes
+
+
+class _BrokenError(Exception):
+    pass
+
+
+class DocumentReader:
+    """Gives messages as they come, so that neither the size of a document nor a broken message in it costs the others.
+
+    Behind what can't be read it goes on at the next line that begins with ``{``, be it at the margin or as far in as
+    the broken message began.
+    """
+
+    def __init__(self) -> None:
+        self._rest, self._offset = b"", 0
+        self._place, self._is_bare = _TOP, False  # in which part of a document the rest begins; its list has no name
+        self._resume: re.Pattern[bytes] | None = None  # what is looked for
+
+    @property
+    def is_between(self) -> bool:
+        """Whether all that was read so far has ended."""
+        return self._place == _TOP and not self._rest and self._resume is None
+
+    def feed(self, data: bytes, offset: int) -> Iterator[Message | Bad]:
+        """Take whole lines, which begin at ``offset`` of the file and follow those before."""
+        if self._rest:
+            data, offset = self._rest + data, self._offset
+        yield from self._read(data, offset, is_last=False)
+
+    def close(self) -> Iterator[Message | Bad]:
+        """Read what is left as far as it goes. What lacks its end is reported as ``EARLY``, at the end."""
+        yield from self._read(self._rest, self._offset, is_last=True)
+        if self._place != _TOP:
+            yield Bad(self._offset, EARLY, b"")
+            self._place = _TOP
+
+    def _read(self, data: bytes, offset: int, is_last: bool) -> Iterator[Message | Bad]:
+        position = 0 if self._resume is None else self._find(self._resume, data, 0)
+        while (position := _SPACE.match(data, position).end()) < len(data):  # type: ignore[union-attr]
+            try:
+                end, is_message = self._step(data, position, is_last)
+            except _BrokenError as error:
+                start, position = position, self._go_on(data, position)
+                yield Bad(offset + start, str(error), data[start : min(position, start + RAW_LIMIT)])
+                continue
+            if end is not None:
+                if is_message:
+                    yield Message(offset + position, data[position:end])
+                position = end
+            elif len(data) - position <= MAX_EVENT_BYTES:
+                break
+            else:
+                start, position = position, self._go_on(data, position)
+                yield oversized(offset + start, data[start : start + RAW_LIMIT])
+        self._rest, self._offset = data[position:], offset + position
+
+    def _step(self, data: bytes, position: int, is_last: bool) -> tuple[int | None, bool]:
+        """Give where the next token or value ends, None when more must be read to know, and whether it is a message."""
+        char = data[position : position + 1]
+        if self._place == _TOP and (opening := _OPENING.match(data, position)):
+            self._place, self._is_bare = _IN_LIST, char == b"["
+            return opening.end(), False
+        if self._place != _BEHIND_LIST and char == b"{":
+            return _end(data, position, is_last), True
+        if self._place == _IN_LIST and char in b",]":
+            if char == b"]":
+                self._place = _TOP if self._is_bare else _BEHIND_LIST
+            return position + 1, False
+        if self._place == _BEHIND_LIST and char == b"}":
+            self._place = _TOP
+            return position + 1, False
+        if self._place == _BEHIND_LIST and (key := _KEY.match(data, position)):
+            return _end(data, key.end(), is_last), False
+        if self._place == _BEHIND_LIST and char == b"," and len(data) - position < _LONGEST_KEY and not is_last:
+            return None, False
+        raise _BrokenError("not JSON: want a document" if self._place == _TOP else "not JSON: want a message")
+
+    def _go_on(self, data: bytes, position: int) -> int:
+        """Give the position of what can be read next, behind what can't."""
+        line = data.rfind(b"\n", 0, position) + 1
+        indent = data[line:position]
+        inner = b"(?P<inner>%b)?" % re.escape(indent) if self._place == _IN_LIST and indent.isspace() else b""
+        return self._find(re.compile(rb"(?m)^" + inner + rb"\{"), data, position + 1)
+
+    def _find(self, start: re.Pattern[bytes], data: bytes, position: int) -> int:
+        found = start.search(data, position)
+        if found is None:
+            self._resume = start
+            return len(data)
+        if not found.groupdict().get("inner"):
+            self._place = _TOP
+        self._resume = None
+        return found.end() - 1
+
+
+def _end(data: bytes, position: int, is_last: bool) -> int | None:
+    """Give where a JSON value ends, None when that is further than what was read."""
+    try:
+        _value(memoryview(data)[position:])
+    except msgspec.DecodeError as error:
+        reason = str(error)
+        place = _PLACE.search(reason)
+        at = position + int(place[1]) if place else len(data)
+        if "trailing characters" in reason:
+            return at
+        if at < len(data):
+            raise _BrokenError(f"not JSON: {_PLACE.sub('', reason).removeprefix('JSON is malformed: ')}") from None
+    except RecursionError:
+        raise _BrokenError("not JSON that can be read: nested too deeply") from None
+    else:
+        return len(data)
+    if is_last:
+        raise _BrokenError(EARLY)
+    return None

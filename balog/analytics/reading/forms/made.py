@@ -1,0 +1,93 @@
+"""Events made of what was none: their lines and their times."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timezone, tzinfo
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from balog.errors import EventError
+from balog.event import FACILITY_VERSION, Level
+from balog.topics.archives import read_time
+
+__all__ = ["own_time", "read_local_time", "write_line", "write_time"]
+
+
+class _Header(Struct):
+    id: str
+    channel: str
+    timestamp: str
+    level: Level
+    composition: bool
+    context: dict[str, str]
+
+
+class _Event(Struct):
+    schema: str
+    header: _Header
+    payload: Any
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def write_line(id: str, channel: str, timestamp: str, level: Level, context: dict[str, str], payload: Any) -> bytes:
+    """Write an event of this release's facility version.
+
+    Raises:
+        EventError: the payload can't be written as JSON.
+    """
+    try:
+        return _encode(_Event(FACILITY_VERSION, _Header(id, channel, timestamp, level, False, context), payload))
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        raise EventError(f"can't be written: {error}", "$.payload") from None
+
+
+def write_time(moment: datetime) -> str:
+    """Write an aware time as events have it."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+_NAMES_ITS_ZONE = re.compile(r"[\d.]+|.*(?:Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def read_local_time(text: str, zone: tzinfo) -> datetime:
+    """Read ISO 8601, in ``zone`` unless it names another, or seconds since the epoch.
+
+    Raises:
+        EventError: it is no time.
+    """
+    when = read_time(text)
+    if zone is not timezone.utc and not _NAMES_ITS_ZONE.fullmatch(text):
+        try:
+            return when.replace(tzinfo=zone).astimezone(timezone.utc)
+        except OverflowError:
+            raise EventError(f"{text[:60]!r} is no time in UTC", "$.header.timestamp") from None
+    return when
+
+
+class _Times(Struct):
+    timestamp: Any = None
+    time: Any = None
+    ts: Any = None
+
+
+_times = msgspec.json.Decoder(_Times).decode
+
+
+def own_time(document: Raw | bytes, zone: tzinfo) -> datetime | None:
+    """Give the time that a JSON object says under ``timestamp``, ``time`` or ``ts``: ISO 8601 or seconds; else None."""
+    try:
+        said = _times(document)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    for value in (said.timestamp, said.time, said.ts):
+        if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+            try:
+                return read_local_time(f"{value:.9f}" if isinstance(value, float) else str(value), zone)
+            except EventError:
+                pass
+    return None

@@ -1,0 +1,90 @@
+"""A captured Singer stream: its LOG messages are events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct
+
+from balog.analytics.reading.blocks import Bad
+from balog.analytics.reading.forms.base import LineConverter, Lines
+from balog.analytics.reading.forms.made import own_time, write_line, write_time
+from balog.analytics.reading.lines import wash_line
+from balog.errors import EventError
+from balog.event import MAX_CHANNEL_LENGTH
+from balog.singer.messages import LogMessage, parse_log, to_event
+
+__all__ = ["SingerConverter"]
+
+
+class _Type(Struct, gc=False):
+    type: str
+
+
+_types = msgspec.json.Decoder(_Type)
+_OTHERS = frozenset({"RECORD", "SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH"})
+
+
+class SingerConverter(LineConverter):
+    """A LOG whose value is an event is that event; free JSON is wrapped as ``balog.singer.messages.to_event`` does it.
+
+    All other messages are passed over; what is no message is refused.
+    """
+
+    def convert(self, piece: bytes, offset: int, lines: Lines) -> None:
+        """Look for LOG messages."""
+        try:
+            if {message.type for message in _types.decode_lines(piece)} <= _OTHERS:
+                return
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
+        for line in piece.split(b"\n"):
+            if line.strip():
+                self._take(line, offset, lines)
+            offset += len(line) + 1
+
+    def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
+        """Pass over what is too long and no LOG by the way that it begins."""
+        if b'"RECORD"' not in bad.raw[:200] and b'"STATE"' not in bad.raw[:200]:
+            yield bad
+
+    def _take(self, line: bytes, offset: int, lines: Lines) -> None:
+        log = parse_log(line)
+        if log is None:
+            if problem := _problem(line):
+                lines.refuse(offset, problem, line)
+            return
+        try:
+            lines.add(self._event(log, line, offset), offset, line)
+        except EventError as error:
+            lines.refuse(offset, str(error), line)
+
+    def _event(self, log: LogMessage, line: bytes, offset: int) -> bytes:
+        value = bytes(log.value)
+        if b'"header"' in value:
+            with suppress(EventError):
+                return wash_line(value)
+        origin = self.origin
+        event, _ = to_event(log, channel=origin.application)
+        when = own_time(value, origin.zone)
+        return write_line(
+            origin.make_id(offset, line),
+            event.header.channel[:MAX_CHANNEL_LENGTH],
+            write_time(when) if when else origin.time,
+            log.level,
+            origin.context,
+            event.raw_payload,
+        )
+
+
+def _problem(line: bytes) -> str | None:
+    """Say why a line is no Singer message; None when it is one."""
+    try:
+        _types.decode(line)
+    except msgspec.ValidationError:
+        return "$.type: no Singer message"
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return f"not JSON: {error}"
+    return None

@@ -1,0 +1,141 @@
+"""What ``aws sqs receive-message`` prints: JSON documents with messages, whose bodies are events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from balog.analytics.reading.blocks import Bad, Block, Damage
+from balog.analytics.reading.forms.base import Converter, Lines, Origin, pieces
+from balog.analytics.reading.forms.documents import EARLY, DocumentReader, Message
+from balog.errors import split_refusal
+from balog.topics.sqs.codec import claim_size, decode_body, unwrap
+
+__all__ = ["SqsConverter"]
+
+_Attributes = dict[str, dict[str, Any]]
+
+
+class _Message(Struct):
+    Body: str
+    MessageAttributes: _Attributes | None = None
+
+
+class _Document(Struct):
+    Body: str | UnsetType = UNSET
+    MessageAttributes: _Attributes | None = None
+    Messages: list[Raw] | UnsetType | None = UNSET
+    header: Raw | UnsetType = UNSET
+    ResponseMetadata: Raw | UnsetType = UNSET
+
+
+_message = msgspec.json.Decoder(_Message)
+_document = msgspec.json.Decoder(_Document).decode
+
+
+class SqsConverter(Converter):
+    """Takes the event out of each message, and that out of SNS's envelope if it is in one.
+
+    A document that is an event itself is taken as well, also one that goes over several lines.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__(origin)
+        self._reader = DocumentReader()
+
+    def feed(self, block: Block) -> Iterator[Lines]:
+        """Take the next block: a message for each line where that is so, else by whole documents."""
+        lines = Lines()
+        for piece, offset in pieces(block):
+            if not self._take_lines(piece, offset, lines):
+                for found in self._reader.feed(piece, offset):
+                    self._take(found, lines)
+                    if lines.is_full:
+                        yield lines
+                        lines = Lines()
+            if lines.is_full:
+                yield lines
+                lines = Lines()
+        if lines:
+            yield lines
+
+    def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
+        """Close the document that a line of more than 16 MiB is in; the next one is looked for behind it."""
+        yield from self.close(None)
+        yield bad
+
+    def close(self, damage: Damage | None) -> Iterator[Lines | Bad]:
+        """Read what is left as far as it goes."""
+        lines = Lines()
+        if damage is not None and damage.tail:
+            for found in self._reader.feed(damage.tail, damage.offset):
+                self._take(found, lines)
+        for found in self._reader.close():
+            self._take(found, lines)
+        if damage is not None:
+            offset, raw = damage.offset + len(damage.tail), b""
+            if lines.bad and lines.bad[-1].reason == EARLY:  # that is why
+                offset, _, raw = lines.bad.pop()
+            lines.refuse(offset, damage.reason, raw)
+        if lines:
+            yield lines
+
+    def _take_lines(self, piece: bytes, offset: int, lines: Lines) -> bool:
+        """Take a message from each line; False, and nothing taken, where there is anything else."""
+        if not self._reader.is_between:
+            return False
+        texts = piece.split(b"\n")
+        try:
+            messages = _message.decode_lines(piece)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        if len(messages) != len(texts) - (not texts[-1]):
+            return False
+        for text, message in zip(texts, messages):
+            self._take_body(message.Body, message.MessageAttributes, offset, lines)
+            offset += len(text) + 1
+        return True
+
+    def _take(self, found: Message | Bad, lines: Lines) -> None:
+        if isinstance(found, Bad):
+            lines.refuse(*found)
+            return
+        offset, text = found
+        try:
+            document = _document(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            reason, where = split_refusal(error)
+            lines.refuse(offset, f"{where}: {reason}", text)
+            return
+        if document.header is not UNSET:
+            lines.add(_in_one_line(text), offset, text)
+        elif document.Body is not UNSET:
+            self._take_body(document.Body, document.MessageAttributes, offset, lines)
+        elif document.Messages is not UNSET:  # not its first member, or the reader had taken them one by one
+            for message in document.Messages or ():
+                self._take(Message(offset, bytes(message)), lines)
+        elif document.ResponseMetadata is UNSET and text.strip(b"{} \t\r\n"):  # there may have been no messages at all
+            lines.refuse(offset, "no SQS message: it has neither Body nor Messages", text)
+
+    def _take_body(self, text: str, attributes: _Attributes | None, offset: int, lines: Lines) -> None:
+        text, attributes, _ = unwrap(text, attributes or {})
+        try:
+            if attributes and claim_size(attributes) is not None:
+                raise ValueError("its body is in S3; receive it with a balog consumer, which fetches that")
+            body = decode_body(text, attributes)
+        except ValueError as error:
+            lines.refuse(offset, f"$.Body: {error}", text.encode("utf-8", "replace"))
+        else:
+            lines.add(_in_one_line(body), offset, body)
+
+
+def _in_one_line(text: bytes) -> bytes:
+    if b"\n" not in text and b"\r" not in text:
+        return text
+    try:
+        return msgspec.json.format(text, indent=-1)
+    except (msgspec.DecodeError, RecursionError):  # whoever reads the line will find the same fault
+        return text.replace(b"\n", b" ").replace(b"\r", b" ")

@@ -1,0 +1,71 @@
+"""Captures of what programs print on stderr, in the dialects of ``balog.singer.dialects``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
+from balog.analytics.reading.forms.base import LineConverter, Lines, Origin
+from balog.analytics.reading.forms.made import write_line, write_time
+from balog.errors import EventError
+from balog.singer.dialects import LogLine
+from balog.singer.stderr import RecordAssembler, channel_of, payload_of
+
+__all__ = ["StderrConverter"]
+
+_Mark = tuple[int, bytes]
+
+
+class StderrConverter(LineConverter):
+    """Each record becomes an event, and each line that belongs to none; there is nothing that would be refused.
+
+    A record without a time has that of the last one before it that has one.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        super().__init__(origin)
+        self._records: RecordAssembler[_Mark] = RecordAssembler(origin.zone)
+        self._time: str | None = None
+
+    def convert(self, piece: bytes, offset: int, lines: Lines) -> None:
+        """Take lines; the last record stays until it is known to be whole."""
+        for line in piece.split(b"\n"):
+            for mark, record in self._records.take(line, (offset, line)):
+                self._add(mark, record, lines)
+            offset += len(line) + 1
+
+    def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
+        """Take the beginning of a line that was too long."""
+        yield from self.feed(Block(bad.offset, memoryview(bad.raw.replace(b"\n", b" ") + b"\n")))
+
+    def close(self, damage: Damage | None) -> Iterator[Lines | Bad]:
+        """Give the last record, and the damage behind it."""
+        lines = Lines()
+        for mark, record in self._records.finish():
+            self._add(mark, record, lines)
+        if damage is not None:
+            lines.refuse(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
+        if lines:
+            yield lines
+
+    def _add(self, mark: _Mark, record: LogLine, lines: Lines) -> None:
+        offset, line = mark
+        if record.event is not None:
+            lines.add(line, offset, line)
+            return
+        if record.timestamp is not None:
+            self._time = write_time(record.timestamp)
+        origin = self.origin
+        try:
+            event = write_line(
+                origin.make_id(offset, line),
+                channel_of(record, origin.application),
+                self._time or origin.time,
+                record.level,
+                origin.context,
+                payload_of(record),
+            )
+        except EventError as error:
+            lines.refuse(offset, str(error), line)
+        else:
+            lines.add(event, offset, line)
