@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,6 +70,11 @@ def bare_client(endpoint: str, service: str = "sqs", **options: Any) -> Any:
 
     given = {"aws_access_key_id": "test", "aws_secret_access_key": "test", **options}
     return boto3.session.Session().client(service, region_name="eu-central-1", endpoint_url=endpoint, **given)
+
+
+def is_at_hand() -> bool:
+    """Tell whether it can run here, as far as can be told without asking Maven Central."""
+    return shutil.which("java") is not None and (_JARS.exists() or shutil.which("mvn") is not None)
 
 
 @contextmanager
