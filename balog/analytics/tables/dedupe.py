@@ -7,7 +7,7 @@ Suspects are compared by the keys themselves, and only the files that hold dupli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -75,19 +75,11 @@ def _drop(
     def trim(key: tuple[pa.Scalar, ...], table_: pa.Table) -> pa.Table:
         file = staged[key[0].as_py()]
         left = without(stage, table, file, table_.column("row").combine_chunks())
-        told = [(file.path, left or file._replace(path="", rows=0))]
+        told = [(file.path, left or file._replace(path="", rows=0), None)]
         return pa.Table.from_batches([encode_files(told)])
 
-    trimmed = dict(decode_files(drops.groupBy("file").applyInArrow(trim, FILES).toArrow()))
+    found = decode_files(drops.groupBy("file").applyInArrow(trim, FILES).toArrow())
+    trimmed = {path: left for path, left, _ in found}
     kept = [trimmed.get(file.path, file) for file in part.files]
     kept = [file for file in kept if file.rows]
     return kept, part.rows - sum(file.rows for file in kept)
-
-
-def stage_frame(stage: Stage, frame: DataFrame) -> list[tuple[str, Staged]]:
-    """Stage a frame of ``staging.READ``'s columns."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return stage.run(batches)
-
-    return list(decode_files(frame.mapInArrow(run, FILES).toArrow()))

@@ -1,7 +1,7 @@
 """Tables as a folder of Parquet files in Hive's layout, with a log beside them.
 
-``FOLDER/<table>/date=YYYY-MM-DD/part-….parquet`` are the rows, for anybody to read. ``FOLDER/_balog/`` is ours: ``log/``
-says which files are the tables', ``staging/<batch>/`` holds those of a batch until they are in place. A commit is an
+``FOLDER/<table>/date=YYYY-MM-DD/part-….parquet`` are the rows, for anybody to read. ``FOLDER/_balog/`` is ours:
+``log/`` says which files are the tables', ``staging/<batch>/`` holds those of a batch until they are in place. A commit is an
 entry of the log; the files are moved after it, by whoever comes first: the writer, the next writer, or a reader.
 """
 
@@ -20,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import types as t
 
-from balog.analytics.tables.log import FOLDER, Change, Commit, File, Log, State, Table
+from balog.analytics.tables.log import FOLDER, Change, Commit, File, Log, Table
 from balog.analytics.tables.store import Batch, Loaded, Part, Staged, TableError
 from balog.storage.local import sync_folder
 
@@ -89,7 +89,7 @@ class ParquetStore:
         lock = self._root / FOLDER / "lock"
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
-            held = open(lock, "ab")
+            held = open(lock, "ab")  # noqa: SIM115
         except OSError as error:
             raise TableError(f"cannot be written: {error.strerror}", error.filename or str(lock)) from None
         with held:

@@ -6,25 +6,43 @@ What goes back to the driver is a small row for each file.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
 from balog.analytics.reading.schemas import QUARANTINE
-from balog.analytics.tables.store import Staged
+from balog.analytics.tables.evolution import merge
+from balog.analytics.tables.shapes import Watcher, from_registry
+from balog.analytics.tables.store import Staged, table_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["EVENTS", "FILES", "FUTURE", "OLD", "READ", "Stage", "decode_files", "encode_files", "without", "write_days"]
+__all__ = [
+    "BAD",
+    "EVENTS",
+    "FILES",
+    "FUTURE",
+    "OLD",
+    "READ",
+    "SHAPE",
+    "Days",
+    "Stage",
+    "decode_files",
+    "encode_files",
+    "first_schema",
+    "without",
+]
 
 _STRING, _LONG = t.StringType(), t.LongType()
 
@@ -58,17 +76,20 @@ FILES = t.StructType(
         t.StructField("size", _LONG),
         t.StructField("first", t.TimestampType()),
         t.StructField("last", t.TimestampType()),
+        t.StructField("shape", t.BinaryType()),
     ]
 )
-"""What a worker tells of each file that it wrote; ``OLD`` and ``FUTURE`` are no tables, their rows are counts."""
+"""What a worker tells of each file that it wrote; ``OLD``, ``FUTURE`` and ``SHAPE`` are no tables."""
 
-OLD, FUTURE = "-old", "-future"
-"""Events of days before the floor, which are left out; events that are more than a day ahead, which are not."""
+OLD, FUTURE, SHAPE = "-old", "-future", "-shape"
+"""Counts of events of days before the floor, which are left out, and of events more than a day ahead, which are not;
+what the payloads of the type ``path`` look like, as ``shapes.Shape``."""
 
 _GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each day is written
 _GROUP_ROWS = 250_000
 _MOST_OPEN = 64  # days at a time; a dump of years in disorder makes more files, not more memory
 _REPEATING = ("channel", "level", "schema", "cls_type", "key", "value", "run_id", "application", "file", "reason")
+_MOST_TYPES = 1000  # that one worker looks at; whoever makes up more has them in ``events`` only
 _TEXTS = ("payload_json", "raw")  # whose smallest and greatest tell nobody anything
 
 
@@ -81,34 +102,52 @@ class Stage:
         batch: the batch's id, which is in each file's name.
         loaded: when this load began.
         floor: events of days before it are counted and left out.
+        since, until: events before or from then on are left out.
+        schemas: what the tables have, by name, as Spark's JSON.
     """
 
     folder: str
     batch: str
     loaded: datetime
     floor: date | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write rows of ``READ`` as the tables ``events`` and ``quarantine``; gives rows of ``FILES``."""
-        events = _Days(self, "events")
-        bad = _Days(self, "quarantine", self.loaded.date())
-        old = ahead = 0
+        events = Days(self, "events")
+        bad = Days(self, "quarantine", self.loaded.date())
+        shapes = _Shapes(self.schemas)
+        counts = {OLD: 0, FUTURE: 0}
         for batch in batches:
-            wrong = batch.column("quarantine")
+            good, wrong = pa.Table.from_batches([batch]).drop_columns(["quarantine"]), batch.column("quarantine")
             if wrong.null_count < len(wrong):
                 bad.add(self._bad(wrong.drop_null()))
-                batch = batch.filter(wrong.is_null())
-            good = pa.Table.from_batches([batch]).drop_columns(["quarantine"])
-            if self.floor is not None:
-                before = good.num_rows
-                limit = datetime(self.floor.year, self.floor.month, self.floor.day, tzinfo=timezone.utc)
-                good = good.filter(pc.invert(_is_before(good, limit)))
-                old += before - good.num_rows
-            ahead += good.num_rows - (pc.sum(_is_before(good, self.loaded + timedelta(days=1))).as_py() or 0)
-            events.add(good)
-        rows = [("events", file) for file in events.close()] + [("quarantine", file) for file in bad.close()]
-        rows += [(name, Staged("", date.min, count, 0)) for name, count in ((OLD, old), (FUTURE, ahead)) if count]
+                good = good.filter(wrong.is_null())
+            good = self._wanted(good, counts)
+            if good.num_rows:
+                shapes.look(good)
+                events.add(good)
+        rows: list[_Row] = [("events", file, None) for file in events.close()]
+        rows += [("quarantine", file, None) for file in bad.close()]
+        rows += [(name, Staged("", date.min, count, 0), None) for name, count in counts.items() if count]
+        rows += [(SHAPE, Staged(name, date.min, 0, 0), shape) for name, shape in shapes.seen()]
         yield encode_files(rows)
+
+    def _wanted(self, events: pa.Table, counts: dict[str, int]) -> pa.Table:
+        if self.since is not None:
+            events = events.filter(pc.invert(_is_before(events, self.since)))
+        if self.until is not None:
+            events = events.filter(_is_before(events, self.until))
+        if self.floor is not None:
+            before = events.num_rows
+            limit = datetime(self.floor.year, self.floor.month, self.floor.day, tzinfo=timezone.utc)
+            events = events.filter(pc.invert(_is_before(events, limit)))
+            counts[OLD] += before - events.num_rows
+        near = pc.sum(_is_before(events, self.loaded + timedelta(days=1))).as_py() or 0
+        counts[FUTURE] += events.num_rows - near
+        return events
 
     def _bad(self, wrong: pa.StructArray) -> pa.Table:
         table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(wrong)])
@@ -119,14 +158,6 @@ class Stage:
 def _is_before(events: pa.Table, limit: datetime) -> pa.ChunkedArray:
     times = events.column("timestamp")
     return pc.less(times, pa.scalar(limit, times.type))
-
-
-def write_days(stage: Stage, table: str, batches: Iterable[pa.RecordBatch], when: str) -> list[Staged]:
-    """Write rows by the day of their column ``when``, sorted by it."""
-    days = _Days(stage, table, when=when)
-    for batch in batches:
-        days.add(pa.Table.from_batches([batch]))
-    return days.close()
 
 
 def without(stage: Stage, table: str, staged: Staged, dropped: pa.Array) -> Staged | None:
@@ -149,7 +180,36 @@ def without(stage: Stage, table: str, staged: Staged, dropped: pa.Array) -> Stag
     return file.close()
 
 
-class _Days:
+class _Shapes:
+    """What the payloads of each type look like, as far as their tables have no column for it."""
+
+    def __init__(self, schemas: Mapping[str, str]) -> None:
+        self._schemas = schemas
+        self._watchers: dict[str, Watcher] = {}
+
+    def look(self, events: pa.Table) -> None:
+        types = events.column("cls_type")
+        for name in pc.unique(types).to_pylist():
+            if name is None or (name not in self._watchers and len(self._watchers) >= _MOST_TYPES):
+                continue
+            if name not in self._watchers:
+                known = self._schemas.get(table_name(name))
+                schema = t.StructType.fromJson(json.loads(known)) if known else first_schema(name)
+                self._watchers[name] = Watcher(name, schema)
+            texts = events.column("payload_json").filter(pc.equal(types, name))
+            self._watchers[name].look(texts.cast(pa.binary()).to_pylist())
+
+    def seen(self) -> list[tuple[str, bytes]]:
+        return [(name, msgspec.json.encode(watcher.seen)) for name, watcher in self._watchers.items()]
+
+
+def first_schema(cls_type: str) -> t.StructType | None:
+    """Give the columns that a payload type's table begins with, where the registry knows the type."""
+    registered = from_registry(cls_type)
+    return None if registered is None else merge(None, registered).schema
+
+
+class Days:
     """The files of one table that a worker writes, one for each day, or all for one ``day``."""
 
     def __init__(self, stage: Stage, table: str, day: date | None = None, when: str = "timestamp") -> None:
@@ -160,21 +220,29 @@ class _Days:
         self._done: list[Staged] = []
 
     def add(self, table: pa.Table) -> None:
+        """Take rows; they are written when there are enough for a row group."""
         if not table.num_rows:
             return
         self._waiting.append(table)
         self._bytes += table.nbytes
         self._rows += table.num_rows
         if self._bytes >= _GROUP_BYTES or self._rows >= _GROUP_ROWS:
-            self._flush()
+            self.flush()
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that are not written yet."""
+        return self._bytes
 
     def close(self) -> list[Staged]:
-        self._flush()
+        """Finish the files and give them."""
+        self.flush()
         self._done += [file.close() for file in self._open.values()]
         self._open.clear()
         return self._done
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write what there is."""
         if not self._waiting:
             return
         table = pa.concat_tables(self._waiting).combine_chunks()
@@ -213,7 +281,7 @@ class _File:
         self._first: datetime | None = None
         self._last: datetime | None = None
         self._path = os.path.join(folder, f"part-{stage.batch}-{uuid4().hex[:12]}.parquet")
-        self._file = open(self._path, "xb")
+        self._file = open(self._path, "xb")  # noqa: SIM115
         leaves = [name for name in schema.names if name not in _TEXTS]
         self._writer = pq.ParquetWriter(
             self._file,
@@ -244,16 +312,19 @@ class _File:
 def _columns(schema: pa.Schema, names: Sequence[str]) -> list[str]:
     """Give the paths of the Parquet columns that have these names."""
     found = []
-    for field in schema:
-        if pa.types.is_map(field.type):
-            found += [f"{field.name}.key_value.key", f"{field.name}.key_value.value"]
-        elif field.name in names:
-            found.append(field.name)
+    for column in schema:
+        if pa.types.is_map(column.type):
+            found += [f"{column.name}.key_value.key", f"{column.name}.key_value.value"]
+        elif column.name in names:
+            found.append(column.name)
     return found
 
 
-def encode_files(rows: Iterable[tuple[str, Staged]]) -> pa.RecordBatch:
-    """Turn tables' names and files into rows of ``FILES``."""
+_Row = tuple[str, Staged, "bytes | None"]
+
+
+def encode_files(rows: Iterable[_Row]) -> pa.RecordBatch:
+    """Turn tables' names, files and shapes into rows of ``FILES``."""
     kinds = pa.schema(
         [
             ("table", pa.string()),
@@ -263,18 +334,16 @@ def encode_files(rows: Iterable[tuple[str, Staged]]) -> pa.RecordBatch:
             ("size", pa.int64()),
             ("first", pa.timestamp("us", "UTC")),
             ("last", pa.timestamp("us", "UTC")),
+            ("shape", pa.binary()),
         ]
     )
-    columns: Any = list(zip(*((table, *file) for table, file in rows))) or [()] * len(kinds)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(column, field.type) for column, field in zip(columns, kinds)], schema=kinds
-    )
+    columns: Any = list(zip(*((table, *file, shape) for table, file, shape in rows))) or [()] * len(kinds)
+    arrays = [pa.array(column, kind.type) for column, kind in zip(columns, kinds)]
+    return pa.RecordBatch.from_arrays(arrays, schema=kinds)
 
 
-def decode_files(table: pa.Table) -> Iterator[tuple[str, Staged]]:
-    """Turn rows of ``FILES`` into tables' names and files."""
+def decode_files(table: pa.Table) -> Iterator[_Row]:
+    """Turn rows of ``FILES`` back."""
     for row in table.to_pylist():
-        yield (
-            row["table"],
-            Staged(row["path"], row["day"], row["rows"], row["size"], row["first"], row["last"]),
-        )
+        file = Staged(row["path"], row["day"], row["rows"], row["size"], row["first"], row["last"])
+        yield row["table"], file, row["shape"]

@@ -1,0 +1,180 @@
+"""From a batch's staged events to all that one commit adds: tables of payload types, and rollups."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from balog.analytics.rollups.schemas import ROLLUP
+from balog.analytics.rollups.splitting import merge as merge_rollups
+from balog.analytics.rollups.splitting import split
+from balog.analytics.tables import ROLLUPS
+from balog.analytics.tables.dedupe import new_events, new_quarantine
+from balog.analytics.tables.deriving import ROLLED, Derive, Kind, share_files
+from balog.analytics.tables.evolution import merge
+from balog.analytics.tables.shapes import Shape
+from balog.analytics.tables.staging import (
+    FILES,
+    FUTURE,
+    OLD,
+    SHAPE,
+    Days,
+    Stage,
+    decode_files,
+    encode_files,
+    first_schema,
+)
+from balog.analytics.tables.store import Part, Staged, Store, table_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["MOST_TYPES", "Built", "build", "grow", "in_workers"]
+
+MOST_TYPES = 300
+"""So many payload types have tables of their own; the others' events are in ``events`` like all."""
+
+_JOBS = 3  # of Spark at a time: one's start and end fall into another's work
+
+
+@dataclass
+class Built:
+    """What became of a batch, ready to commit.
+
+    Attributes:
+        parts: by table.
+        duplicates, too_old, ahead: events that were dropped for being there already or before the floor, and events
+            that were taken though they are more than a day ahead.
+        lines: for people: how tables grow.
+    """
+
+    parts: dict[str, Part] = field(default_factory=dict)
+    duplicates: int = 0
+    too_old: int = 0
+    ahead: int = 0
+    lines: list[str] = field(default_factory=list)
+
+
+def build(
+    spark: SparkSession,
+    store: Store,
+    stage: Stage,
+    staged: Iterable[tuple[str, Staged, bytes | None]],
+    say: Callable[[str], None] = lambda words: None,
+) -> Built:
+    """Take the duplicates out of staged events and derive the other tables; all is staged, nothing committed.
+
+    Args:
+        staged: what ``Stage.run`` gave in the workers.
+        say: told what is going on.
+    """
+    files: dict[str, list[Staged]] = defaultdict(list)
+    seen: dict[str, Shape] = {}
+    for table, file, shape in staged:
+        if table == SHAPE and shape is not None:
+            seen.setdefault(file.path, Shape()).unite(msgspec.json.decode(shape, type=Shape))
+        else:
+            files[table].append(file)
+    built = Built()
+    built.too_old = sum(file.rows for file in files[OLD])
+    built.ahead = sum(file.rows for file in files[FUTURE])
+    say("Looking for duplicates")
+    bad = new_quarantine(spark, store, stage, files["quarantine"])
+    events, built.duplicates = new_events(spark, store, stage, files["events"])
+    kinds: list[Kind] = []
+    if events.files:
+        kinds, built.lines = grow(store, {name: seen[name].struct() for name in sorted(seen)})
+    say("Writing tables of payload types and rollups")
+    tasks = share_files(events.files)
+    derive = Derive(stage, kinds)
+    made: dict[str, list[Staged]] = defaultdict(list)
+    for table, file, _ in in_workers(spark, len(tasks), lambda number: derive.run(tasks[number])):
+        made[table].append(file)
+    built.parts = {"events": events, "quarantine": bad}
+    for kind in kinds:
+        built.parts[kind.table] = Part(t.StructType.fromJson(msgspec.json.decode(kind.schema)), made[kind.table])
+    built.parts |= _roll(spark, stage, made[ROLLED], bad)
+    return built
+
+
+def in_workers(
+    spark: SparkSession, tasks: int, run: Callable[[int], Iterator[pa.RecordBatch]]
+) -> Iterator[tuple[str, Staged, bytes | None]]:
+    """Run so many tasks, each given its number, that give rows of ``FILES``."""
+    if not tasks:
+        return iter(())
+
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from run(number)
+
+    return decode_files(spark.range(0, tasks, 1, tasks).mapInArrow(each, FILES).toArrow())
+
+
+def grow(store: Store, seen: dict[str, t.StructType]) -> tuple[list[Kind], list[str]]:
+    """Decide the tables and columns of payload types that were seen; gives lines for people about all that is new."""
+    tables = set(store.names())
+    schemas: dict[str, t.StructType | None] = {}
+    kinds, lines, left = [], [], 0
+    for cls_type, shape in seen.items():
+        name = table_name(cls_type)
+        if name not in schemas:
+            if name not in tables and len(tables) >= MOST_TYPES:
+                left += 1
+                continue
+            schemas[name] = store.schema(name)
+            tables.add(name)
+        before = schemas[name]
+        known = before or first_schema(cls_type)
+        change = merge(known, shape)
+        if before is None:
+            lines.append(f"{name}: new table of {len(change.schema)} columns")
+        if known is not None:
+            lines += [f"{name}: {line}" for line in change.lines]
+        schemas[name] = change.schema
+        kinds.append((cls_type, name))
+    if left:
+        lines.append(f"{left} payload types have no table of their own, there are {MOST_TYPES} already; see events")
+    return [Kind(cls_type, name, (schemas[name] or t.StructType()).json()) for cls_type, name in kinds], lines
+
+
+def _roll(spark: SparkSession, stage: Stage, rolled: Sequence[Staged], bad: Part) -> dict[str, Part]:
+    """Stage the rollups of a batch, one row for each key; they go on being merged with those of other batches."""
+    frames: dict[str, DataFrame] = {}
+    if rolled:
+        rows = spark.read.schema(ROLLUP).parquet(*(file.path for file in rolled))
+        frames = merge_rollups(split(rows))._asdict()
+        del frames["quarantine"]
+    if bad.files:
+        first = f.min(f.struct("file", "offset")).alias("first")
+        lines = bad.frame(spark).groupBy("reason").agg(f.count("*").alias("lines"), first)
+        frames["quarantine"] = lines.select("reason", "lines", "first.file", "first.offset")
+    with ThreadPoolExecutor(_JOBS) as pool:
+        jobs = {name: pool.submit(_write, stage, ROLLUPS[name], frame) for name, frame in frames.items()}
+        return {ROLLUPS[name]: Part(_nullable(frames[name].schema), job.result()) for name, job in jobs.items()}
+
+
+def _write(stage: Stage, table: str, frame: DataFrame) -> list[Staged]:
+    when = "hour" if "hour" in frame.columns else ""
+    day = None if when else stage.loaded.date()
+
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        days = Days(stage, table, day, when)
+        for batch in batches:
+            days.add(pa.Table.from_batches([batch]))
+        yield encode_files([(table, file, None) for file in days.close()])
+
+    return [file for _, file, _ in decode_files(frame.mapInArrow(each, FILES).toArrow())]
+
+
+def _nullable(schema: t.StructType) -> t.StructType:
+    return t.StructType([t.StructField(column.name, column.dataType) for column in schema])

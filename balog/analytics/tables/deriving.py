@@ -1,0 +1,107 @@
+"""In the workers: from the staged events that are left to the rows of their types' tables, and to rollup rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from balog.analytics.reading.schemas import QUARANTINE
+from balog.analytics.rollups.worker import roll_batches
+from balog.analytics.tables.evolution import FACILITY
+from balog.analytics.tables.staging import Days, Stage, encode_files
+from balog.analytics.tables.typed import Columns
+
+if TYPE_CHECKING:
+    from balog.analytics.tables.store import Staged
+
+__all__ = ["ROLLED", "Derive", "Kind", "share_files"]
+
+ROLLED = "-rollup"
+"""The place below a batch's folder for rollup rows, which become tables from there."""
+
+_ROWS = 100_000  # at a time
+_WAITING = 192 * 1024 * 1024  # bytes of all tables together before all are written
+_TASK_ROWS = 300_000
+_QUARANTINE = to_arrow_schema(t.StructType([t.StructField("quarantine", QUARANTINE)])).field(0).type
+
+
+class Kind(NamedTuple):
+    """A payload type, its table, and that table's columns as Spark's JSON."""
+
+    cls_type: str
+    table: str
+    schema: str
+
+
+@dataclass(frozen=True)
+class Derive:
+    """What is made of events; Spark carries it to its workers."""
+
+    stage: Stage
+    kinds: Sequence[Kind]
+
+    def run(self, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Read staged files of events; gives rows of ``staging.FILES``, those of ``ROLLED`` among them."""
+        tables = {kind.cls_type: _Typed(self.stage, kind) for kind in self.kinds}
+        rolled = Days(self.stage, ROLLED, self.stage.loaded.date())
+        for path in paths:
+            with pq.ParquetFile(path) as file:
+                for read in file.iter_batches(_ROWS, use_threads=False):
+                    batch = read
+                    for name in ("run_id", "application"):
+                        batch = batch.append_column(name, pc.map_lookup(read.column("context"), name, "first"))
+                    for rows in roll_batches(iter([_to_roll(batch)])):
+                        rolled.add(pa.Table.from_batches([rows]))
+                    types = batch.column("cls_type")
+                    for name in pc.unique(types).to_pylist():
+                        if name in tables:
+                            tables[name].add(batch.filter(pc.equal(types, name)))
+                    if sum(table.days.waiting for table in tables.values()) > _WAITING:
+                        for table in tables.values():
+                            table.days.flush()
+        made = [(table.kind.table, file, None) for table in tables.values() for file in table.days.close()]
+        made += [(ROLLED, file, None) for file in rolled.close()]
+        yield encode_files(made)
+
+
+class _Typed:
+    """The table of one payload type as a worker fills it."""
+
+    def __init__(self, stage: Stage, kind: Kind) -> None:
+        self.kind = kind
+        self.days = Days(stage, kind.table)
+        self._schema = t.StructType.fromJson(json.loads(kind.schema))
+        self._arrow = to_arrow_schema(self._schema, timezone="UTC")
+        self._columns = Columns(self._schema, kind.cls_type)
+
+    def add(self, events: pa.RecordBatch) -> None:
+        payload = self._columns.arrays(events.column("payload_json").cast(pa.binary()).to_pylist())
+        arrays = [events.column(name) if name in FACILITY.names else payload[name] for name in self._schema.names]
+        self.days.add(pa.Table.from_arrays(arrays, self._schema.names).cast(self._arrow))
+
+
+def _to_roll(batch: pa.RecordBatch) -> pa.RecordBatch:
+    names = ["id", "channel", "level", "moment", "application", "run_id", "payload_json"]
+    columns = [batch.column("timestamp" if name == "moment" else name) for name in names]
+    return pa.RecordBatch.from_arrays([*columns, pa.nulls(batch.num_rows, _QUARANTINE)], [*names, "quarantine"])
+
+
+def share_files(files: Sequence[Staged]) -> list[list[str]]:
+    """Share files out among tasks, those of a day together, so that few tasks write to the same day."""
+    tasks: list[list[str]] = []
+    rows = 0
+    for file in sorted(files, key=lambda file: (file.day, file.path)):
+        if not tasks or rows + file.rows > _TASK_ROWS:
+            tasks.append([])
+            rows = 0
+        tasks[-1].append(file.path)
+        rows += file.rows
+    return tasks

@@ -1,0 +1,103 @@
+"""What of a source is still to be loaded, in batches of bounded size."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from balog.analytics.reading.files import find
+from balog.analytics.tables.store import Source
+
+__all__ = ["BATCH_BYTES", "Listing", "Share", "list_sources"]
+
+BATCH_BYTES = 2 * 1024**3
+"""About so many bytes of events, decompressed, are one batch; a single file may be more."""
+
+_PACKED_RATIO = 8  # what a byte of compressed JSON lines about weighs against a plain one
+_PACKED = (".gz", ".zst", ".bz2")
+_MOST_FILES = 5000  # of a batch: each has an entry in the log
+
+
+class Share(NamedTuple):
+    """What one batch reads: paths for the data source, and what the log will remember of them."""
+
+    id: str
+    paths: list[str]
+    sources: dict[str, Source]
+    bytes: int
+
+
+class Listing(NamedTuple):
+    """What was found: batches, and how many files were loaded before and have not changed since."""
+
+    shares: list[Share]
+    known: int
+
+    @property
+    def files(self) -> int:
+        """How many files are to be read."""
+        return sum(len(share.paths) for share in self.shares)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes those have, as they lie on disk."""
+        return sum(share.bytes for share in self.shares)
+
+
+def list_sources(
+    paths: Sequence[str],
+    loaded: Mapping[str, Source],
+    since: datetime | None = None,
+    until: datetime | None = None,
+    most: int = BATCH_BYTES,
+) -> Listing:
+    """Share out what paths mean, but for what was loaded before: the same path, size and time of change.
+
+    Args:
+        paths: see ``balog.analytics.reading.files.find``; a topic (``local:…``, ``kafka:…``) is a batch of its own and
+            read whole each time.
+        loaded: what ``Store.loaded`` remembers.
+        since, until: files that hold no event of that time are left out, where their folder or manifest says so.
+        most: bytes of a batch.
+
+    Raises:
+        ConfigError: a path that does not exist or may not be listed.
+    """
+    topics = [path for path in paths if is_topic(path)]
+    rest = [path for path in paths if not is_topic(path)]
+    found = {file.path: Source(file.size, file.modified) for file in find(rest, since=since, until=until)}
+    fresh = {path: source for path, source in found.items() if loaded.get(path) != source}
+    shares = [_share(group) for group in _groups(fresh, most)]
+    shares += [Share(_name("topic", [topic]), [topic], {}, 0) for topic in topics]
+    return Listing(shares, len(found) - len(fresh))
+
+
+def is_topic(path: str) -> bool:
+    """Tell whether a path is a topic's and not a file's."""
+    return path.startswith(("local:", "kafka:"))
+
+
+def _groups(fresh: Mapping[str, Source], most: int) -> Iterator[dict[str, Source]]:
+    group: dict[str, Source] = {}
+    weight = 0
+    for path, source in fresh.items():
+        more = source.size * (_PACKED_RATIO if path.endswith(_PACKED) else 1)
+        if group and (weight + more > most or len(group) >= _MOST_FILES):
+            yield group
+            group, weight = {}, 0
+        group[path] = source
+        weight += more
+    if group:
+        yield group
+
+
+def _share(group: dict[str, Source]) -> Share:
+    named = _name("load", [[path, *source] for path, source in group.items()])
+    return Share(named, list(group), group, sum(source.size for source in group.values()))
+
+
+def _name(kind: str, what: object) -> str:
+    return f"{kind}-{hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]}"

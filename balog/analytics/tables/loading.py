@@ -1,0 +1,124 @@
+"""The transmitter: sources into tables, batch by batch, each event once."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING
+
+from balog.analytics.source import EventSource
+from balog.analytics.tables.building import Built, build, in_workers
+from balog.analytics.tables.listing import BATCH_BYTES, Listing, Share, list_sources
+from balog.analytics.tables.staging import READ, Stage
+from balog.analytics.tables.store import Batch, Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Options", "Summary", "load", "stage_of"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to load.
+
+    Attributes:
+        since, until: only events of that time, ``until`` not included. Their files are read again by a load of more.
+        reader: options of the data source, such as ``form``.
+        batch_bytes: about so many bytes of events, decompressed, are one commit.
+    """
+
+    since: datetime | None = None
+    until: datetime | None = None
+    reader: Mapping[str, str] = field(default_factory=dict)
+    batch_bytes: int = BATCH_BYTES
+
+
+@dataclass
+class Summary:
+    """What a load did.
+
+    Attributes:
+        rows: added to each table.
+        duplicates, too_old, ahead: see ``building.Built``.
+        lines: how tables grew.
+        files, known: files that were read, and those that were loaded before and passed over.
+        seconds: how long it took.
+    """
+
+    rows: Counter[str] = field(default_factory=Counter)
+    duplicates: int = 0
+    too_old: int = 0
+    ahead: int = 0
+    lines: list[str] = field(default_factory=list)
+    files: int = 0
+    known: int = 0
+    seconds: float = 0.0
+
+    def add(self, built: Built) -> None:
+        """Count a batch that was committed."""
+        self.rows.update({table: part.rows for table, part in built.parts.items()})
+        self.duplicates += built.duplicates
+        self.too_old += built.too_old
+        self.ahead += built.ahead
+        self.lines += built.lines
+
+
+def load(
+    spark: SparkSession,
+    store: Store,
+    paths: Sequence[str],
+    options: Options | None = None,
+    say: Callable[[str], None] = lambda words: None,
+) -> Summary:
+    """Load what is new in sources; the caller holds ``store.writing()``.
+
+    Args:
+        paths: see ``listing.list_sources``.
+        say: told what is going on.
+
+    Raises:
+        ConfigError: a path that does not exist or may not be listed.
+        TableError: the tables could not be written; batches before that are there.
+    """
+    options = options or Options()
+    began = time.monotonic()
+    summary = Summary()
+    listing = listed(store, paths, options)
+    summary.files, summary.known = listing.files, listing.known
+    for number, share in enumerate(listing.shares, 1):
+        here = f"batch {number} of {len(listing.shares)}"
+        summary.add(_load_one(spark, store, share, options, lambda words, here=here: say(f"{words}, {here}")))  # type: ignore[misc]
+    summary.seconds = time.monotonic() - began
+    return summary
+
+
+def listed(store: Store, paths: Sequence[str], options: Options) -> Listing:
+    """Give what of the sources is to be loaded."""
+    return list_sources(paths, store.loaded().sources, options.since, options.until, options.batch_bytes)
+
+
+def _load_one(spark: SparkSession, store: Store, share: Share, options: Options, say: Callable[[str], None]) -> Built:
+    stage = stage_of(store, share.id, options)
+    say(f"Reading {len(share.paths):,} files")
+    reader = EventSource({**options.reader, "paths": json.dumps(share.paths)}).reader(READ)
+    tasks = list(reader.partitions())
+    staged = list(in_workers(spark, len(tasks), lambda number: stage.run(reader.read(tasks[number]))))
+    built = build(spark, store, stage, staged, say)
+    say("Committing")
+    # A load of some time has not seen all of its files: they are read again when more is asked for.
+    sources = {} if options.since or options.until else share.sources
+    store.commit(Batch(share.id, built.parts, sources))
+    return built
+
+
+def stage_of(store: Store, batch: str, options: Options) -> Stage:
+    """Make an empty place for a batch."""
+    floor: date | None = store.loaded().floor
+    schemas = {name: schema.json() for name in store.names() if (schema := store.schema(name)) is not None}
+    now = datetime.now(timezone.utc)
+    return Stage(store.staging(batch), batch, now, floor, options.since, options.until, schemas)
