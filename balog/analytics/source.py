@@ -11,8 +11,9 @@ from pyspark.sql.types import StructType
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.projection import project
-from balog.analytics.reading.schemas import DEFAULT, ROLLUP
-from balog.analytics.rollups.rollup import RollupQuery
+from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.rollups.schemas import ROLLUP
+from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ __all__ = ["EventReader", "EventSource"]
 
 
 class EventSource(DataSource):
-    """Events out of files of JSON lines.
+    """Events out of files, in any of ``balog.analytics.reading.forms``.
 
     Options: those of ``balog.analytics.reading.inputs.read_inputs`` say what is read; ``rollup`` true gives small rows
-    that can be merged instead of events (see ``balog.analytics.rollups.rollup``).
+    that can be merged instead of events (see ``balog.analytics.rollups.schemas``).
     """
 
     @classmethod
@@ -74,4 +75,4 @@ class EventReader(DataSourceReader):
         from balog.analytics.reading.scan import EventQuery, scan
 
         query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema))
-        return scan([Slice(*piece) for piece in partition.value], query, self._inputs.places)
+        return scan([Slice(*piece) for piece in partition.value], query, self._inputs.places, self._inputs.forms)

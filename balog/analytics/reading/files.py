@@ -16,7 +16,8 @@ from balog.storage import StorageError
 
 __all__ = ["ENDINGS", "File", "Slice", "find"]
 
-ENDINGS = tuple(form + packing for form in (".jsonl", ".ndjson") for packing in ("", ".gz", ".zst", ".bz2"))
+_FORMS = ".jsonl", ".ndjson", ".json", ".log", ".singer", ".tsv", ".txt"
+ENDINGS = tuple(form + packing for form in _FORMS for packing in ("", ".gz", ".zst", ".bz2"))
 """The names that a folder is searched for; a file that is named itself may be called anything."""
 
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from balog.analytics.reading.files import File, Slice, find
+from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.planning import plan
 from balog.analytics.reading.remote import Places, store_options
 from balog.errors import ConfigError
@@ -23,6 +24,7 @@ class Inputs(NamedTuple):
     """What is read, and for how many workers it is planned; Spark carries it to its workers.
 
     ``since`` and ``until`` leave out files, see ``balog.analytics.reading.pruning.Pruner``; they filter no event.
+    ``forms`` says what the files' bytes are.
     """
 
     paths: tuple[str, ...]
@@ -30,6 +32,7 @@ class Inputs(NamedTuple):
     parallel: int = 1
     since: datetime | None = None
     until: datetime | None = None
+    forms: FormOptions = FormOptions()
 
     def files(self) -> list[File]:
         """Give the files, see ``find``."""
@@ -56,7 +59,8 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
     """Read the data source's options that say what is read.
 
     ``path`` or ``paths``: see ``find``. ``since`` and ``until``: times in ISO 8601, in UTC unless they name a zone.
-    ``parallel``: how many workers to plan for, by default this machine's cores. And those of ``store_options``.
+    ``parallel``: how many workers to plan for, by default this machine's cores. And those of ``store_options`` and
+    ``FormOptions``.
 
     Raises:
         ConfigError: no path, or a value that is none.
@@ -67,6 +71,7 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
         _number(options, "parallel", os.cpu_count() or 1),
         _moment(options, "since"),
         _moment(options, "until"),
+        FormOptions.read(options),
     )
 
 
