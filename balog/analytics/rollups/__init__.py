@@ -3,3 +3,8 @@
 ``from_files`` and ``from_events`` make rollup rows (``schemas.ROLLUP``), ``split`` gives them as the five frames that
 are stored and asked (``Rollups``), and ``merge`` makes of any number of those rows one for each key.
 """
+
+from balog.analytics.rollups.making import from_events, from_files
+from balog.analytics.rollups.splitting import Rollups, merge, split
+
+__all__ = ["Rollups", "from_events", "from_files", "merge", "split"]

@@ -32,7 +32,8 @@ RUN = _struct(
     problem=_STRING,
     streams=t.ArrayType(_struct(stream=_STRING, records=_LONG, bytes=_LONG)),
 )
-"""A run's own report, written ``at``: ``duration`` in seconds; ``bytes`` of the child's stdout; ``streams`` in order."""
+"""A run's own report, written ``at``: ``duration`` in seconds; ``bytes`` of the child's stdout; ``streams`` in
+    order."""
 
 EXAMPLE = _struct(timestamp=_TIMESTAMP, id=_STRING, run_id=_STRING, message=_STRING)
 """The first event of a kind of error, with the first 300 characters of what it says."""
@@ -47,7 +48,7 @@ EVENTS = _struct(
     first=_TIMESTAMP,
     last=_TIMESTAMP,
 )
-"""``rollup_events``: how many events, and the earliest and the latest one's time. ``level`` is null in facility 0.0.1."""
+"""``rollup_events``: how many, and the earliest and the latest one's time; ``level`` is null in facility 0.0.1."""
 
 METRICS = _struct(
     hour=_TIMESTAMP,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from pyspark.sql import Column
 
-__all__ = ["K", "PERCENTILES", "RANK_ERROR", "merged_sketch", "quantiles", "sketched"]
+__all__ = ["PERCENTILES", "RANK_ERROR", "K", "merged_sketch", "quantiles", "sketched"]
 
 K = 1000
 """The sketch's size: it takes at most some 3 × K values of 8 bytes, and fewer values as they are."""

@@ -1,0 +1,401 @@
+"""Questions, as DataFrame → DataFrame: what ran, what failed, what slowed down, since when.
+
+Each takes events (a frame with the columns of ``spark.read.format("balog")``), rollup rows, ``Rollups``, or ``Tables``
+(``balog.analytics.tables``), and gives a small frame. Events are counted anew for each question: for several, make the
+rollups once, ``rollups.from_files(spark, paths).persist()``, and ask those. ``between`` takes whole hours out of any of
+them. Moments are instants, durations are in seconds, sizes in bytes. Percentiles are those of
+``balog.analytics.rollups.sketches``: values that were there, exact up to 1,000 values, else with a rank error of 0.3 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from balog.analytics.rollups import Rollups, from_events, split
+from balog.analytics.rollups.errors import ERROR_LEVELS
+from balog.analytics.rollups.schemas import METRICS
+from balog.analytics.rollups.sketches import PERCENTILES, merged_sketch, quantiles
+from balog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from balog.analytics.tables import Tables
+
+    Asked = DataFrame | Rollups | Tables
+
+__all__ = [
+    "between",
+    "channels",
+    "failures",
+    "health",
+    "http",
+    "metrics",
+    "quarantine",
+    "rolled",
+    "runs",
+    "streams",
+    "throughput",
+    "waiting",
+]
+
+_RECORDS, _REQUESTS, _REQUESTS_COUNTED = "record_count", "http_request_duration", "http_request_count"
+_SYNC, _BATCH = "sync_duration", "batch_processing_time"  # of the Meltano SDK: a tap's stream, a target's batch
+_SHARES = [f"p{round(100 * share)}" for share in PERCENTILES]
+_MERGED = ("count", "sum", "low", "high", "sketch")
+
+
+def rolled(asked: Asked) -> Rollups:
+    """Give whatever is asked as rollups.
+
+    Raises:
+        ConfigError: a frame that is neither events nor rollup rows.
+    """
+    if isinstance(asked, Rollups):
+        return asked
+    columns = getattr(asked, "columns", None)
+    if columns is None:
+        return asked.rollups()  # type: ignore[operator]
+    return split(asked if {"kind", "sketch"} <= set(columns) else from_events(asked))  # type: ignore[arg-type]
+
+
+def between(asked: Asked, since: datetime | None = None, until: datetime | None = None) -> Rollups:
+    """Give the rollups of the hours that begin from ``since`` on and before ``until``; quarantine is of all times.
+
+    Raises:
+        ConfigError: a moment without a time zone.
+    """
+    for moment in (since, until):
+        if moment is not None and moment.tzinfo is None:
+            raise ConfigError(f"{moment} has no time zone; say datetime(…, tzinfo=timezone.utc)", "between")
+    found = rolled(asked)
+
+    def cut(frame: DataFrame) -> DataFrame:
+        frame = frame if since is None else frame.where(f.col("hour") >= f.lit(since))
+        return frame if until is None else frame.where(f.col("hour") < f.lit(until))
+
+    return Rollups(cut(found.events), cut(found.metrics), cut(found.errors), cut(found.runs), found.quarantine)
+
+
+def channels(asked: Asked) -> DataFrame:
+    """Count events: ``channel``, ``level``, ``events``, ``errors`` (of ERROR and CRITICAL), ``first``, ``last``."""
+    rows = rolled(asked).events.groupBy("channel", "level")
+    errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0).cast("bigint")
+    counted = rows.agg(f.sum("events").alias("events"), f.min("first").alias("first"), f.max("last").alias("last"))
+    return counted.select("channel", "level", "events", errors.alias("errors"), "first", "last").orderBy(
+        "channel", "level"
+    )
+
+
+def metrics(asked: Asked, by: Sequence[str] = ()) -> DataFrame:
+    """Sum metrics up: ``metric``, ``type``, ``count``, ``sum``, ``low``, ``high``, ``p50``, ``p95``, ``p99``.
+
+    Counted are finite values; the percentiles are null for counters, whose values are deltas.
+
+    Args:
+        asked: see the module.
+        by: more keys, which come first: of ``hour``, ``channel``, ``application``, ``stream``, ``endpoint``,
+            ``status``, ``stage``.
+
+    Raises:
+        ConfigError: another key.
+    """
+    possible = [name for name in METRICS.fieldNames() if name not in (*_MERGED, "metric", "type")]
+    if unknown := sorted(set(by) - set(possible)):
+        raise ConfigError(f"metrics have no key {', '.join(unknown)}; there are {', '.join(possible)}", "metrics(by)")
+    keys = [*by, "metric", "type"]
+    rows = (
+        rolled(asked)
+        .metrics.groupBy(*keys)
+        .agg(
+            f.sum("count").alias("count"),
+            f.sum("sum").alias("sum"),
+            f.min("low").alias("low"),
+            f.max("high").alias("high"),
+            merged_sketch("sketch").alias("sketch"),
+        )
+    )
+    return rows.select(*keys, "count", "sum", "low", "high", *_percentiles()).orderBy(*keys)
+
+
+def runs(asked: Asked) -> DataFrame:
+    """Tell what became of each run, the latest first.
+
+    Columns: ``run_id``; ``applications``, sorted; ``started`` and ``ended``, the first and the last event's time;
+    ``duration`` in seconds, the longest that an application's own report has, else from the first event to the last;
+    ``outcome``: ``failed`` if any application's report says so, else ``succeeded``, or ``unknown`` without a report
+    (the run goes on, or was killed); ``exit_code``, the highest; ``records`` and ``bytes``, summed over the reports,
+    null without one; ``events``; ``errors``.
+    """
+    parts = (
+        rolled(asked)
+        .runs.groupBy("run_id", "application")
+        .agg(
+            f.min("first").alias("first"),
+            f.max("last").alias("last"),
+            f.sum("events").alias("events"),
+            f.sum("errors").alias("errors"),
+            f.max("run").alias("run"),
+        )
+    )
+    failed = f.max(f.when(f.col("run.outcome") == "failed", True)).isNotNull()
+    outcome = f.when(failed, "failed").when(f.max("run.outcome").isNotNull(), f.max("run.outcome")).otherwise("unknown")
+    spent = f.max("last").cast("double") - f.min("first").cast("double")
+    whole = parts.groupBy("run_id").agg(
+        f.sort_array(f.collect_set("application")).alias("applications"),
+        f.min("first").alias("started"),
+        f.max("last").alias("ended"),
+        f.coalesce(f.max("run.duration"), spent).alias("duration"),
+        outcome.alias("outcome"),
+        f.max("run.exit_code").alias("exit_code"),
+        f.sum("run.records").alias("records"),
+        f.sum("run.bytes").alias("bytes"),
+        f.sum("events").alias("events"),
+        f.sum("errors").alias("errors"),
+    )
+    return whole.orderBy(f.desc("started"), "run_id")
+
+
+def failures(asked: Asked, since: datetime | None = None) -> DataFrame:
+    """Tell errors apart by fingerprint (see ``balog.analytics.rollups.errors``), new ones first, then by number.
+
+    Columns: ``fingerprint``; ``error_type``; ``message``, masked; ``channels`` and ``applications``, sorted;
+    ``events``; ``first`` and ``last``; ``example struct<timestamp, id, run_id, message>``, the first event's, not
+    masked; ``is_new``, whether the first of them came at ``since`` or later, null without ``since``.
+
+    Args:
+        asked: of all times that are remembered: what came before ``since`` makes a failure an old one.
+        since: a moment with a time zone.
+    """
+    is_new = f.lit(None).cast("boolean") if since is None else f.col("first") >= f.lit(since)
+    rows = (
+        rolled(asked)
+        .errors.groupBy("fingerprint", "error_type", "message")
+        .agg(
+            f.sort_array(f.collect_set("channel")).alias("channels"),
+            f.sort_array(f.collect_set("application")).alias("applications"),
+            f.sum("events").alias("events"),
+            f.min("first").alias("first"),
+            f.max("last").alias("last"),
+            f.min("example").alias("example"),
+        )
+    )
+    return rows.withColumn("is_new", is_new).orderBy(f.desc("is_new"), f.desc("events"), "fingerprint")
+
+
+def streams(asked: Asked) -> DataFrame:
+    """Tell how much each stream of each application moved and how long it took, the slowest first.
+
+    Columns: ``application``; ``stream``; ``records``, as the runs' reports have them, else the sum of ``record_count``
+    (by its tag ``stream``, else ``endpoint``); ``bytes`` and ``runs``, of the reports; ``seconds``, the sum of the
+    timer ``sync_duration``, else ``batch_processing_time``, and its ``p50``, ``p95``, ``p99``; ``requests`` and
+    ``request_seconds`` of the timer ``http_request_duration`` with that stream (or an endpoint of its name);
+    ``rate``, ``records`` by ``seconds``, or null.
+    """
+    found = rolled(asked)
+    named = found.metrics.withColumn("stream", f.coalesce("stream", "endpoint")).where("stream IS NOT NULL")
+    is_batch, is_sync = (f.col("metric") == name for name in (_BATCH, _SYNC))
+    timed = named.where(f.col("metric").isin(_RECORDS, _REQUESTS, _SYNC, _BATCH))
+    measured = timed.select(
+        "application",
+        "stream",
+        f.when(f.col("metric") == _RECORDS, f.col("sum")).alias("counted"),
+        f.when(f.col("metric") == _REQUESTS, f.col("count")).alias("requests"),
+        f.when(f.col("metric") == _REQUESTS, f.col("sum")).alias("request_seconds"),
+        f.when(is_sync, f.col("sum")).alias("sync"),
+        f.when(is_batch, f.col("sum")).alias("batch"),
+        f.when(is_sync, f.col("sketch")).alias("sync_sketch"),
+        f.when(is_batch, f.col("sketch")).alias("batch_sketch"),
+    )
+    reported = _reports(found).select("application", f.explode("run.streams").alias("one"))
+    reported = reported.select(
+        "application", "one.stream", f.col("one.records").alias("reported"), "one.bytes", f.lit(1).alias("runs")
+    )
+    sums = ("counted", "reported", "bytes", "runs", "requests", "request_seconds", "sync", "batch")
+    rows = (
+        measured.unionByName(reported, allowMissingColumns=True)
+        .where("stream IS NOT NULL")
+        .groupBy("application", "stream")
+        .agg(
+            *(f.sum(name).alias(name) for name in sums),
+            merged_sketch("sync_sketch").alias("sync_sketch"),
+            merged_sketch("batch_sketch").alias("batch_sketch"),
+        )
+        # an endpoint that no stream has the name of is no stream
+        .where("coalesce(counted, reported, sync, batch) IS NOT NULL")
+        .withColumn("records", f.coalesce("reported", f.col("counted").cast("bigint")))
+        .withColumn("seconds", f.coalesce("sync", "batch"))
+        .withColumn("sketch", f.coalesce("sync_sketch", "batch_sketch"))
+    )
+    rate = f.when(f.col("seconds") > 0, f.col("records") / f.col("seconds")).alias("rate")
+    first = ("application", "stream", "records", "bytes", "runs", "seconds")
+    slowest = (f.desc_nulls_last("seconds"), f.desc_nulls_last("request_seconds"))
+    chosen = rows.select(*first, *_percentiles(), "requests", "request_seconds", rate)
+    return chosen.orderBy(*slowest, "application", "stream")
+
+
+def http(asked: Asked) -> DataFrame:
+    """Count HTTP requests, the most first.
+
+    Columns: ``endpoint``; ``status``, the tag ``http_status_code``, else ``status``; ``requests``, how many the timer
+    ``http_request_duration`` has, or where it has none the sum of ``http_request_count``; ``seconds``, the timer's sum,
+    and its ``p50``, ``p95``, ``p99`` and ``high``, all null where there is no timer.
+    """
+    is_timed = f.col("metric") == _REQUESTS
+    counted = f.sum(f.when(~is_timed, f.col("sum"))).cast("bigint")
+    rows = (
+        rolled(asked)
+        .metrics.where(f.col("metric").isin(_REQUESTS, _REQUESTS_COUNTED))
+        .groupBy("endpoint", "status")
+        .agg(
+            f.coalesce(f.sum(f.when(is_timed, f.col("count"))), counted).alias("requests"),
+            f.sum(f.when(is_timed, f.col("sum"))).alias("seconds"),
+            merged_sketch("sketch").alias("sketch"),
+            f.max(f.when(is_timed, f.col("high"))).alias("high"),
+        )
+    )
+    return rows.select("endpoint", "status", "requests", "seconds", *_percentiles(), "high").orderBy(
+        f.desc("requests"), "endpoint", "status"
+    )
+
+
+def throughput(asked: Asked) -> DataFrame:
+    """Count by hour (of UTC): ``hour``, ``events``, ``errors``, ``records``, ``bytes``.
+
+    ``records`` are the counter ``record_count`` of the applications that have it, and of all others the runs' reports,
+    in the hour in which they were written. ``bytes`` are the counter ``pipe_bytes`` of the stage that passed the most,
+    since each stage of a pipeline counts the same ones, and in hours without it those of the runs' reports.
+    """
+    found = rolled(asked)
+    errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0)
+    events = found.events.select("hour", "events", errors.cast("bigint").alias("errors"))
+    metric = f.col("metric")
+    counted = found.metrics.where((metric == _RECORDS) & (f.col("type") == "counter")).select(
+        "hour", "application", f.col("sum").alias("counted")
+    )
+    reported = _reports(found).select("hour", "application", "run.records", f.col("run.bytes").alias("reported"))
+    records = (
+        counted.unionByName(reported, allowMissingColumns=True)
+        .groupBy("application", "hour")
+        .agg(f.sum("counted").alias("counted"), f.sum("records").alias("records"), f.sum("reported").alias("reported"))
+        .groupBy("application")
+        .agg(
+            f.max(f.col("counted").isNotNull()).alias("counts"),
+            f.collect_list(f.struct("hour", "counted", "records", "reported")).alias("hours"),
+        )
+        .select("counts", f.inline("hours"))
+        .select(
+            "hour",
+            f.when(f.col("counts"), f.col("counted").cast("bigint")).otherwise(f.col("records")).alias("records"),
+            "reported",
+        )
+    )
+    passed = (
+        found.metrics.where(metric == "pipe_bytes")
+        .groupBy("hour", "stage")
+        .agg(f.sum("sum").alias("passed"))
+        .groupBy("hour")
+        .agg(f.max("passed").cast("bigint").alias("passed"))
+    )
+    rows = events.unionByName(records, allowMissingColumns=True).unionByName(passed, allowMissingColumns=True)
+    return (
+        rows.groupBy("hour")
+        .agg(
+            f.coalesce(f.sum("events"), f.lit(0)).alias("events"),
+            f.coalesce(f.sum("errors"), f.lit(0)).alias("errors"),
+            f.sum("records").alias("records"),
+            f.coalesce(f.sum("passed"), f.sum("reported")).alias("bytes"),
+        )
+        .orderBy("hour")
+    )
+
+
+def waiting(asked: Asked) -> DataFrame:
+    """Tell which side each stage of a pipeline waited for, by the counters that brokers send of their pipe.
+
+    Columns: ``stage``; ``reading`` and ``writing``, seconds; ``bytes``; ``lines``; ``waiting``: ``reading`` if it
+    waited longer for what stands before it, ``writing`` for what stands behind it, ``neither`` if it never waited.
+    """
+
+    def total(name: str) -> Column:
+        return f.coalesce(f.sum(f.when(f.col("metric") == name, f.col("sum"))), f.lit(0.0))
+
+    rows = (
+        rolled(asked)
+        .metrics.where(f.col("metric").startswith("pipe_") & f.col("stage").isNotNull())
+        .groupBy("stage")
+        .agg(
+            total("pipe_read_wait_seconds").alias("reading"),
+            total("pipe_write_wait_seconds").alias("writing"),
+            total("pipe_bytes").cast("bigint").alias("bytes"),
+            total("pipe_lines").cast("bigint").alias("lines"),
+        )
+    )
+    side = f.when(f.greatest("reading", "writing") <= 0, "neither")
+    side = side.when(f.col("reading") >= f.col("writing"), "reading").otherwise("writing")
+    return rows.withColumn("waiting", side).orderBy(f.desc(f.greatest("reading", "writing")), "stage")
+
+
+def quarantine(asked: Asked) -> DataFrame:
+    """Count bad lines: ``reason``, ``lines``, the first one's ``file`` and ``offset`` (bytes, decompressed)."""
+    first = f.min(f.struct("file", "offset")).alias("place")
+    rows = rolled(asked).quarantine.groupBy("reason").agg(f.sum("lines").alias("lines"), first)
+    return rows.select("reason", "lines", "place.file", "place.offset").orderBy(f.desc("lines"), "reason")
+
+
+def health(asked: Asked, since: datetime, until: datetime) -> DataFrame:
+    """Compare a period with the one of the same length before it: ``figure``, ``now``, ``before``, ``change``.
+
+    Figures: ``events``, ``errors``, ``failures`` (fingerprints), ``records``, ``runs`` (that reported), ``failed``
+    (of those), ``run_p95`` (seconds, of their durations), ``requests``, ``request_p95`` (seconds). All are doubles;
+    ``change`` is ``now / before``, null where ``before`` is 0 or nothing is known.
+
+    Args:
+        asked: see the module.
+        since: with a time zone, as ``until``; hours that begin from then on are now.
+        until: hours that begin from then on are left out.
+    """
+    earlier = since - (until - since)
+    found = between(asked, earlier, until)
+    period = f.when(f.col("hour") >= f.lit(since), "now").otherwise("before").alias("period")
+    reports = _reports(found).select(period, "run")
+    requests = found.metrics.where(f.col("metric") == _REQUESTS).select(period, "count", "sketch")
+    parts = [
+        throughput(found)
+        .groupBy(period)
+        .agg(*(f.sum(name).alias(name) for name in ("events", "errors", "records"))),
+        found.errors.groupBy(period).agg(f.countDistinct("fingerprint").alias("failures")),
+        reports.groupBy("period").agg(
+            f.count("*").alias("runs"),
+            f.count(f.when(f.col("run.outcome") == "failed", 1)).alias("failed"),
+            f.percentile("run.duration", 0.95).alias("run_p95"),
+        ),
+        requests.groupBy("period")
+        .agg(f.sum("count").alias("requests"), merged_sketch("sketch").alias("sketch"))
+        .select("period", "requests", quantiles(f.col("sketch"), (0.95,))[0].alias("request_p95")),
+    ]  # fmt: skip
+    rows = None
+    for part in parts:
+        names = [name for name in part.columns if name != "period"]
+        doubles = part.select("period", *(f.col(name).cast("double").alias(name) for name in names))
+        long = doubles.unpivot("period", [f.col(name) for name in names], "figure", "value")
+        rows = long if rows is None else rows.unionByName(long)
+    assert rows is not None  # noqa: S101
+    sides = (f.max(f.when(f.col("period") == name, f.col("value"))).alias(name) for name in ("now", "before"))
+    change = f.when(f.col("before") != 0, f.col("now") / f.col("before")).alias("change")
+    return rows.groupBy("figure").agg(*sides).select("figure", "now", "before", change).orderBy("figure")
+
+
+def _reports(found: Rollups) -> DataFrame:
+    """Give the latest report of each application of each run: ``hour``, ``run_id``, ``application``, ``run``."""
+    latest = f.max(f.struct("run", "hour")).alias("latest")
+    rows = found.runs.where("run IS NOT NULL").groupBy("run_id", "application").agg(latest)
+    return rows.select("latest.hour", "run_id", "application", "latest.run")
+
+
+def _percentiles() -> list[Column]:
+    return [column.alias(name) for column, name in zip(quantiles(f.col("sketch")), _SHARES)]
