@@ -130,17 +130,19 @@ class _Room:
     def __init__(self, columns: int) -> None:
         self.columns = columns
 
-    def take(self, kind: t.DataType) -> t.DataType | None:
-        """Give as much of a type as there is room for."""
-        if isinstance(kind, t.StructType):
-            kept = [(column, self.take(column.dataType)) for column in kind]
-            fields = [t.StructField(c.name, inner, True, c.metadata) for c, inner in kept if inner is not None]
-            return t.StructType(fields) if fields else None
-        if isinstance(kind, t.ArrayType):
-            inner = self.take(kind.elementType)
-            return None if inner is None else t.ArrayType(inner)
-        self.columns -= 1
-        return kind if self.columns >= 0 else None
+
+def _new(kind: t.DataType, path: str, room: _Room, lines: list[str]) -> t.DataType | None:
+    """Give the type of a new column, with names of its own inside, and as much of it as there is room for."""
+    if isinstance(kind, t.StructType):
+        inside: list[str] = []
+        struct = _struct(t.StructType(), kind, f"{path}.", room, inside)
+        lines += [line for line in inside if not line.startswith("new column")]
+        return struct if struct.fields else None
+    if isinstance(kind, t.ArrayType):
+        inner = _new(kind.elementType, f"{path}[]", room, lines)
+        return None if inner is None else t.ArrayType(inner)
+    room.columns -= 1
+    return kind if room.columns >= 0 else None
 
 
 def _struct(have: t.StructType, seen: t.StructType, path: str, room: _Room, lines: list[str]) -> t.StructType:
@@ -165,11 +167,12 @@ def _struct(have: t.StructType, seen: t.StructType, path: str, room: _Room, line
                 both = " and ".join(columns[place].dataType.simpleString() for place in places)
                 lines.append(f"conflict: {where} is {both}, now also {_said(new.dataType)}; kept in {RECOVERED}")
                 continue
-            kind = room.take(new.dataType)
+            name = _free(f"{columns[places[0]].name}_recovered" if places else _named(field, not path), taken)
+            inside: list[str] = []
+            kind = _new(new.dataType, f"{path}{name}", room, inside)
             if kind is None:
                 lines.append(f"no room for {where}: {MOST_COLUMNS} columns are the most; kept in {RECOVERED}")
                 continue
-            name = _free(f"{columns[places[0]].name}_recovered" if places else _named(field, not path), taken)
             metadata = {} if name == field else {"field": field}
             if places:
                 had = _said(columns[places[0]].dataType)
@@ -177,6 +180,7 @@ def _struct(have: t.StructType, seen: t.StructType, path: str, room: _Room, line
             else:
                 renamed = "" if name == field else f" (for the field {field!r})"
                 lines.append(f"new column {path}{name} {_said(kind)}{renamed}")
+            lines += inside
             places.append(len(columns))
             columns.append(t.StructField(name, kind, True, metadata))
     return t.StructType(columns)

@@ -117,7 +117,7 @@ def number_of(text: str) -> int | float | None:
     if not set(text) & set(".eE"):
         return int(text)
     digits = re.split("[eE]", text)[0].replace(".", "").lstrip("-0")
-    return float(text) if len(digits) <= _MOST_DIGITS else None
+    return float(text) if len(digits) <= _MOST_DIGITS and abs(float(text)) != float("inf") else None
 
 
 def _number(value: int | float, kind: t.DataType) -> Any:

@@ -1,0 +1,264 @@
+"""Whatever payloads hold is found again in the columns of their table, in whatever order they come."""
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+t = pytest.importorskip("pyspark.sql.types", reason="pyspark is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+from balog.analytics.tables import evolution  # noqa: E402
+from balog.analytics.tables.evolution import RECOVERED, field_of, merge, payload_fields  # noqa: E402
+from balog.analytics.tables.shapes import Shape, Watcher, from_registry  # noqa: E402
+from balog.analytics.tables.typed import Columns  # noqa: E402
+
+NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+class Table:
+    """A table in memory that grows batch by batch, as the loader grows one."""
+
+    def __init__(self) -> None:
+        self.schema: Any = None
+        self.rows: list[dict[str, Any]] = []
+        self.lines: list[str] = []
+
+    def load(self, payloads: list[Any]) -> "Table":
+        texts = [item if isinstance(item, bytes) else json.dumps(item).encode() for item in payloads]
+        watcher = Watcher("thing", self.schema)
+        watcher.look(texts)
+        self.schema, self.lines = merge(self.schema, watcher.seen.struct())
+        arrays = Columns(self.schema, "thing").arrays(texts)
+        columns = {name: array.to_pylist() for name, array in arrays.items()}
+        self.rows += [{name: values[row] for name, values in columns.items()} for row in range(len(texts))]
+        return self
+
+    def columns(self) -> dict[str, str]:
+        return {column.name: column.dataType.simpleString() for column in payload_fields(self.schema)}
+
+    def payloads(self) -> list[Any]:
+        """Give what the rows hold, as documents again."""
+        return [
+            joined(unplaced(row, payload_fields(self.schema)), json.loads(row[RECOVERED] or "{}")) for row in self.rows
+        ]
+
+
+def unplaced(row: dict[str, Any], columns: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for column in columns:
+        value = row.get(column.name)
+        if value is not None:
+            assert field_of(column) not in found, "two columns of one field have a value"
+            found[field_of(column)] = of_type(value, column.dataType)
+    return found
+
+
+def of_type(value: Any, kind: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(kind, t.StructType):
+        return unplaced(value, kind)
+    return [of_type(item, kind.elementType) for item in value] if isinstance(kind, t.ArrayType) else value
+
+
+def joined(one: Any, rest: Any) -> Any:
+    if not (isinstance(one, dict) and isinstance(rest, dict)):
+        assert one is None, "a value is in a column and in the rest"
+        return rest
+    return {**one, **{name: joined(one.get(name), value) for name, value in rest.items()}}
+
+
+def canonical(value: Any) -> Any:
+    """Give a value without what holds nothing, and with numbers alike however they were written."""
+    if isinstance(value, dict):
+        kept = {name: canonical(item) for name, item in value.items()}
+        return {name: item for name, item in kept.items() if item is not None} or None
+    if isinstance(value, list):
+        items = [canonical(item) for item in value]
+        return items if any(item is not None for item in items) else None
+    if isinstance(value, str):
+        return Decimal(value) if NUMBER.fullmatch(value) else value
+    return value if value is None or isinstance(value, bool) else Decimal(str(value)).normalize()
+
+
+NAMES = st.sampled_from(
+    ["a", "A", "b", "id", "date", "a_recovered", "cls_type", "x.y", 'q"', "é", "", "payload_recovered"]
+)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.integers(),
+    st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**38, 10**60]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(
+        ["", "5", "-1.50", "007", "1e400", "0.1234567890123456789", "x", "é\u2028", "2026-01-01T00:00:00Z"]
+    ),
+    st.text(max_size=5),
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+PAYLOADS = st.dictionaries(NAMES, VALUES, max_size=4)
+BATCHES = st.lists(st.lists(PAYLOADS, max_size=4), max_size=4)
+
+
+@settings(deadline=None)
+@given(BATCHES)
+@example([[{"a": 1, "b": [1, "x"]}], [{"a": 1.5}], [{"a": "no"}], [{"a": True, "A": {"a": 2**70}}]])
+@example([[{"a": 1}], [{"a": "x"}, {"a": "5"}, {"a": "5", "b": 1}]])
+@example([[{"a": {"b": 1}}], [{"a": {"b": "x", "A": 1}}, {"a": []}, {"a": {}}, {"a": [{}, None]}]])
+@example([[{"a": [{"b": 1}]}], [{"a": [{"b": 1}, {"b": [True, 1]}]}]])
+@example([[{"a": 1.5}], [{"a": 2**53 + 1}]])
+def test_every_value_of_every_event_is_in_some_column(batches: list[list[Any]]) -> None:
+    table = Table()
+    for batch in batches:
+        table.load(batch)
+    if batches:
+        want = [canonical({k: v for k, v in payload.items() if (k, v) != ("cls_type", "thing")}) for batch in batches for payload in batch]  # fmt: skip
+        assert list(map(canonical, table.payloads())) == want
+
+
+@settings(deadline=None)
+@given(BATCHES)
+def test_seen_twice_a_batch_changes_nothing(batches: list[list[Any]]) -> None:
+    table = Table()
+    for batch in batches:
+        before = table.load(batch).schema
+        assert table.load(batch).schema == before
+
+
+@settings(deadline=None)
+@given(st.lists(PAYLOADS, max_size=6), st.randoms())
+def test_shapes_are_united_in_any_order(payloads: list[Any], random: Any) -> None:
+    def shape(some: list[Any]) -> Shape:
+        made = Shape()
+        for payload in some:
+            made.observe(payload)
+        return made
+
+    whole, parts = shape(payloads), [shape([payload]) for payload in payloads]
+    random.shuffle(parts)
+    united = Shape()
+    for part in parts:
+        united.unite(part)
+    assert united == whole
+
+
+def test_whole_and_broken_numbers_of_one_batch_are_doubles() -> None:
+    assert Table().load([{"a": 1}, {"a": 1.5}]).columns() == {"a": "double"}
+
+
+def test_numeric_text_is_a_number_where_the_column_is_one() -> None:
+    table = Table().load([{"value": 1.5}]).load([{"value": "2.50"}, {"value": "7"}])
+    assert table.lines == []
+    assert [row["value"] for row in table.rows] == [1.5, 2.5, 7.0]
+
+
+def test_numeric_text_alone_is_text() -> None:
+    table = Table().load([{"code": "12"}])
+    assert table.columns() == {"code": "string"}
+    assert table.rows[0]["code"] == "12"
+
+
+def test_text_that_is_no_number_is_recovered_beside_numbers() -> None:
+    table = Table().load([{"a": 1}]).load([{"a": "x"}, {"a": "5"}, {"a": "007"}])
+    assert [(row["a"], row.get("a_recovered")) for row in table.rows] == [
+        (1, None),
+        (None, "x"),
+        (5, None),
+        (None, "007"),
+    ]
+
+
+def test_numbers_beyond_64_bits() -> None:
+    table = Table().load([{"a": 2**63 - 1, "b": 2**63, "c": 10**40}])
+    assert table.columns() == {"a": "bigint", "b": "decimal(38,0)", "c": "decimal(38,0)"}
+    assert table.rows[0]["b"] == Decimal(2**63)
+    assert json.loads(table.rows[0][RECOVERED]) == {"c": 10**40}
+
+
+def test_what_holds_nothing_gets_no_column() -> None:
+    assert Table().load([{"a": None, "b": {}, "c": [], "d": [None, {}], "e": {"f": None}}]).columns() == {}
+
+
+def test_an_object_keeps_what_fits_and_gives_the_rest_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evolution, "MOST_COLUMNS", 2)
+    table = Table().load([{"a": {"b": 1, "c": 2, "d": 3}}])
+    assert table.rows[0]["a"] == {"b": 1, "c": 2}
+    assert table.rows[0][RECOVERED] == '{"a":{"d":3}}'
+
+
+def test_a_payload_as_deep_as_it_likes() -> None:
+    deep: Any = 1
+    for _ in range(100):
+        deep = {"a": deep}
+    shallow: Any = [b'{"a":' * 5000 + b"1" + b"}" * 5000, {"b": 1}]
+    assert Table().load([deep]).payloads() == [deep]
+    table = Table().load([deep, *shallow])
+    assert table.rows[1][RECOVERED] == shallow[0].decode()
+    assert table.rows[2]["b"] == 1
+
+
+def test_fields_named_by_what_they_are_about_stay_bounded() -> None:
+    table = Table().load([{"users": {f"u{number}": 1}} for number in range(1500)])
+    assert evolution._leaves(payload_fields(table.schema)[0].dataType) == evolution.MOST_COLUMNS
+    assert table.payloads() == [{"users": {f"u{number}": 1}} for number in range(1500)]
+
+
+def test_a_number_that_no_double_holds_is_kept_as_it_was_written() -> None:
+    table = Table().load([{"a": 1.5}, b'{"a":1e999}'])
+    assert table.rows[1] == {"a": None, RECOVERED: '{"a":1e999}'}
+
+
+def test_of_a_key_that_comes_twice_the_last_counts() -> None:
+    assert Table().load([b'{"a":1,"a":2}', b'{"a":"x","a":3}']).rows[0]["a"] == 2
+
+
+def test_text_that_looks_like_a_time_stays_text() -> None:
+    assert Table().load([{"at": "2026-01-01T00:00:00Z"}]).columns() == {"at": "string"}
+
+
+def test_a_registry_makes_times_and_leaves_open_what_it_does_not_say() -> None:
+    run, state = from_registry("run"), from_registry("state")
+    assert run["started"].dataType == t.TimestampType()
+    assert run["streams"].dataType.simpleString() == "array<struct<stream:string,records:bigint,bytes:bigint>>"
+    assert "state" not in run.names
+    assert state.names == ["version"]
+    assert from_registry("metric").simpleString() == "struct<version:string,type:string,metric:string,value:double>"
+    assert from_registry("log")["exception"].dataType["frames"].dataType.elementType["file"].dataType == t.StringType()
+    assert from_registry("nobody's") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("2026-02-27T10:00:00Z", True),
+        ("2026-02-28T10:00:00.123456+02:00", True),
+        ("2026-02-29T10:00:00Z", False),
+        ("2024-02-29T10:00:00Z", True),
+        ("2026-01-31T23:59:59Z", True),
+        ("2026-01-01T10:00:00.1234567Z", False),
+        ("2026-01-01T10:00:00", False),
+        ("0000-01-01T10:00:00Z", False),
+        ("2026-01-01T10:00:60Z", False),
+        ("2026-01-01T10:00:00Z\n", False),
+    ],
+)
+def test_a_timestamp_column_takes_what_it_can_hold(text: str, fits: bool) -> None:
+    table = Table()
+    table.schema = merge(None, from_registry("run")).schema
+    table.load([{"started": text}])
+    assert (table.rows[0]["started"] is not None) == fits
+    assert table.rows[0].get("started_recovered") == (None if fits else text)
+    if fits:
+        from datetime import datetime
+
+        assert table.rows[0]["started"] == datetime.fromisoformat(text.replace("Z", "+00:00"))
