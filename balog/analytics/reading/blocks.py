@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from io import BufferedReader
 from typing import BinaryIO, NamedTuple, Protocol
 
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.remote import Places
-from balog.errors import MissingExtraError
+from balog.analytics.reading.unpacking import DamagedError, packing, unpack
 from balog.event import MAX_EVENT_BYTES
 
 __all__ = ["RAW_LIMIT", "Bad", "Block", "Damage", "new_buffer", "read_blocks"]
@@ -20,9 +19,6 @@ RAW_LIMIT = 64 * 1024
 _BLOCK = 20 * 1024 * 1024  # more than the largest event
 _READ = 1024 * 1024
 _LOOK = 64 * 1024  # what is asked of a file to find a line's end in it
-_COMPRESSED_READ = 128 * 1024
-_ZSTD_READ = 1024  # it can't be asked for a part of what comes out, and a kilobyte of zstd holds 32 MiB at most
-_LARGEST_WINDOW = 128 * 1024 * 1024
 
 
 _HERE = Places()
@@ -54,10 +50,6 @@ class Damage(NamedTuple):
     tail: bytes
 
 
-class _DamagedError(Exception):
-    pass
-
-
 def new_buffer() -> bytearray:
     """Make the buffer that blocks are read into; it serves one slice after the other."""
     return bytearray(_BLOCK + _READ)
@@ -76,7 +68,7 @@ def read_blocks(piece: Slice, buffer: bytearray, places: Places = _HERE) -> Iter
         return
     with file:
         try:
-            packed = _packing(file.read(4))
+            packed = packing(file.read(4))
             if packed:
                 start, length = 0, None
                 file.seek(0)
@@ -90,12 +82,7 @@ def read_blocks(piece: Slice, buffer: bytearray, places: Places = _HERE) -> Iter
         if not packed:
             yield from _blocks(_Plain(file, length), start, buffer)
         elif not piece.start:
-            yield from _blocks(_Unpacked(_inflate(file) if packed == "gzip" else _unzstd(file)), 0, buffer)
-
-
-def _packing(first: bytes) -> str:
-    """Tell by a file's first four bytes how it is compressed: "gzip", "zstd", or "" if it isn't."""
-    return "gzip" if first.startswith(b"\x1f\x8b") else "zstd" if first == b"\x28\xb5\x2f\xfd" else ""
+            yield from _blocks(_Unpacked(unpack(file, packed)), 0, buffer)
 
 
 def _unreadable(error: OSError) -> str:
@@ -104,7 +91,7 @@ def _unreadable(error: OSError) -> str:
 
 class _Source(Protocol):
     def readinto(self, into: memoryview) -> int:
-        """Put some bytes there and tell how many; 0 at the end. Raises ``_DamagedError`` after the last good byte."""
+        """Put some bytes there and tell how many; 0 at the end. Raises ``DamagedError`` after the last good byte."""
         ...
 
 
@@ -114,7 +101,7 @@ def _blocks(source: _Source, offset: int, buffer: bytearray) -> Iterator[Block |
     while True:
         try:
             count = source.readinto(view[size : size + _READ])
-        except _DamagedError as error:
+        except DamagedError as error:
             count, damage = 0, str(error)
         except OSError as error:
             count, damage = 0, _unreadable(error)
@@ -202,60 +189,3 @@ class _Unpacked:
         into[:count] = self._rest[:count]
         self._rest = self._rest[count:]
         return count
-
-
-def _inflate(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress gzip of one or several members, with zeros behind them or not."""
-    inflate = zlib.decompressobj(31)
-    while data := file.read(_COMPRESSED_READ):
-        while data:
-            if inflate.eof:
-                data = data.lstrip(b"\0")
-                if not data:
-                    break
-                inflate = zlib.decompressobj(31)
-            before = inflate.copy()
-            try:
-                chunk = inflate.decompress(data, _READ)
-            except zlib.error as error:
-                yield from _salvaged(before, data)
-                raise _DamagedError(f"damaged gzip: {str(error).partition(': ')[2] or error}") from None
-            yield chunk
-            data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
-    if not inflate.eof:
-        yield inflate.flush()
-        raise _DamagedError("damaged gzip: it ends early")
-
-
-def _unzstd(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress zstd of one or several frames."""
-    try:
-        import zstandard
-    except ImportError:
-        raise MissingExtraError("a zstd file", "store") from None
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_LARGEST_WINDOW)
-    is_whole = True
-    frame = decompressor.decompressobj()
-    while data := file.read(_ZSTD_READ):
-        while data:
-            try:
-                chunk = frame.decompress(data)
-            except zstandard.ZstdError as error:
-                raise _DamagedError(f"damaged zstd: {str(error).rpartition(': ')[2]}") from None
-            yield chunk
-            is_whole, data = frame.eof, frame.unused_data if frame.eof else b""
-            if is_whole:
-                frame = decompressor.decompressobj()
-    if not is_whole:
-        raise _DamagedError("damaged zstd: it ends early")
-
-
-def _salvaged(inflate: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """Give what comes out before the byte that is refused."""
-    for number in range(len(data)):
-        try:
-            chunk = inflate.decompress(data[number : number + 1])
-        except zlib.error:
-            return
-        if chunk:
-            yield chunk
