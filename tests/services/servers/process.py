@@ -1,5 +1,6 @@
 """What the servers of the tests share: a free port, a process that is waited for and stopped, programs of Maven's."""
 
+import fcntl
 import shutil
 import socket
 import subprocess
@@ -100,6 +101,15 @@ def java(for_whom: str) -> str:
     return found
 
 
+@contextmanager
+def fetching() -> Iterator[None]:
+    """Be the only process that fetches until the block ends: Maven's own folder bears no two, nor does ours."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def fetch(goal: str, *options: str, for_whom: str) -> None:
     """Have Maven fetch something: ``copy`` or ``copy-dependencies``, with its options; skip where it can't."""
     maven = shutil.which("mvn")
@@ -120,21 +130,21 @@ def fetch_jars(into: Path, artifacts: Iterable[str], for_whom: str) -> Path:
     """Have Maven fetch jars and all that they need at run time into a folder, unless it is there; skip where it can't.
 
     Args:
-        into: the folder, below ``CACHE`` to stay. It appears whole or not at all, also where several fetch at once.
+        into: the folder, below ``CACHE`` to stay. It appears whole or not at all.
         artifacts: each ``group:artifact:version``.
         for_whom: begins the reason of a skip.
     """
-    if into.exists():
-        return into
+    with fetching():
+        if not into.exists():
+            _copy_jars(into, artifacts, for_whom)
+    return into
+
+
+def _copy_jars(into: Path, artifacts: Iterable[str], for_whom: str) -> None:
     into.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=into.parent) as scratch:
         pom, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
         pom.write_text(_POM.format("".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)))
         options = ("-f", str(pom), f"-DoutputDirectory={jars}", "-DincludeScope=runtime")
         fetch("copy-dependencies", *options, for_whom=for_whom)
-        try:
-            jars.rename(into)
-        except OSError:
-            if not into.exists():  # else another was first
-                raise
-    return into
+        jars.rename(into)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.services.servers.process import CACHE, ServerProcess, accepts, fetch, free_port, java, running
+from tests.services.servers.process import CACHE, ServerProcess, accepts, fetch, fetching, free_port, java, running
 
 VERSION = "2.6.0"
 KEY, SECRET = "balog-test-key", "balog-test-secret"
@@ -58,9 +58,9 @@ class S3Server(ServerProcess):
 def running_s3(folder: Path) -> Iterator[S3Server]:
     """Run one; skips where it can't be had."""
     server = S3Server(folder, java("S3Proxy"))
-    if not _JAR.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        fetch("copy", f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={CACHE}", for_whom="S3Proxy")
-        (CACHE / f"s3proxy-{VERSION}-jar-with-dependencies.jar").rename(_JAR)
+    with fetching():
+        if not _JAR.exists():
+            fetch("copy", f"-Dartifact={_ARTIFACT}", f"-DoutputDirectory={CACHE}", for_whom="S3Proxy")
+            (CACHE / f"s3proxy-{VERSION}-jar-with-dependencies.jar").rename(_JAR)
     with running(server):
         yield server
