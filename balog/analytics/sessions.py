@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -85,7 +86,22 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
     for name, value in {**defaults, **settings}.items():
         builder = builder.config(name, value)
     with _environment(environment):
-        return _had(builder, master)
+        spark = _had(builder, master)
+    _load_sketches(spark)
+    return spark
+
+
+def _load_sketches(spark: SparkSession) -> None:
+    """Load the class with which Spark reads sketches: as it is loaded, it warns of every Java that Spark runs on."""
+    system = spark._jvm.java.lang.System  # type: ignore[union-attr]
+    errors = system.err
+    system.setErr(spark._jvm.java.io.PrintStream(spark._jvm.java.io.OutputStream.nullOutputStream()))  # type: ignore[union-attr]
+    try:
+        spark._jvm.java.lang.Class.forName("org.apache.datasketches.memory.internal.ResourceImpl")  # type: ignore[union-attr]
+    except Py4JError:
+        pass  # a Spark that has them elsewhere
+    finally:
+        system.setErr(errors)
 
 
 def _scratch() -> Path:
