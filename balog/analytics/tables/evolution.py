@@ -81,7 +81,7 @@ def merge(have: t.StructType | None, seen: t.StructType) -> Change:
 
     Args:
         have: the table's schema, or None for a table that is to be made.
-        seen: the payload's fields, as ``shapes.infer`` or ``shapes.from_registry`` give them.
+        seen: the payload's fields, as ``shapes.Shape.struct`` or ``shapes.from_registry`` give them.
     """
     lines: list[str] = []
     if have is None:

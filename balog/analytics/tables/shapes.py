@@ -12,9 +12,8 @@ A registry's schema says nothing of objects without properties and of fields wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 from pyspark.sql import types as t
@@ -24,11 +23,7 @@ from balog.analytics.tables.evolution import DEEPEST, MOST_COLUMNS, merge
 from balog.analytics.tables.placing import is_void, number_of
 from balog.analytics.tables.typed import Columns
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
-
-__all__ = ["Shape", "from_registry", "infer"]
+__all__ = ["Shape", "Watcher", "from_registry"]
 
 _SCALARS = {
     "double": t.DoubleType(),
@@ -41,9 +36,6 @@ _SCALARS = {
 
 _MOST_SEEN = 4 * MOST_COLUMNS
 """Things that a shape takes in: payloads whose fields are named by what they are about have ever new ones."""
-
-_MOST_TYPES = 1000
-"""Types that one task looks at beside those that have a table; the payloads of more are in ``events`` alone."""
 
 _TOGETHER = 256
 """Payloads that are looked at before what they taught is of use."""
@@ -130,53 +122,16 @@ def _kind(number: bool | int | float) -> str:
     return "bigint" if -(1 << 63) <= number < 1 << 63 else "huge"
 
 
-def infer(events: DataFrame, have: Mapping[str, t.StructType] | None = None) -> dict[str, t.StructType]:
-    """See what the payloads of events look like: for each ``cls_type``, the fields that need a new column or type.
+class Watcher:
+    """Looks at payloads of one type for what no column would hold: it sees the fields that need a new column or type.
 
-    One pass in the workers; the driver unites one small shape for each of their tasks and types.
+    Shapes that several watchers have seen are united; their ``struct()`` is what ``evolution.merge`` takes. A watcher
+    decodes by the columns that it knows so far; only what does not fit is looked into, and makes it know more. So
+    payloads that are alike cost what decoding them costs.
 
     Args:
-        events: with ``cls_type`` and ``payload_json``.
-        have: the schema of each type's table, where there is one already, or where a registry has one; what fits it is
-            not looked at twice.
-
-    Returns:
-        by ``cls_type``, what ``evolution.merge`` takes as seen; also types of which nothing new was seen.
-    """
-    seen: dict[str, Shape] = {}
-    look = partial(_look, have={name: schema.json() for name, schema in (have or {}).items()})
-    found = events.select("cls_type", "payload_json").where("cls_type IS NOT NULL AND payload_json IS NOT NULL")
-    for row in found.mapInArrow(look, "cls_type string, shape binary").toLocalIterator():
-        seen.setdefault(row.cls_type, Shape()).unite(msgspec.json.decode(bytes(row.shape), type=Shape))
-    return {name: seen[name].struct() for name in sorted(seen)}
-
-
-def _look(batches: Iterator[pa.RecordBatch], have: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    watchers: dict[str, Watcher] = {}
-    for batch in batches:
-        kinds = batch.column("cls_type")
-        for kind in pc.unique(kinds).to_pylist():
-            if kind not in watchers:
-                if kind not in have and len(watchers) >= _MOST_TYPES + len(have):
-                    continue
-                schema = t.StructType.fromJson(msgspec.json.decode(have[kind])) if kind in have else None
-                watchers[kind] = Watcher(kind, schema)
-            texts = batch.column("payload_json").filter(pc.equal(kinds, kind))
-            watchers[kind].look(texts.cast(pa.binary()).to_pylist())
-    rows = {name: msgspec.json.encode(watcher.seen) for name, watcher in watchers.items()}
-    yield pa.RecordBatch.from_arrays(
-        [pa.array(list(rows), pa.string()), pa.array(list(rows.values()), pa.binary())], ["cls_type", "shape"]
-    )
-
-
-class Watcher:
-    """Looks at payloads of one type for what no column would hold.
-
-    It decodes by the columns that it knows so far; only what does not fit is looked into, and makes it know more. So
-    payloads that are alike cost what decoding them costs.
+        cls_type: the payloads' type.
+        have: the schema of its table, or of one that is made by a registry's; None knows nothing.
 
     Attributes:
         seen: the shape of what did not fit.

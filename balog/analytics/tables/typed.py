@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import accumulate
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
@@ -18,14 +17,13 @@ import msgspec
 from msgspec import Meta
 from pyspark.sql import types as t
 
-from balog.analytics.tables.evolution import FACILITY, RECOVERED, payload_fields
+from balog.analytics.tables.evolution import RECOVERED, payload_fields
 from balog.analytics.tables.placing import EXACT, WHOLE, homes, is_void, place
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
-__all__ = ["Columns", "typed"]
+__all__ = ["Columns"]
 
 _TOGETHER = 256
 """Payloads that are decoded by one call; one that does not fit has those beside it decoded one by one."""
@@ -42,35 +40,6 @@ _SURE_TIMESTAMP = (
 
 _MOST_LEARNED = 200
 """Fields without a column that are known to hold nothing."""
-
-
-def typed(events: DataFrame, cls_type: str, schema: t.StructType) -> DataFrame:
-    """Give the rows of a payload type's table.
-
-    Args:
-        events: with ``id``, ``channel``, ``timestamp``, ``level``, ``context map<string,string>``, ``cls_type`` and
-            ``payload_json``; rows of other types are left out.
-        schema: the table's, as ``evolution.merge`` makes it. What it has no column for goes to ``payload_recovered``.
-    """
-    context = events["context"]
-    rows = events.where(events["cls_type"] == cls_type).select(
-        *("id", "timestamp", "channel", "level"),
-        context["run_id"].alias("run_id"),
-        context["application"].alias("application"),
-        "payload_json",
-    )
-    return rows.mapInArrow(partial(_typed, schema=schema.json(), cls_type=cls_type), schema)
-
-
-def _typed(batches: Iterator[pa.RecordBatch], schema: str, cls_type: str) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
-    whole = t.StructType.fromJson(json.loads(schema))
-    columns = Columns(whole, cls_type)
-    for batch in batches:
-        payload = columns.arrays(batch.column("payload_json").cast(pa.binary()).to_pylist())
-        arrays = [batch.column(name) if name in FACILITY.names else payload[name] for name in whole.names]
-        yield pa.RecordBatch.from_arrays(arrays, whole.names)
 
 
 class Columns:

@@ -11,9 +11,16 @@ t = pytest.importorskip("pyspark.sql.types", reason="pyspark is not installed")
 from balog.analytics.tables import evolution  # noqa: E402
 from balog.analytics.tables.evolution import FACILITY, RECOVERED, Step, field_of, merge, steps  # noqa: E402
 
-
-NAMED = {"tinyint": t.ByteType(), "int": t.IntegerType(), "bigint": t.LongType(), "float": t.FloatType(),
-         "double": t.DoubleType(), "string": t.StringType(), "boolean": t.BooleanType(), "timestamp": t.TimestampType()}  # fmt: skip
+NAMED = {
+    "tinyint": t.ByteType(),
+    "int": t.IntegerType(),
+    "bigint": t.LongType(),
+    "float": t.FloatType(),
+    "double": t.DoubleType(),
+    "string": t.StringType(),
+    "boolean": t.BooleanType(),
+    "timestamp": t.TimestampType(),
+}
 
 
 def parsed(words: list[str], mark: bool) -> Any:
@@ -79,8 +86,14 @@ def test_a_new_field_inside_structs_and_lists_of_structs() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("int", "bigint"), ("tinyint", "int"), ("float", "double"), ("decimal(10,2)", "decimal(38,2)"), ("array<int>", "array<bigint>")],
-)  # fmt: skip
+    [
+        ("int", "bigint"),
+        ("tinyint", "int"),
+        ("float", "double"),
+        ("decimal(10,2)", "decimal(38,2)"),
+        ("array<int>", "array<bigint>"),
+    ],
+)
 def test_what_old_files_can_be_read_as_widens_in_place(old: str, new: str) -> None:
     change = grown(f"a {old}", f"a {new}")
     assert payload(change.schema) == f"a {new}"

@@ -122,7 +122,8 @@ def test_every_value_of_every_event_is_in_some_column(batches: list[list[Any]]) 
     for batch in batches:
         table.load(batch)
     if batches:
-        want = [canonical({k: v for k, v in payload.items() if (k, v) != ("cls_type", "thing")}) for batch in batches for payload in batch]  # fmt: skip
+        payloads = [payload for batch in batches for payload in batch]
+        want = [canonical({k: v for k, v in p.items() if (k, v) != ("cls_type", "thing")}) for p in payloads]
         assert list(map(canonical, table.payloads())) == want
 
 
