@@ -26,6 +26,7 @@ COMMANDS = {
     "consumers": "List the handlers of a package, and what each of them listens to.",
     "forward": "Send the events of a topic to sinks, with a broker's config and no Python.",
     "query": "Answer SQL over the tables of events.",
+    "load": "Load events into tables, each once; look after the tables.",
     "replay": "Send the events that wait in a spool to their sinks.",
     "report": "Turn archived events into tables and one HTML page, with Spark.",
     "run": "Run a tap; its log lines and metrics become events, and its run a report.",
@@ -87,6 +88,7 @@ def main() -> None:
     balog consume mypackage --topics local:PATH           act on them: your handlers …
     balog forward --topics local:PATH --topic NAME …      … or any sinks
     balog topics describe NAME --topics local:PATH        see what waits, and for whom
+    balog load PATH --tables FOLDER                       keep them as tables
     balog report PATH                                     ask about all of them
 
     Topics are local:PATH, sqs:REGION or kafka:HOST:PORT.

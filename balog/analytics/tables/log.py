@@ -1,8 +1,8 @@
 """The log of a folder of Parquet tables: which files are theirs, and the one moment at which that changes.
 
 ``_balog/log/<n>.json`` are commits, numbered without gaps; each is written beside, synced, then linked to its name,
-which fails if the name is taken. Every so often ``<n>.state.json`` says what all commits up to ``n`` come to, so that opening
-need not read all of them.
+which fails if the name is taken. Every so often ``<n>.state.json`` says what all commits up to ``n`` come to, so that
+opening need not read all of them.
 """
 
 from __future__ import annotations

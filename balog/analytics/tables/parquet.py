@@ -1,8 +1,8 @@
 """Tables as a folder of Parquet files in Hive's layout, with a log beside them.
 
 ``FOLDER/<table>/date=YYYY-MM-DD/part-….parquet`` are the rows, for anybody to read. ``FOLDER/_balog/`` is ours:
-``log/`` says which files are the tables', ``staging/<batch>/`` holds those of a batch until they are in place. A commit is an
-entry of the log; the files are moved after it, by whoever comes first: the writer, the next writer, or a reader.
+``log/`` says which files are the tables', ``staging/<batch>/`` holds those of a batch until they are in place. A commit
+is an entry of the log; the files are moved after it, by whoever comes first: the writer, the next one, or a reader.
 """
 
 from __future__ import annotations
@@ -111,6 +111,12 @@ class ParquetStore:
         folder.mkdir(parents=True)
         return str(folder)
 
+    def checkpoint(self, stream: str) -> str:
+        """Give the folder in which a stream notes how far it is."""
+        folder = self._root / FOLDER / "checkpoints" / stream
+        folder.mkdir(parents=True, exist_ok=True)
+        return str(folder)
+
     def commit(self, batch: Batch) -> None:
         """Take a batch: an entry of the log, then every file into its place.
 
@@ -121,8 +127,8 @@ class ParquetStore:
         if batch.stream is not None and state.streams.get(batch.stream[0], -1) >= batch.stream[1]:
             shutil.rmtree(self._staging / batch.id, ignore_errors=True)
             return
-        tables = {name: self._change(batch.id, name, part) for name, part in batch.parts.items()}
-        tables = {name: change for name, change in tables.items() if change is not None}
+        changes = {name: self._change(batch.id, name, part) for name, part in batch.parts.items()}
+        tables = {name: change for name, change in changes.items() if change is not None}
         sources = {path: source for path, source in batch.sources.items() if state.sources.get(path) != source}
         floor = batch.floor.isoformat() if batch.floor else ""
         if tables or sources or batch.stream is not None or floor > state.floor:
@@ -132,9 +138,27 @@ class ParquetStore:
 
     def compact(self, tables: Sequence[str] = ()) -> list[str]:
         """Rewrite the small files of each day into few, sorted by time; give a line for each table that changed."""
-        from balog.analytics.tables.compaction import compact
+        from balog.analytics.tables.compaction import compacted, small_files
 
-        return compact(self._spark, self._root, self._log.state, self._replace, tables)
+        lines = []
+        batch = f"compact-{os.urandom(8).hex()}"
+        folder = self.staging(batch)
+        changes = {}
+        for name, table in sorted(self._log.state.tables.items()):
+            small = small_files(table.files.values()) if not tables or name in tables else []
+            if not small:
+                continue
+            columns = _columns(table)
+            here = [_staged(self._root / name, file) for file in small]
+            made = compacted(name, Part(columns, here).frame(self._spark), small, folder, batch)
+            added = [_file(self._staging / batch / name, file) for file in made]
+            changes[name] = Change(table.columns, added, [file.path for file in small])
+            lines.append(f"{name}: {len(small):,} files became {len(made):,}")
+        if changes:
+            self._replace(changes, batch=batch)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        return lines
 
     def expire(self, floor: date, dry_run: bool = False) -> list[str]:
         """Remove all days before ``floor``; give a line for each table that has some."""
@@ -149,7 +173,7 @@ class ParquetStore:
             lines.append(f"{name}: {span}: {rows:,} rows, {size:,.1f} MB")
             changes[name] = Change(table.columns, removed=[file.path for file in old])
         if not dry_run and (changes or floor.isoformat() > state.floor):
-            self._replace("expire", changes, floor.isoformat())
+            self._replace(changes, floor.isoformat(), f"expire-{os.urandom(8).hex()}")
         return lines
 
     # -- the log and the files ------------------------------------------------------------------------------------
@@ -165,10 +189,8 @@ class ParquetStore:
         root = self._staging / batch / name
         return Change(part.schema.json(), [_file(root, staged) for staged in part.files])
 
-    def _replace(self, kind: str, changes: Mapping[str, Change], floor: str = "", batch: str = "") -> None:
+    def _replace(self, changes: Mapping[str, Change], floor: str = "", batch: str = "") -> None:
         """Commit a change of files that adds no rows."""
-        batch = batch or f"{kind}-{os.urandom(8).hex()}"
-        (self._staging / batch).mkdir(parents=True, exist_ok=True)
         self._append(Commit(batch, _now(), dict(changes), floor=floor))
 
     def _append(self, commit: Commit) -> None:
@@ -249,6 +271,10 @@ def _is_within(file: File, since: datetime | None, until: datetime | None) -> bo
     if since is not None and file.last is not None and file.last < _micros(since):
         return False
     return not (until is not None and file.first is not None and file.first > _micros(until))
+
+
+def _staged(root: Path, file: File) -> Staged:
+    return Staged(str(root / file.path), date.fromisoformat(file.day), file.rows, file.size)
 
 
 def _file(root: Path, staged: Staged) -> File:

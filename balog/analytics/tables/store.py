@@ -88,7 +88,8 @@ class Batch:
         parts: by table. A table that is not there yet is made; one with more columns than before is altered. A part
             without files only alters.
         sources: by path, what was read for it; a rerun passes over what has not changed.
-        stream: the name of a stream, and the number of its batch; committing the same number again changes nothing.
+        stream: the name of a stream, and the number of its batch; committing one that is not after the last changes
+            nothing.
         floor: the first day that is kept; set by retention, never lowered.
     """
 
@@ -151,6 +152,10 @@ class Store(Protocol):
 
     def staging(self, batch: str) -> str:
         """Give the folder for a batch's files, empty; executors can write there."""
+        ...
+
+    def checkpoint(self, stream: str) -> str:
+        """Give the folder in which Spark notes how far a stream is; ``stream`` is letters, digits and ``-``."""
         ...
 
     def commit(self, batch: Batch) -> None:

@@ -1,0 +1,88 @@
+"""Few large files in place of many small ones; rollup rows of the same key become one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as f
+
+from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, QUARANTINE, RUNS
+from balog.analytics.rollups.splitting import Rollups, merge
+from balog.analytics.tables import ROLLUPS
+from balog.analytics.tables.staging import FILES, Days, Stage, decode_files, encode_files
+from balog.analytics.tables.store import Staged, TableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from balog.analytics.tables.log import File
+
+__all__ = ["SMALL", "compacted", "small_files"]
+
+SMALL = 64 * 1024 * 1024
+"""A smaller file, in bytes, is small; a day that has several of them is worth writing again."""
+
+_LARGE = 256 * 1024 * 1024
+_COLUMNS = {"events": EVENTS, "metrics": METRICS, "errors": ERRORS, "runs": RUNS, "quarantine": QUARANTINE}
+
+
+def small_files(files: Iterable[File]) -> list[File]:
+    """Give the small files of those days that have several."""
+    days = defaultdict(list)
+    for file in files:
+        if file.size < SMALL:
+            days[file.day].append(file)
+    return [file for day in sorted(days) if len(days[day]) > 1 for file in days[day]]
+
+
+def compacted(table: str, frame: DataFrame, files: Sequence[File], folder: str, batch: str) -> list[Staged]:
+    """Write the rows of small files again, into few files, sorted by time.
+
+    Args:
+        frame: the rows of ``files``, with ``date``.
+        folder: where the new files are staged.
+
+    Raises:
+        TableError: the new files don't have the rows of the old ones.
+    """
+    when = next((name for name in ("timestamp", "hour") if name in frame.columns), "")
+    stage = Stage(folder, batch, datetime.now(timezone.utc))
+    order = ["date", when] if when else ["date"]
+    parts = -(-sum(file.size for file in files) // _LARGE)
+    rows = _merged(table, frame) if when == "hour" else frame
+    rows = rows.coalesce(1) if parts == 1 else rows.repartitionByRange(parts, *order)
+    rows = rows.sortWithinPartitions(*order)
+
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        open_days: dict[object, Days] = {}
+        done: list[Staged] = []
+        for batch_ in batches:
+            whole = pa.Table.from_batches([batch_])
+            for day in whole.column("date").unique().to_pylist():
+                if day not in open_days:  # days come in order: those before are complete
+                    done += [file for days in open_days.values() for file in days.close()]
+                    open_days = {day: Days(stage, table, day, when)}
+                rows_ = whole.filter(pc.equal(whole.column("date"), pa.scalar(day, pa.date32())))
+                open_days[day].add(rows_.drop_columns(["date"]))
+        done += [file for days in open_days.values() for file in days.close()]
+        yield encode_files([(table, file, None) for file in done])
+
+    made = [file for _, file, _ in decode_files(rows.mapInArrow(each, FILES).toArrow())]
+    before, after = sum(file.rows for file in files), sum(file.rows for file in made)
+    if before != after and when != "hour":
+        raise TableError(f"compaction read {after:,} of {before:,} rows; nothing was changed", table)
+    return made
+
+
+def _merged(table: str, frame: DataFrame) -> DataFrame:
+    """Make rollup rows of the same key one; an hour lies in one day, so no row changes its day."""
+    spark = frame.sparkSession
+    of = next(name for name, rolled in ROLLUPS.items() if rolled == table)
+    frames = {name: spark.createDataFrame([], columns) for name, columns in _COLUMNS.items()}
+    merged: DataFrame = getattr(merge(Rollups(**{**frames, of: frame.drop("date")})), of)
+    return merged.withColumn("date", f.to_date("hour"))

@@ -1,0 +1,154 @@
+"""``balog load``: events out of any source into tables, each once."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import click
+
+from balog.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from balog.analytics.progress import Progress
+    from balog.analytics.tables.loading import Options, Summary
+    from balog.analytics.tables.store import Store
+
+__all__ = ["command"]
+
+
+@click.command()
+@click.argument("sources", metavar="[SOURCE]...", nargs=-1)
+@click.option("--tables", "place", required=True, metavar="PLACE", help="A folder, or hive:…, iceberg:…, delta:….")
+@click.option("--follow", is_flag=True, help="Go on with what is new, until SIGTERM or Ctrl-C.")
+@click.option("--plan", is_flag=True, help="Say what would be read and how tables would grow; write nothing.")
+@click.option("--since", metavar="TIME", help="Only events from this time on: a date, RFC 3339, or 24h, 7d before now.")
+@click.option("--until", metavar="TIME", help="Only events before this time.")
+@click.option("--form", metavar="NAME", help="What the source's lines are; found out by default.")
+@click.option("--compact", is_flag=True, help="Then write the small files of each day again, as few.")
+@click.option("--keep", metavar="LENGTH", help="Then remove whole days that are older: 90d, 12w.")
+@click.option("--dry-run", is_flag=True, help="With --keep: say which days, and remove none.")
+@click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
+@click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
+def command(
+    sources: tuple[str, ...],
+    place: str,
+    follow: bool,
+    plan: bool,
+    since: str | None,
+    until: str | None,
+    form: str | None,
+    compact: bool,
+    keep: str | None,
+    dry_run: bool,
+    master: str | None,
+    remote: str | None,
+) -> None:
+    """Load the events of each SOURCE into the tables of PLACE, each event once.
+
+    SOURCE is what `balog report` takes: files, folders, globs, URLs of stores, topics. What was loaded before is passed
+    over; what comes twice, in a source or in several, is one event. There are the tables events, quarantine, one for
+    each payload type, and the rollups; they are made and get new columns by themselves.
+
+    \b
+    balog load s3://dumps/events --tables tables           load what is new
+    balog load s3://dumps/events --tables tables --plan    see first what would be read, and how tables would grow
+    balog load --tables tables --compact --keep 90d        look after them; a job for the night
+    """
+    try:
+        from balog.analytics import session
+        from balog.analytics.progress import progress
+        from balog.analytics.reporting.periods import length, moment
+        from balog.analytics.tables import is_tables, open_store
+        from balog.analytics.tables.loading import Options
+    except ImportError:
+        raise MissingExtraError("balog load", "spark") from None
+    now = datetime.now(timezone.utc)
+    if not sources and not compact and keep is None:
+        raise ConfigError("nothing to do; give a SOURCE, --compact or --keep", "the command line")
+    if dry_run and keep is None:
+        raise ConfigError("it says what --keep would remove; give --keep too, or --plan instead", "--dry-run")
+    if follow and (plan or since or until or not sources):
+        raise ConfigError("give it a SOURCE, and no --plan, --since or --until", "--follow")
+    if not sources and not is_tables(place):
+        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", place)
+    oldest = (now - length(keep, "--keep")).date() if keep is not None else None
+    options = Options(
+        moment(since, now, "--since") if since else None,
+        moment(until, now, "--until") if until else None,
+        {"form": form} if form else {},
+    )
+    paths = [_absolute(source) for source in sources]
+    with progress("Starting Spark") as say:
+        spark = session("balog load", master=master or "", remote=remote or "")
+        try:
+            store = open_store(spark, place)
+            if plan:
+                _plan(spark, store, paths, options, say)
+                return
+            with store.writing(), say.watching(spark):
+                if follow:
+                    from balog.analytics.tables.following import follow as follow_sources
+
+                    _print(follow_sources(spark, store, paths, options, say))
+                elif paths:
+                    from balog.analytics.tables.loading import load
+
+                    _print(load(spark, store, paths, options, say))
+                if oldest is not None:
+                    say("Removing old days")
+                    told = "would remove" if dry_run else "removed"
+                    _lines(told, store.expire(oldest, dry_run), f"{told} nothing: no day is before {oldest}")
+                if compact and not dry_run:
+                    say("Compacting")
+                    _lines("compacted", store.compact(), "compacted nothing: no day has several small files")
+        finally:
+            spark.stop()
+
+
+def _absolute(source: str) -> str:
+    return source if "://" in source or source.split(":")[0] in ("file", "local", "kafka") else os.path.abspath(source)
+
+
+def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options, say: Progress) -> None:
+    from balog.analytics.tables.planning import plan
+
+    with say.watching(spark):
+        planned = plan(spark, store, paths, options, say)
+    click.echo(f"would read {planned.files:,} files, {planned.bytes / 1e6:,.1f} MB, in {planned.batches:,} batches")
+    if planned.known:
+        click.echo(f"loaded before and not changed since: {planned.known:,} files")
+    for line in planned.lines or ["no table would change its columns"]:
+        click.echo(line)
+
+
+def _print(summary: Summary) -> None:
+    tables = sorted((name, rows) for name, rows in summary.rows.items() if rows)
+    width = max((len(name) for name, _ in tables), default=0)
+    for name, rows in tables:
+        click.echo(f"{name:{width}}  {rows:>14,} rows")
+    for line in summary.lines:
+        click.echo(line)
+    notes = [
+        (summary.duplicates, "events were there before, or came twice"),
+        (summary.too_old, "events are older than what is kept, and were left out"),
+        (summary.ahead, "events are more than a day ahead of this machine's clock; they are in their day"),
+        (summary.rows["quarantine"], "lines are no events; see the table quarantine"),
+        (summary.known, "files were loaded before and have not changed since"),
+    ]
+    for count, words in notes:
+        if count:
+            click.echo(f"{count:,} {words}")
+    events = summary.rows["events"]
+    rate = f", {events / summary.seconds:,.0f} events/s" if events and summary.seconds else ""
+    click.echo(f"{summary.files:,} files read in {summary.seconds:,.1f} s{rate}")
+
+
+def _lines(told: str, lines: list[str], nothing: str) -> None:
+    for line in lines:
+        click.echo(f"{told} {line}")
+    if not lines:
+        click.echo(nothing)
