@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -150,10 +151,8 @@ class RemoteStorage:
                 with system.open(path, "rb", block_size=1 << 20) as file:
                     file.seek(start)
                     return cast(bytes, file.read(end - start))
-            except (FileNotFoundError, PermissionError):
-                raise
-            except Exception:
-                if start >= system.info(path)["size"]:  # a store refuses a range that begins behind the end
+            except Exception as error:
+                if _is_bad_range(error) and start >= system.info(path)["size"]:
                     return b""
                 raise
 
@@ -223,6 +222,11 @@ def _permanent(place: str) -> Iterator[None]:
         raise StorageError(f"{place}: no such file", retryable=False) from None
     except PermissionError:
         raise StorageError(f"{place}: no permission", retryable=False) from None
+
+
+def _is_bad_range(error: Exception) -> bool:
+    """Tell HTTP's 416, which a store answers where a range begins behind the end of a file."""
+    return getattr(error, "errno", None) == errno.EINVAL or "satisfiable" in str(error)
 
 
 def _moment(info: Mapping[str, Any]) -> float:

@@ -1,0 +1,189 @@
+"""Events on a real S3, with and without trouble."""
+
+import gzip
+import hashlib
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pyspark.sql.types import StructType
+
+from balog.analytics.reading import remote
+from balog.analytics.reading.files import find
+from balog.analytics.reading.planning import plan
+from balog.analytics.reading.projection import project
+from balog.analytics.reading.remote import Places, store_options
+from balog.analytics.reading.scan import EventQuery, scan
+from balog.analytics.reading.schemas import DEFAULT
+from balog.errors import ConfigError
+from tests.services.servers.faulty import running_proxy
+from tests.services.servers.s3 import KEY, SECRET, running_s3
+
+pytestmark = pytest.mark.service
+
+COLUMNS = "id string, quarantine struct<file string, offset bigint, reason string, raw string>"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    with running_s3(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def proxy(server, monkeypatch):
+    """A way to the server that can fail; the waits between tries are short."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setattr(remote, "PAUSES", (0.01,) * 3)
+    monkeypatch.setattr(remote, "_given_up", set())
+    with running_proxy(server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def places(proxy):
+    return Places(store_options({"endpoint_url": proxy.url, "region": "us-east-1"}))
+
+
+@pytest.fixture
+def bucket(server) -> Path:
+    """A bucket's folder; its name is the bucket's."""
+    return server.bucket(f"bucket-{uuid4().hex}")
+
+
+def put(path: Path, numbers: range = range(0)) -> None:
+    """Put events of these numbers straight into the folder of the server, with what it keeps beside an object."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = []
+    for number in numbers:
+        header = {"id": f"LG{number:022d}", "channel": "c", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO"}
+        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": {"cls_type": "x", "pad": "." * 200}}))
+    data = "".join(line + "\n" for line in lines).encode()
+    data = gzip.compress(data) if path.suffix == ".gz" else data
+    path.write_bytes(data)
+    os.setxattr(path, "user.user.content-md5", hashlib.md5(data).digest())
+
+
+def read(tasks: Any, places: Places) -> tuple[Counter[int], list[dict[str, Any]]]:
+    """Give how often each number came, and the rows of quarantine."""
+    query = EventQuery(project(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
+    counted: Counter[int] = Counter()
+    bad = []
+    for slices in tasks:
+        for batch in scan(slices, query, places):
+            for row in batch.to_pylist():
+                if row["quarantine"]:
+                    bad.append(row["quarantine"])
+                else:
+                    counted[int(row["id"][2:])] += 1
+    return counted, bad
+
+
+def test_folders_globs_and_single_objects_are_read_plain_and_packed_cut_anywhere(bucket, places):
+    put(bucket / "t/date=2026-11-20/a.jsonl", range(30_000))
+    put(bucket / "t/date=2026-11-20/b.jsonl.gz", range(30_000, 40_000))
+    put(bucket / "t/date=2026-11-21/c.jsonl", range(40_000, 40_001))
+    put(bucket / "t/_manifest/c.jsonl", range(1))
+    put(bucket / "t/date=2026-11-21/.d.jsonl", range(1))
+    put(bucket / "t/date=2026-11-21/empty.jsonl")
+    put(bucket / "t/README.md")
+    base = f"s3://{bucket.name}/t"
+    files = find(base, places)
+    assert [file.path.removeprefix(base) for file in files] == [
+        "/date=2026-11-20/a.jsonl",
+        "/date=2026-11-20/b.jsonl.gz",
+        "/date=2026-11-21/c.jsonl",
+        "/date=2026-11-21/empty.jsonl",
+    ]
+    assert all(abs(file.modified - os.path.getmtime(bucket / file.path[len(base) - 1 :])) < 2 for file in files[:3])
+    tasks = plan(files, 8)
+    assert sum(piece.path.endswith("a.jsonl") for task in tasks for piece in task) > 1
+    assert read(tasks, places) == (Counter(range(40_001)), [])
+    for paths in (f"{base}/*/*.gz,{base}/date=2026-11-21", f"s3a://{bucket.name}/t/**/[bc].*"):
+        assert read(plan(find(paths, places), 1), places) == (Counter(range(30_000, 40_001)), [])
+    assert [file.path for file in find(f"{base}/README.md", places)] == [f"{base}/README.md"]
+
+
+def test_folders_full_of_objects_take_one_request(bucket, places, proxy):
+    for number in range(140):
+        put(bucket / f"date=2026-11-{number % 28 + 1:02d}/{number}.jsonl")
+    proxy.counted.clear()
+    assert len(find(f"s3://{bucket.name}", places)) == 140
+    assert sum(proxy.counted.values()) == 1
+
+
+def test_a_small_object_takes_one_request(bucket, places, proxy):
+    put(bucket / "a.jsonl", range(3))
+    tasks = plan(find(f"s3://{bucket.name}/a.jsonl", places), 1)
+    proxy.counted.clear()
+    assert read(tasks, places) == (Counter(range(3)), [])
+    assert sum(proxy.counted.values()) == 1
+
+
+@pytest.mark.parametrize("kind", ["503", "cut"])
+def test_trouble_that_passes_costs_no_line(bucket, places, proxy, kind):
+    put(bucket / "a.jsonl", range(5000))
+    put(bucket / "b.jsonl.gz", range(5000, 9000))
+    tasks = plan(find(f"s3://{bucket.name}", places), 1)
+    asked: Counter[str] = Counter()
+
+    def fault(method: str, path: str) -> str:
+        asked[path] += 1
+        return kind if asked[path] % 4 else ""
+
+    proxy.fault = fault
+    assert read(tasks, places) == (Counter(range(9000)), [])
+    assert sum(asked.values()) > 8
+
+
+def test_trouble_that_stays_is_a_row_of_quarantine_for_each_object(bucket, places, proxy):
+    put(bucket / "a.jsonl", range(10))
+    put(bucket / "b.jsonl", range(10, 20))
+    tasks = plan(find(f"s3://{bucket.name}", places), 1)
+    proxy.fault = lambda method, path: "503" if "b.jsonl" in path else ""
+    counted, (bad,) = read(tasks, places)
+    assert counted == Counter(range(10))
+    assert (bad["file"], bad["offset"]) == (f"s3://{bucket.name}/b.jsonl", 0)
+    assert bad["reason"].startswith("can't be read: ")
+
+
+def test_an_object_that_went_away_is_a_row_of_quarantine(bucket, places):
+    put(bucket / "a.jsonl", range(10))
+    put(bucket / "b.jsonl.gz", range(10))
+    tasks = plan(find(f"s3://{bucket.name}", places), 1)
+    (bucket / "b.jsonl.gz").unlink()
+    counted, (bad,) = read(tasks, places)
+    assert counted == Counter(range(10))
+    assert (bad["file"], bad["offset"], bad["reason"]) == (
+        f"s3://{bucket.name}/b.jsonl.gz",
+        0,
+        "can't be read: no such file",
+    )
+
+
+def test_what_is_not_there_or_not_allowed_is_refused_before_anything_runs(bucket, places, monkeypatch):
+    for path in (f"s3://{bucket.name}/nothing", "s3://no-such-bucket-anywhere/a", f"s3://{bucket.name}/*.jsonl"):
+        with pytest.raises(ConfigError, match=r"no such file|no file matches"):
+            find(path, places)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2hunter2")
+    monkeypatch.setattr(remote, "_stores", {})
+    with pytest.raises(ConfigError, match="no permission") as caught:
+        find(f"s3://{bucket.name}", places)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.spark
+def test_spark_reads_a_store_in_its_workers(bucket, proxy, spark):
+    put(bucket / "a.jsonl", range(3000))
+    put(bucket / "b.jsonl.gz", range(3000, 5000))
+    reader = spark.read.format("balog").schema(COLUMNS).option("endpoint_url", proxy.url)
+    assert reader.load(f"s3://{bucket.name}").where("quarantine is null").distinct().count() == 5000
+    with pytest.raises(Exception, match="would show a secret") as caught:
+        reader.option("secret", "hunter2").load(f"s3://{bucket.name}").count()
+    assert "hunter2" not in str(caught.value)
