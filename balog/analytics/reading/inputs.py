@@ -12,6 +12,7 @@ from balog.analytics.reading.files import File, Slice, find
 from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.planning import plan
 from balog.analytics.reading.remote import Places, store_options
+from balog.analytics.reading.topics import bounds, is_topic, stretches
 from balog.errors import ConfigError
 from balog.expressions.functions import parse_time
 
@@ -34,18 +35,25 @@ class Inputs(NamedTuple):
     until: datetime | None = None
     forms: FormOptions = FormOptions()
 
+    @property
+    def topics(self) -> list[str]:
+        """The URLs of topics among the paths."""
+        return [path for path in self.paths if is_topic(path)]
+
     def files(self) -> list[File]:
         """Give the files, see ``find``."""
-        return find(self.paths, self.places, self.since, self.until)
+        return find([path for path in self.paths if not is_topic(path)], self.places, self.since, self.until)
 
     def tasks(self) -> list[list[Slice]]:
-        """Share out what is there now.
+        """Share out what is there now: topics as far as they reach at this moment.
 
         Raises:
-            ConfigError: a path that does not exist or may not be listed.
+            ConfigError: a path or topic that does not exist or may not be listed.
             StorageError: a store does not answer.
+            TopicError: a topic does not.
         """
-        return plan(self.files(), self.parallel)
+        asked = [piece for url in self.topics for piece in stretches(url, bounds(url), self.parallel)]
+        return [[piece] for piece in asked] + plan(self.files(), self.parallel)
 
     def narrow(self, since: datetime | None, until: datetime | None) -> Inputs:
         """Give the same for a shorter time: the later ``since`` and the earlier ``until`` hold."""
@@ -58,9 +66,9 @@ class Inputs(NamedTuple):
 def read_inputs(options: Mapping[str, str]) -> Inputs:
     """Read the data source's options that say what is read.
 
-    ``path`` or ``paths``: see ``find``. ``since`` and ``until``: times in ISO 8601, in UTC unless they name a zone.
-    ``parallel``: how many workers to plan for, by default this machine's cores. And those of ``store_options`` and
-    ``FormOptions``.
+    ``path`` or ``paths``: see ``find``, and ``balog.analytics.reading.topics`` for topics. ``since`` and ``until``: times
+    in ISO 8601, in UTC unless they name a zone. ``parallel``: how many workers to plan for, by default this machine's
+    cores. And those of ``store_options`` and ``FormOptions``.
 
     Raises:
         ConfigError: no path, or a value that is none.

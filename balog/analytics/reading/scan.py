@@ -18,6 +18,7 @@ from balog.analytics.reading.lines import Washed, count_events, wash, wash_line
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import Projection
 from balog.analytics.reading.remote import Places
+from balog.analytics.reading.topics import is_topic, read_topic
 from balog.analytics.reading.variant import encode
 from balog.errors import EventError
 
@@ -95,6 +96,10 @@ def scan(
     places = places or Places()
     with borrow_parser() as parser:
         for piece in slices:
+            if is_topic(piece.path):
+                for lines in read_topic(piece):
+                    yield from _lines(parser, query, piece.path, lines)
+                continue
             for part in read_parts(piece, parser.buffer, places, options, is_growth):
                 if isinstance(part, Block):
                     yield from _block(parser, query, piece.path, part)

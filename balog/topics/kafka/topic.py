@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import ClassVar, Literal
 
 from balog.errors import ConfigError, TopicError
@@ -25,7 +25,8 @@ from balog.topics.kafka.letters import DeadLetters
 from balog.topics.kafka.member import Member
 from balog.topics.kafka.partition import Held
 from balog.topics.kafka.publishing import Outgoing
-from balog.topics.kafka.records import again_headers, message_headers
+from balog.topics.kafka.reading import read
+from balog.topics.kafka.records import again_headers, body_of, message_headers
 
 __all__ = ["DEAD", "RETRY", "KafkaTopic"]
 
@@ -239,6 +240,23 @@ class KafkaTopic(Topic):
         messages, size, oldest = looking.weigh(self._clients, log, self._where)
         groups = [self._state_of(name, log) for name in looking.groups(self._clients, log, self._where)]
         return TopicState(self.name, messages, size, oldest, groups)
+
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """Give the first offset of each partition, and the one after its last.
+
+        Raises:
+            TopicError: there is no such topic.
+        """
+        return self._log().bounds
+
+    def read(self, partition: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """Give offset and body of the messages from ``start`` up to ``end``; no group hears of it.
+
+        Raises:
+            TopicError: nothing came for 30 seconds, or we may not read.
+        """
+        for record in read(self._clients.settings, self.name, {partition: (start, end)}, self._where):
+            yield record.offset() or 0, body_of(record)
 
     def _log(self) -> looking.Log:
         count = self._clients.partitions(self.name, self._where)

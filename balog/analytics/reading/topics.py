@@ -1,0 +1,167 @@
+"""Topics as a place to read: what lies in them, looked at from outside, as if no group were there.
+
+``local:FOLDER#TOPIC`` and ``kafka:HOST:PORT?…#TOPIC``. A stretch of one is a ``Slice`` whose path is such a URL, with
+``/PARTITION`` behind Kafka's, and whose bounds are the topic's own counting: sequence numbers, or offsets.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import quote
+
+from balog.analytics.reading.files import Slice
+from balog.analytics.reading.forms.base import Lines
+from balog.errors import ConfigError, TopicError
+from balog.topics import open_topics
+
+if TYPE_CHECKING:
+    from balog.topics.kafka import KafkaTopic
+
+__all__ = ["Bounds", "bounds", "is_topic", "read_topic", "stretches"]
+
+Bounds = dict[str, tuple[int, int]]
+"""By partition (a local topic has the one called "") the first message that is there, and the one after the last."""
+
+_KIND = re.compile(r"(?:local|kafka|sqs):(?!//)")
+_URL = re.compile(r"((local|kafka):.+)#([^#/]+)(?:/(\d+))?", re.DOTALL)
+_MESSAGES = 20_000  # of a local topic are worth a task of their own
+_ROWS = 2000
+_WAIT = 30.0
+
+
+def is_topic(path: str) -> bool:
+    """Tell a topic's URL from a file's path or URL."""
+    return bool(_KIND.match(path))
+
+
+def bounds(url: str) -> Bounds:
+    """Ask a topic how far it reaches.
+
+    Raises:
+        ConfigError: not the URL of a topic that can be read, or there is no such topic.
+        TopicError: it can't be reached.
+        MissingExtraError: the packages of that kind of topics are not installed.
+    """
+    home, kind, topic, _ = _split(url)
+    if kind == "local":
+        file = _file(home, topic)
+        if not file.exists():
+            raise ConfigError("no such topic; it is made when something is first published to it", url)
+        with closing(_connect(file, url)) as connection:
+            first, last = _ask(connection, url, "SELECT MIN(seq), MAX(seq) FROM messages").fetchone()
+            counted = _ask(connection, url, "SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+        end = max(last or 0, counted[0] if counted else 0) + 1
+        return {"": (first if first is not None else end, end)}
+    with closing(open_topics(home)) as topics:
+        log = cast("KafkaTopic", topics.topic(topic))
+        if not log.exists():
+            raise ConfigError("no such topic", _shown(url))
+        return {str(number): ends for number, ends in log.bounds().items()}
+
+
+def stretches(url: str, bounds: Bounds, parallel: int) -> list[Slice]:
+    """Cut what lies between bounds into what a task reads: a partition of Kafka, or a share of a local topic."""
+    _, kind, _, _ = _split(url)
+    found = []
+    for partition, (start, end) in sorted(bounds.items()):
+        if start >= end:
+            continue
+        if kind == "kafka":
+            found.append(Slice(f"{url}/{partition}", start, end))
+            continue
+        count = min(2 * parallel, -(-(end - start) // _MESSAGES))
+        cuts = [start + (end - start) * number // count for number in range(count)]
+        found += [Slice(url, first, last) for first, last in zip(cuts, [*cuts[1:], end])]
+    return found
+
+
+def read_topic(piece: Slice) -> Iterator[Lines]:
+    """Give the messages of a stretch, with their numbers in the place of offsets.
+
+    What retention has removed meanwhile is not there any more; nothing else is passed over.
+
+    Raises:
+        TopicError: the topic can't be read: unlike a file, what it holds is still to be had later.
+    """
+    home, kind, topic, partition = _split(piece.path)
+    end = piece.start if piece.end is None else piece.end
+    lines = Lines()
+    for number, body in (
+        _local(_file(home, topic), piece.path, piece.start, end)
+        if kind == "local"
+        else _records(home, topic, int(partition), piece.start, end)
+    ):
+        if body.strip():
+            lines.add(body.replace(b"\n", b" "), number, body)  # in JSON a line break is but white space
+        if lines.is_full:
+            yield lines
+            lines = Lines()
+    if lines:
+        yield lines
+
+
+def _split(url: str) -> tuple[str, str, str, str]:
+    match = _URL.fullmatch(url)
+    if match is None:
+        if url.startswith("sqs:"):
+            raise ConfigError("a queue can't be read without taking its messages; read a dump of it", _shown(url))
+        raise ConfigError("names no topic; want local:FOLDER#TOPIC or kafka:HOST:PORT#TOPIC", _shown(url))
+    home, kind, topic, partition = match.groups()
+    return home, kind, topic, partition or ""
+
+
+def _file(home: str, topic: str) -> Path:
+    open_topics(home).topic(topic)  # refuses a name that none can have, such as one that leads out of the folder
+    return Path(home.removeprefix("local:")).expanduser() / f"{topic}.sqlite"
+
+
+def _connect(file: Path, url: str) -> sqlite3.Connection:
+    """Open the file to read it only: nothing is written, no log is folded, and nobody waits for us."""
+    place = f"file:{quote(str(file.absolute()))}?mode=ro"
+    try:
+        connection = sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)
+        try:
+            connection.execute("SELECT 1 FROM messages LIMIT 1")
+        except sqlite3.OperationalError:
+            connection.close()
+            if file.with_name(f"{file.name}-wal").exists() or not file.exists():
+                raise
+            # Nobody has it open, and we may not make the file that readers share; so it is all in this one.
+            connection = sqlite3.connect(f"{place}&immutable=1", uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise TopicError(f"{url}: can't be read: {error}") from None
+    return connection
+
+
+def _ask(connection: sqlite3.Connection, url: str, question: str, values: tuple[int, ...] = ()) -> sqlite3.Cursor:
+    try:
+        return connection.execute(question, values)
+    except sqlite3.Error as error:
+        raise TopicError(f"{url}: can't be read: {error}") from None
+
+
+def _local(file: Path, url: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Read some rows at a time: a reader that stays would keep the writers' log from being folded."""
+    with closing(_connect(file, url)) as connection:
+        while start < end:
+            question = "SELECT seq, body FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?"
+            rows = _ask(connection, url, question, (start, end, _ROWS)).fetchall()
+            if not rows:
+                return
+            yield from ((seq, bytes(body)) for seq, body in rows)
+            start = rows[-1][0] + 1
+
+
+def _records(home: str, topic: str, partition: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    with closing(open_topics(home)) as topics:
+        yield from cast("KafkaTopic", topics.topic(topic)).read(partition, start, end)
+
+
+def _shown(url: str) -> str:
+    """Leave out a cluster's options: they are long, and nobody needs them to know which topic it is."""
+    return re.sub(r"\?[^#]*", "", url, count=1)
