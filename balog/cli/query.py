@@ -45,10 +45,10 @@ def command(
         from pyspark.errors import PySparkException
 
         from balog.analytics import session
+        from balog.analytics.progress import progress
         from balog.analytics.querying.asking import ask, explain_failure
         from balog.analytics.querying.checking import check
         from balog.analytics.querying.writing import write_parquet, write_text
-        from balog.analytics.reporting.printing import progress
         from balog.analytics.tables import is_tables, open_tables
     except ImportError:
         raise MissingExtraError("balog query", "spark") from None

@@ -1,4 +1,4 @@
-"""``balog report``: tables on stdout and one page of HTML, out of an archive of events."""
+"""``balog report``: what ran, what failed, what slowed down, since when; on stdout and as one page of HTML."""
 
 from __future__ import annotations
 
@@ -11,13 +11,26 @@ import click
 from balog.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
-    from balog.analytics.reporting.report import Report
+    from balog.analytics.reporting.model import Report
 
 __all__ = ["command"]
 
 
 @click.command()
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option(
+    "--since", default="", metavar="TIME", help="Events from then on: 2026-11-20, 2026-11-20T07:00Z, 24h, 7d."
+)
+@click.option("--until", default="", metavar="TIME", help="Events before then.")
+@click.option(
+    "--compare",
+    default="",
+    metavar="LENGTH",
+    help="Compare with the time so long before (7d: a week ago), or none; right before by default.",
+)
+@click.option("--channel", default="", metavar="GLOB", help="Events of these channels: 'tap_stripe.*'.")
+@click.option("--where", default="", metavar="EXPR", help="Events that meet it, as in a sink's where.")
+@click.option("--form", default="", metavar="FORM", help="What the files hold, where that cannot be told from them.")
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -28,37 +41,59 @@ __all__ = ["command"]
 )
 @click.option("--no-html", is_flag=True, help="Write no page.")
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as one JSON document in place of the tables.")
-def command(paths: tuple[str, ...], html: Path, no_html: bool, as_json: bool) -> None:
-    """Count the events below PATH with Spark.
+@click.option("--master", default="", metavar="URL", help="The cluster to run on; this machine's cores by default.")
+@click.option("--remote", default="", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
+def command(
+    sources: tuple[str, ...], since: str, until: str, compare: str, channel: str, where: str, form: str, html: Path,
+    no_html: bool, as_json: bool, master: str, remote: str,
+) -> None:  # fmt: skip
+    """Tell what ran, what failed, what slowed down, and since when, with Spark.
 
-    PATH is a file of events (.jsonl, .jsonl.gz, .jsonl.zst), a folder of them, such as an archive, or a glob; several
-    are read as one. Told are events and errors by channel and level, sums and percentiles by metric, what became of
-    each run, and how many lines were not events. Bad lines never stop the report.
+    SOURCE is a file of events, a folder of them, such as an archive, a glob or a URL; several are read as one. Or it is
+    the place of tables that balog load makes: rollups then answer in seconds. Bad lines never stop the report.
+
+    \b
+    balog report archive
+    balog report tables --since 24h              the last day against the day before
+    balog report tables --since 24h --compare 7d   against the same day a week ago
+    balog report archive --where "context.environment = 'production'"
     """
     try:
         import rich  # noqa: F401
 
         from balog.analytics import session
+        from balog.analytics.progress import progress
         from balog.analytics.reading.files import find
-        from balog.analytics.reporting.printing import print_tables, progress
-        from balog.analytics.reporting.report import empty_report, encode, make_report
+        from balog.analytics.reporting.model import encode
+        from balog.analytics.reporting.printing import print_tables
+        from balog.analytics.reporting.questions import read_question
+        from balog.analytics.reporting.report import empty_report, make_report
+        from balog.analytics.tables import is_tables
     except ImportError:
         raise MissingExtraError("balog report", "spark") from None
-    absolute = [path if path.startswith("file:") else str(Path(path).absolute()) for path in paths]
-    files = find(absolute)
+    question = read_question(since, until, compare, channel, where)
     page = None if no_html else html
     if page is not None and not page.absolute().parent.is_dir():
         raise ConfigError("its folder does not exist; make it, or give another --html", str(page))
+    of_tables = [source for source in sources if is_tables(source)]
+    if of_tables and len(sources) > 1:
+        raise ConfigError("tables are asked by themselves; leave the other sources out", of_tables[0])
+    paths = list(sources) if of_tables else [_absolute(source) for source in sources]
+    files = None if of_tables else len(find(paths, since=question.earliest, until=question.until))
+    options = {"form": form} if form else {}
     with progress("Starting Spark") as say:
-        if files:
-            spark = session("balog report")
+        if files == 0:
+            report = empty_report(paths, question)
+        else:
+            spark = session("balog report", master=master, remote=remote)
             try:
-                say(f"Reading {len(files)} files")
-                report = make_report(spark, absolute)
+                say("Reading tables" if of_tables else f"Reading {files:,} files")
+                if say.folder and not of_tables:
+                    options["progress"] = say.folder
+                with say.watching(spark):
+                    report = make_report(spark, paths, question, files, **options)
             finally:
                 spark.stop()
-        else:
-            report = empty_report(absolute)
         if page is not None:
             say("Drawing the page")
             write_page(report, page)
@@ -67,10 +102,15 @@ def command(paths: tuple[str, ...], html: Path, no_html: bool, as_json: bool) ->
     else:
         print_tables(report)
     if not report.events:
-        why = "" if files else f": no .jsonl or .jsonl.gz file below {', '.join(paths)}"
+        why = f": no file of events below {', '.join(sources)}" if files == 0 else ""
         click.echo(f"balog report: there is no event{why}", err=True)
     if page is not None:
         click.echo(f"balog report: wrote {page}", err=True)
+
+
+def _absolute(path: str) -> str:
+    """Give a path as workers in another folder find it; URLs and topics are left as they are."""
+    return path if ":" in path.partition("/")[0] else str(Path(path).absolute())
 
 
 def write_page(report: Report, path: Path) -> None:

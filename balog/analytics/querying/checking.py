@@ -11,11 +11,11 @@ import difflib
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
 
 from balog.errors import ConfigError
 
@@ -102,7 +102,7 @@ def _blank(gap: str) -> str:
     return re.sub(r"[^\n]", " ", gap)
 
 
-def _parse(sql: str) -> exp.Expression:
+def _parse(sql: str) -> Any:
     quiet = logging.getLogger("sqlglot")
     level = quiet.level
     quiet.setLevel(logging.CRITICAL)  # it says on stderr that it reads some statements as nothing but text
@@ -119,7 +119,7 @@ def _parse(sql: str) -> exp.Expression:
     return statements[0]
 
 
-def _check_query(tree: exp.Expression, tables: Sequence[str] | None) -> None:
+def _check_query(tree: Any, tables: Sequence[str] | None) -> None:
     if not isinstance(tree, (exp.Query, exp.Values)) or isinstance(tree, _ACTS):
         raise _refused(f"{_words(tree)} is no question; SELECT, WITH, SHOW, DESCRIBE and EXPLAIN are run")
     for node in tree.walk():
@@ -149,7 +149,7 @@ def _check_table(table: exp.Table, tables: Sequence[str] | None) -> None:
 
 def _is_cte(table: exp.Table) -> bool:
     """Whether the name is that of a WITH around it: one before it in the list, or its own if that is RECURSIVE."""
-    child: exp.Expression = table
+    child: Any = table
     for node in _above(table):
         if isinstance(node, exp.Query):
             ctes = list(node.ctes)
@@ -162,7 +162,7 @@ def _is_cte(table: exp.Table) -> bool:
     return False
 
 
-def _above(node: exp.Expression) -> Iterator[exp.Expression]:
+def _above(node: Any) -> Iterator[Any]:
     parent = node.parent
     while parent is not None:
         yield parent
@@ -174,19 +174,19 @@ def _check_name(name: str, tables: Sequence[str] | None, where: str) -> None:
         raise _refused(f"no table {name!r}{where}{near(name, tables)}")
 
 
-def _where(node: exp.Expression) -> str:
+def _where(node: Any) -> str:
     for part in node.walk():
         if "line" in part.meta:
             return f", line {part.meta['line']}, column {part.meta['col'] - len(part.name) + 1}"
     return ""
 
 
-def _words(tree: exp.Expression) -> str:
+def _words(tree: Any) -> str:
     if isinstance(tree, exp.Command):
         return str(tree.this).upper()
     if isinstance(tree, exp.QueryTransform):
         return "TRANSFORM … USING"
-    return tree.key.upper()
+    return str(tree.key).upper()
 
 
 def _first_line(error: SqlglotError) -> str:

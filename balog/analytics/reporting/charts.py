@@ -8,10 +8,11 @@ serves light and dark. Each chart is drawn wide and narrow, since text in a draw
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from balog.analytics.reporting.figures import printable
-from balog.analytics.reporting.report import Report
+from balog.analytics.reporting.model import Report
 
 __all__ = ["Chart", "draw"]
 
@@ -47,27 +48,32 @@ class Chart(NamedTuple):
 
 
 def draw(report: Report) -> dict[str, Chart]:
-    """Draw the charts that the report has numbers for: ``channels``, ``timers``, ``runs``."""
-    made = {"channels": _channels(report), "timers": _timers(report), "runs": _runs(report)}
+    """Draw the charts that the report has numbers for: ``channels``, ``throughput``, ``timers``, ``runs``."""
+    made = {
+        "channels": _channels(report),
+        "throughput": _throughput(report),
+        "timers": _timers(report),
+        "runs": _runs(report),
+    }
     return {name: chart for name, chart in made.items() if chart is not None}
 
 
 def _channels(report: Report) -> Chart | None:
     totals: dict[str, int] = {}
     for row in report.channels:
-        totals[row.channel] = totals.get(row.channel, 0) + row.events
+        totals[row.channel or ""] = totals.get(row.channel or "", 0) + row.events
     largest = sorted(totals, key=lambda name: (-totals[name], name))[:_MOST_CHANNELS]
     if not largest:
         return None
     values = [
         {
             "channel": printable(row.channel),
-            "level": row.level or "none",
+            "level": _level(row.level),
             "events": row.events,
-            "order": list(_LEVELS).index(row.level or "none"),
+            "order": list(_LEVELS).index(_level(row.level)),
         }
         for row in report.channels
-        if row.channel in set(largest)
+        if (row.channel or "") in set(largest)
     ]
     levels = [level for level in _LEVELS if any(value["level"] == level for value in values)]
     spec = {
@@ -88,6 +94,57 @@ def _channels(report: Report) -> Chart | None:
     }
     which = f"the {len(largest)} busiest of {len(totals)} channels" if len(totals) > len(largest) else "each channel"
     return _both(spec, f"Bars: events of {which}, by level")
+
+
+def _level(level: str | None) -> str:
+    return level if level in _LEVELS and level is not None else "none"
+
+
+def _throughput(report: Report) -> Chart | None:
+    if len(report.throughput) < 2:
+        return None
+    # A bar for each step, also for those in which nothing came: silence is what one looks for.
+    first, last = report.throughput[0].at, report.throughput[-1].at
+    steps = (last - first).total_seconds() / report.step + 1
+    shown = {"events": "var(--info)", "errors": "var(--error)", "records": "var(--good)"}
+    panels = [name for name in shown if any(getattr(one, name) for one in report.throughput)]
+    x: dict[str, Any] = {
+        "field": "at",
+        "type": "temporal",
+        "title": None,
+        "scale": {"type": "utc", "domain": [_stamp(first), _stamp(last + timedelta(seconds=report.step))]},
+        "axis": {
+            "labelOverlap": "greedy",
+            "format": "%b %-d" if report.step >= 86400 else "%b %-d %H:%M",
+            "grid": False,
+        },
+    }
+
+    def panel(name: str) -> dict[str, Any]:
+        values = [
+            {"at": _stamp(one.at), "end": _stamp(one.at + timedelta(seconds=report.step)), name: getattr(one, name)}
+            for one in report.throughput
+            if getattr(one, name)
+        ]
+        axis = {"format": "~s", "tickMinStep": 1, "tickCount": 3, "grid": True, "domain": False, "minExtent": 34}
+        return {
+            "data": {"values": values},
+            "height": 110 if name == "events" else 56,
+            "mark": {"type": "bar", "color": shown[name], "stroke": None, "binSpacing": 1 if steps < 120 else 0},
+            "encoding": {
+                "x": {**x, "bandPosition": 0} if name == panels[-1] else {**x, "axis": {**x["axis"], "labels": False}},
+                "x2": {"field": "end"},
+                "y": {"field": name, "type": "quantitative", "title": name, "axis": axis},
+            },
+        }
+
+    spec = {"vconcat": [panel(name) for name in panels], "spacing": 8}
+    unit = {3600: "hour", 86400: "day", 604800: "week"}.get(int(report.step), "month")
+    return _both(spec, f"Bars: {', '.join(panels)} by {unit}")
+
+
+def _stamp(when: datetime) -> str:
+    return when.isoformat()
 
 
 def _timers(report: Report) -> Chart | None:
@@ -264,7 +321,9 @@ def _svg(spec: dict[str, Any], width: int) -> str:
             "labelLimit": 140,
         },
     }
-    whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "width": width, **spec, "config": config}
+    panels = {"vconcat": [{**panel, "width": width} for panel in spec["vconcat"]]} if "vconcat" in spec else {}
+    sized = {**spec, **panels} if panels else {"width": width, **spec}
+    whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **sized, "config": config}
     svg: str = vl_convert.vegalite_to_svg(whole, allowed_base_urls=[])
     # The picture has one label and its numbers stand in a table; labels of its parts would only be read out in between.
     return re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", svg)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
-__all__ = ["amount", "count", "printable", "seconds", "span", "when"]
+__all__ = ["amount", "count", "length", "minute", "printable", "seconds", "size", "span", "when"]
 
 _NOTHING = "–"
 
@@ -52,6 +52,28 @@ def span(number: float) -> str:
     if hours < 48:
         return f"{hours} h {minutes:02d} min"
     return f"{hours // 24} d {hours % 24} h"
+
+
+def size(number: float | None) -> str:
+    """Write bytes in the unit that suits them: ``512 B``, ``1.204 MB``."""
+    if number is None:
+        return _NOTHING
+    for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(number) >= factor:
+            return f"{amount(number / factor)} {unit}"
+    return f"{amount(number)} B"
+
+
+def length(hours: float) -> str:
+    """Write a length of whole hours: ``5 hours``, ``9 days``, ``2 days 3 hours``."""
+    days, rest = divmod(round(hours), 24) if hours >= 48 else (0, round(hours))
+    parts = [f"{n:,} {unit}{'' if n == 1 else 's'}" for n, unit in ((days, "day"), (rest, "hour")) if n]
+    return " ".join(parts) or "less than an hour"
+
+
+def minute(moment: datetime) -> str:
+    """Write a moment to the minute: ``2026-10-09 22:22``."""
+    return when(moment)[:16]
 
 
 def when(moment: datetime) -> str:

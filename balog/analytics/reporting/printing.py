@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from balog.analytics.reporting.figures import amount, count, printable, seconds, span, when
-from balog.analytics.reporting.report import Report
+from balog.analytics.reporting.comparing import change_in_words
+from balog.analytics.reporting.figures import amount, count, minute, printable, seconds, size, span, when
+from balog.analytics.reporting.health import health_in_words
+from balog.analytics.reporting.model import Report
 
-__all__ = ["MOST_RUNS", "print_tables", "progress"]
+__all__ = ["MOST_ROWS_PRINTED", "print_tables"]
 
-MOST_RUNS = 20
-"""So many of the latest runs are printed; the page and ``--json`` have more."""
+MOST_ROWS_PRINTED = 20
+"""So many rows of each table are printed; the page and ``--json`` have more."""
 
 _COLOURS = {
     "ERROR": "red",
@@ -25,18 +25,10 @@ _COLOURS = {
     "failed": "red",
     "unknown": "yellow",
     "succeeded": "green",
+    "worse": "red",
+    "better": "green",
+    "new": "bold red",
 }
-
-
-@contextmanager
-def progress(first: str) -> Iterator[Callable[[str], None]]:
-    """Say on stderr what is going on, when that is a terminal; what is yielded changes the words."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda words: None
-        return
-    with console.status(first) as status:
-        yield status.update
 
 
 def print_tables(report: Report) -> None:
@@ -44,32 +36,119 @@ def print_tables(report: Report) -> None:
     console = Console(file=sys.stdout)
     if not console.is_terminal:
         console = Console(file=sys.stdout, width=200, no_color=True, highlight=False)
-    bad, files = count(report.quarantined), count(report.files)
-    console.print(f"{count(report.events)} events, {count(report.errors)} errors, {bad} bad lines; files read: {files}")
-    table = _table("Channels", "channel", "level", "*events", "*errors")
-    for row in report.channels:
-        table.add_row(_text(row.channel), _text(row.level), count(row.events), count(row.errors))
+    bad = count(report.quarantined)
+    files = "" if report.files is None else f"; files read: {count(report.files)}"
+    console.print(f"{count(report.events)} events, {count(report.errors)} errors, {bad} bad lines{files}")
+    for condition in report.conditions:
+        console.print(Text(f"only {printable(condition)}"))
+    _health(console, report)
+    _failures(console, report)
+    _runs(console, report)
+    _streams(console, report)
+    _requests(console, report)
+    _metrics(console, report)
+    _waiting(console, report)
+    _channels(console, report)
+    _quarantine(console, report)
+
+
+def _health(console: Console, report: Report) -> None:
+    if report.compared is None:
+        return
+    console.print()
+    console.print(Text(health_in_words(report), "dim"))
+    for finding in report.findings:
+        since = f", since {minute(finding.since)}" if finding.since is not None else ""
+        console.print(Text(f"• {printable(finding.words)}{since}", "red" if finding.kind != "bad_lines" else "yellow"))
+    if report.compared.before is None:
+        return
+    table = _table("Health", "", "*now", "*before", "change")
+    for figure in report.health:
+        shown = seconds if figure.unit == "seconds" else amount
+        change = change_in_words(figure) if figure.before is not None else ""
+        table.add_row(figure.name, shown(figure.now), shown(figure.before),
+                      Text(change, _COLOURS.get(figure.verdict, "")))  # fmt: skip
     _print(console, table)
-    table = _table("Metrics", "metric", "type", "*count", "*sum", "*p50", "*p95", "*p99")
-    for metric in report.metrics:
+
+
+def _failures(console: Console, report: Report) -> None:
+    title = _title("Failures", report.totals.get("failures", 0))
+    table = _table(title, "", "failure", "*events", "*now", "*before", "first seen", "last seen", "channels")
+    for one in report.failures[:MOST_ROWS_PRINTED]:
+        name = f"{one.error_type}: {one.message}" if one.error_type else one.message
+        table.add_row(
+            _text("new" if one.new else ""), _text(name[:160]), count(one.events), count(one.now), count(one.before),
+            minute(one.first), minute(one.last), _text(", ".join(one.channels[:3])),
+        )  # fmt: skip
+    _print(console, table)
+
+
+def _runs(console: Console, report: Report) -> None:
+    table = _table(_title("Runs", report.totals.get("runs", 0), "the latest "), "run", "applications", "started (UTC)",
+                   "*duration", "outcome", "*records", "*events", "*errors")  # fmt: skip
+    for run in report.runs[:MOST_ROWS_PRINTED]:
+        names = _text(", ".join(run.applications))
+        numbers = (count(run.records), count(run.events), count(run.errors))
+        table.add_row(_text(run.run_id), names, when(run.started), span(run.duration), _text(run.outcome), *numbers)
+    _print(console, table)
+
+
+def _streams(console: Console, report: Report) -> None:
+    table = _table(_title("Slowest streams", len(report.streams)), "stream", "applications", "*time", "in", "*p95",
+                   "*p95 now", "*p95 before", "*records", "*rate", "*bytes")  # fmt: skip
+    for one in report.streams[:MOST_ROWS_PRINTED]:
+        table.add_row(
+            _text(one.stream), _text(", ".join(one.applications)), "–" if one.seconds is None else span(one.seconds),
+            _text(one.timer), seconds(one.p95), seconds(one.p95_now), seconds(one.p95_before), count(one.records),
+            "–" if one.rate is None else f"{amount(one.rate)}/s", size(one.bytes),
+        )  # fmt: skip
+    _print(console, table)
+
+
+def _requests(console: Console, report: Report) -> None:
+    table = _table(_title("HTTP requests", len(report.requests)), "endpoint", "status", "*requests", "*p50", "*p95",
+                   "*p99", "*p95 now", "*p95 before")  # fmt: skip
+    for one in report.requests[:MOST_ROWS_PRINTED]:
+        shares = map(seconds, (one.p50, one.p95, one.p99, one.p95_now, one.p95_before))
+        table.add_row(_text(one.endpoint), _text(one.status), count(one.requests), *shares)
+    _print(console, table)
+
+
+def _metrics(console: Console, report: Report) -> None:
+    table = _table(_title("Metrics", len(report.metrics)), "metric", "type", "*count", "*sum", "*p50", "*p95", "*p99")
+    for metric in report.metrics[:MOST_ROWS_PRINTED]:
         shown = seconds if metric.type == "timer" else amount
         numbers = (metric.sum, metric.p50, metric.p95, metric.p99)
         table.add_row(_text(metric.metric), _text(metric.type), count(metric.count), *map(shown, numbers))
     _print(console, table)
-    more = len(report.runs) - MOST_RUNS
-    table = _table(f"Runs, the latest {MOST_RUNS} of {count(len(report.runs))}" if more > 0 else "Runs",
-                   "run", "applications", "started (UTC)", "*duration", "outcome", "*records", "*events",
-                   "*errors")  # fmt: skip
-    for run in report.runs[:MOST_RUNS]:
-        names = _text(", ".join(run.applications))
-        numbers_ = (count(run.records), count(run.events), count(run.errors))
-        table.add_row(_text(run.run_id), names, when(run.started), span(run.duration), _text(run.outcome), *numbers_)
+
+
+def _waiting(console: Console, report: Report) -> None:
+    title = _title("Waiting side", len(report.waiting))
+    table = _table(title, "stage", "*waited for input", "*waited for output", "what is slow stands")
+    for one in report.waiting[:MOST_ROWS_PRINTED]:
+        table.add_row(_text(one.stage), span(one.read), span(one.write), one.slow)
     _print(console, table)
-    if report.quarantine:
-        table = _table("Bad lines", "reason", "*lines", "first at")
-        for lines in report.quarantine:
-            table.add_row(_text(lines.reason), count(lines.lines), _text(f"{lines.file}:{lines.offset}"))
-        _print(console, table)
+
+
+def _channels(console: Console, report: Report) -> None:
+    title = _title("Channels", len(report.channels))
+    table = _table(title, "channel", "level", "*events", "*errors", "last (UTC)")
+    for row in report.channels[:MOST_ROWS_PRINTED]:
+        last = "–" if row.last is None else minute(row.last)
+        table.add_row(_text(row.channel), _text(row.level), count(row.events), count(row.errors), last)
+    _print(console, table)
+
+
+def _quarantine(console: Console, report: Report) -> None:
+    table = _table(_title("Bad lines", len(report.quarantine)), "reason", "*lines", "first at")
+    for lines in report.quarantine[:MOST_ROWS_PRINTED]:
+        table.add_row(_text(lines.reason), count(lines.lines), _text(f"{lines.file}:{lines.offset}"))
+    _print(console, table)
+
+
+def _title(name: str, total: int, which: str = "") -> str:
+    return f"{name}, {which}{MOST_ROWS_PRINTED} of {count(total)}" if total > MOST_ROWS_PRINTED else name
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -87,5 +166,5 @@ def _print(console: Console, table: Table) -> None:
 
 def _text(value: str | None) -> Text:
     # An event's text is shown, never obeyed: no markup, no control sequences.
-    shown = printable(value)
-    return Text(shown, style=_COLOURS.get(shown, ""))
+    shown = printable(value) if value else ""
+    return Text(shown or ("" if value == "" else "–"), style=_COLOURS.get(shown, ""))

@@ -1,141 +1,155 @@
-"""The report over an archive: a pass of Spark over the files, and four tables out of the rollup that it leaves."""
+"""The report: what is asked, answered out of raw events, of tables or of their rollups."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-from msgspec import Struct
 from pyspark import StorageLevel
+from pyspark.sql import functions as f
 
-from balog.analytics.reading.files import find
-from balog.analytics.rollups.rollup import channels, metrics, quarantine, runs
+from balog.analytics import rollups as rolling
+from balog.analytics.reading.schemas import QUARANTINE
+from balog.analytics.reporting.assembling import assemble, slowed
+from balog.analytics.reporting.model import Report
+from balog.analytics.reporting.numbers import Asked, ask, bounds, hourly
+from balog.analytics.reporting.periods import Period, compare
+from balog.analytics.reporting.questions import Question, channel_pattern
+from balog.analytics.tables import is_tables, open_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "BadLines",
-    "Channel",
-    "Metric",
-    "Report",
-    "Run",
-    "empty_report",
-    "encode",
-    "make_report",
-    "read_rollup",
-    "tables",
-]
+    from balog.analytics.rollups import Rollups
+    from balog.analytics.tables import Tables
+
+__all__ = ["empty_report", "make_report", "report_of"]
+
+_COLUMNS = """id string, channel string, timestamp timestamp, level string, schema string, composition boolean,
+  context map<string,string>, cls_type string, payload_json string"""
+
+_BAD = QUARANTINE.simpleString()
+_FEW = 200_000  # rows of a rollup
 
 
-class Channel(Struct, kw_only=True):
-    """Events of one channel and level; ``errors`` are those of level ERROR and CRITICAL."""
+def make_report(
+    spark: SparkSession, paths: Sequence[str], question: Question, files: int | None = None, **options: Any
+) -> Report:
+    """Read what was asked about and count it.
 
-    channel: str
-    level: str | None
-    events: int
-    errors: int
-
-
-class Metric(Struct, kw_only=True):
-    """One metric over all events; percentiles are null for counters. Timers are in seconds."""
-
-    metric: str
-    type: str | None
-    count: int
-    sum: float
-    p50: float | None
-    p95: float | None
-    p99: float | None
-
-
-class Run(Struct, kw_only=True):
-    """One run; ``duration`` is in seconds, ``records`` null and ``outcome`` unknown when it left no report."""
-
-    run_id: str
-    applications: list[str]
-    started: datetime
-    duration: float
-    outcome: str
-    records: int | None
-    events: int
-    errors: int
-
-
-class BadLines(Struct, kw_only=True):
-    """Lines that are not events, by what is wrong with them; the first begins at byte ``offset`` of ``file``."""
-
-    reason: str
-    lines: int
-    file: str
-    offset: int
-
-
-class Report(Struct, kw_only=True):
-    """All numbers of the report; ``files`` is how many files were read."""
-
-    made: datetime
-    paths: list[str]
-    files: int
-    events: int
-    errors: int
-    quarantined: int
-    channels: list[Channel]
-    metrics: list[Metric]
-    runs: list[Run]
-    quarantine: list[BadLines]
-
-
-def read_rollup(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Give the rollup of the events below these paths (see ``balog.analytics.rollups.rollup``)."""
-    return spark.read.format("balog").option("rollup", True).load(list(paths))
-
-
-def tables(rollup: DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Give the rows of ``channels``, ``metrics``, ``runs`` and ``quarantine``; the files are read once for all."""
-    kept = rollup.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        few = kept.coalesce(1)  # a rollup is small: one task without a shuffle is done before several are shared out
-        frames = {"channels": channels(few), "metrics": metrics(few), "runs": runs(few), "quarantine": quarantine(few)}
-        kept.count()
-        with ThreadPoolExecutor(len(frames)) as threads:
-            found = threads.map(lambda frame: [row.asDict(recursive=True) for row in frame.collect()], frames.values())
-            return dict(zip(frames, found))
-    finally:
-        kept.unpersist(blocking=True)  # else a stop right behind it prints traces
-
-
-def make_report(spark: SparkSession, paths: Sequence[str]) -> Report:
-    """Read everything below these paths and count it.
+    Args:
+        spark: a session that knows the format ``balog``.
+        paths: as the format takes them; or one place of tables.
+        question: what is asked.
+        files: how many files these are, to be told.
+        options: of the format ``balog``.
 
     Raises:
         ConfigError: a path that does not exist.
     """
-    files = find(paths)
-    rows = tables(read_rollup(spark, paths))
-    for row in rows["runs"]:
-        row["started"] = row["started"].astimezone(timezone.utc)
-    return _summed(paths, len(files), rows)
+    if is_tables(paths[0]):
+        return _of_tables(spark, paths, question)
+    if question.of_rollups:
+        times = {"since": question.earliest, "until": question.until}
+        named = {name: when.isoformat() for name, when in times.items() if when is not None}
+        rows = rolling.from_files(spark, paths, **options, **named)
+    else:
+        events = spark.read.format("balog").options(**options).schema(f"{_COLUMNS}, quarantine {_BAD}")
+        rows = rolling.from_events(_chosen(events.load(list(paths)), question))
+    return _of_rows(rows, question, paths, "files", files)
 
 
-def empty_report(paths: Sequence[str]) -> Report:
+def _of_tables(spark: SparkSession, paths: Sequence[str], question: Question) -> Report:
+    tables = open_tables(spark, paths[0])
+    if question.of_rollups and "rollup_events" in tables.names():
+        return report_of(_stored(tables, question), question, paths, "rollups")
+    events = _chosen(tables.frame("events", question.earliest, question.until), question)
+    return _of_rows(rolling.from_events(events), question, paths, "events")
+
+
+def _stored(tables: Tables, question: Question) -> Rollups:
+    """Give the stored rollups; failures of all times, since what is new was not there before."""
+    some = tables.rollups(question.earliest, question.until)
+    if question.earliest is None:
+        return some
+    return some._replace(errors=tables.rollups(None, question.until).errors)
+
+
+def _chosen(events: DataFrame, question: Question) -> DataFrame:
+    """Give the events that were asked about, and lines that are none."""
+    wanted = f.lit(True)
+    if question.earliest is not None:
+        wanted &= f.col("timestamp") >= f.lit(question.earliest)
+    if question.until is not None:
+        wanted &= f.col("timestamp") < f.lit(question.until)
+    if question.channel:
+        wanted &= f.col("channel").rlike(channel_pattern(question.channel))
+    if question.where is not None:
+        events = events.withColumn("payload", f.try_parse_json("payload_json"))
+        wanted &= f.expr(question.where.to_spark())
+    if "quarantine" in events.columns:
+        wanted |= f.col("quarantine").isNotNull()
+    return events.where(wanted).drop("payload")
+
+
+def _of_rows(
+    rows: DataFrame, question: Question, paths: Sequence[str], source: str, files: int | None = None
+) -> Report:
+    kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        few = kept.count() <= _FEW
+        # one task without a shuffle is done before several are shared out
+        return report_of(rolling.split(kept.coalesce(1) if few else kept), question, paths, source, files)
+    finally:
+        kept.unpersist(blocking=True)  # else a stop right behind it prints traces
+
+
+def report_of(
+    rollups: Rollups, question: Question, sources: Sequence[str], source: str, files: int | None = None
+) -> Report:
+    """Make the report out of rollups.
+
+    Args:
+        rollups: merged or not.
+        question: its channel and condition have been applied already.
+        sources, source, files: what is told of where they are from, see ``Report``.
+    """
+    data = bounds(rollups)
+    asked = _asked(data, question)
+    found = ask(rollups, asked)
+    keys = [(slow.metric, slow.stream, slow.endpoint) for slow in slowed(found)]
+    lists = assemble(found, asked, hourly(rollups, asked, keys))
+    return Report(
+        made=question.made,
+        sources=list(sources),
+        source=source,
+        files=files,
+        conditions=question.conditions,
+        period=asked.period if data is not None else None,
+        compared=asked.compared if data is not None else None,
+        **lists,
+    )
+
+
+def _asked(data: Period | None, question: Question) -> Asked:
+    """Give the times; of no data at all, those that were asked about, or nothing."""
+    since, until = question.since, question.until
+    if data is None:
+        moment = since or until or question.made
+        data = Period(moment, moment)
+    compared = compare(data, since, until, question.back, none=not question.compared)
+    if compared.before is not None and compared.before.until <= data.since:
+        compared = compare(data, since, until, question.back, none=True)  # there is nothing before to compare with
+    return Asked(Period(since or data.since, max(until or data.until, since or data.since)), compared)
+
+
+def empty_report(paths: Sequence[str], question: Question) -> Report:
     """Give the report of paths that hold no file; it takes no Spark."""
-    return _summed(paths, 0, {name: [] for name in ("channels", "metrics", "runs", "quarantine")})
-
-
-def _summed(paths: Sequence[str], files: int, rows: dict[str, list[dict[str, Any]]]) -> Report:
-    totals = {
-        "events": sum(row["events"] for row in rows["channels"]),
-        "errors": sum(row["errors"] for row in rows["channels"]),
-        "quarantined": sum(row["lines"] for row in rows["quarantine"]),
-    }
-    made = datetime.now(timezone.utc)
-    return msgspec.convert({"made": made, "paths": list(paths), "files": files, **totals, **rows}, Report)
-
-
-def encode(report: Report) -> str:
-    """Write a report as one JSON document, laid out for people."""
-    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
+    names = ("events", "throughput", "records", "metrics", "failures", "runs", "outcomes", "run_streams", "quarantine")
+    asked = _asked(None, question)
+    lists = assemble({name: [] for name in names}, asked, [])
+    return Report(
+        made=datetime.now(timezone.utc), sources=list(paths), source="files", files=0, conditions=question.conditions,
+        period=None, compared=None, **lists,
+    )  # fmt: skip

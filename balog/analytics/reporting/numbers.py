@@ -1,0 +1,349 @@
+"""The report's numbers, asked of rollups by Spark: bounded lists, of the period and of the two times compared.
+
+Each question is one small Spark job over rows of an hour; they are asked at the same time. An hour belongs to a time by
+its beginning. Nothing here grows with the archive but the work: lists end at ``MOST_ROWS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from balog.analytics.reporting.model import MOST_ROWS
+from balog.analytics.reporting.periods import HOUR, Comparison, Period
+from balog.analytics.rollups.sketches import merged_sketch, quantiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from balog.analytics.rollups.splitting import Rollups
+
+__all__ = ["REQUESTS", "WAITS", "Asked", "Rows", "ask", "bounds", "hourly", "step_of"]
+
+REQUESTS = "http_request_duration"
+RECORDS = "record_count"
+WAITS = {"pipe_read_wait_seconds": "read", "pipe_write_wait_seconds": "write"}
+
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+
+_ERRORS = ("ERROR", "CRITICAL")
+_MOST_RUNS_OF_A_FAILURE = 20
+_STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * HOUR),
+          (timedelta(days=1400), "week", 168 * HOUR))  # fmt: skip
+
+
+class Asked(NamedTuple):
+    """What all questions are about: the period of the lists, and the two times that are compared."""
+
+    period: Period
+    compared: Comparison
+
+    @property
+    def earliest(self) -> datetime:
+        """The beginning of what has to be read, but for failures: those of all times are looked at."""
+        before = self.compared.before
+        return min(self.period.since, before.since if before is not None else self.period.since)
+
+
+def step_of(period: Period) -> tuple[str, timedelta]:
+    """Give the step of the throughput: hours, days, weeks or (30 days) months, some 200 at most."""
+    for longest, name, step in _STEPS:
+        if period.length <= longest:
+            return name, step
+    return "month", timedelta(days=30)
+
+
+def bounds(rollups: Rollups) -> Period | None:
+    """Give the hours that there are events of, the last one whole; null when there is no event.
+
+    Hours that are more than a day ahead of now are left out: one clock that is wrong must not hide all others.
+    """
+    ahead = datetime.now(timezone.utc) + timedelta(days=1)
+    hours = rollups.events.where(f.col("hour") < f.lit(ahead))
+    row = hours.agg(*(_micros(end("hour")) for end in (f.min, f.max))).collect()[0]
+    if row[0] is None:
+        row = rollups.events.agg(*(_micros(end("hour")) for end in (f.min, f.max))).collect()[0]
+    return None if row[0] is None else Period(_moment(row[0]), _moment(row[1]) + HOUR)
+
+
+def ask(rollups: Rollups, asked: Asked) -> Rows:
+    """Give the rows of every list, by its name; moments are aware, in UTC."""
+    questions: dict[str, Callable[[], DataFrame]] = {
+        "events": lambda: _events(rollups, asked),
+        "throughput": lambda: _throughput(rollups, asked),
+        "records": lambda: _records(rollups, asked),
+        "metrics": lambda: _metrics(rollups, asked),
+        "failures": lambda: _failures(rollups, asked),
+        "runs": lambda: _latest_runs(rollups, asked),
+        "outcomes": lambda: _outcomes(rollups, asked),
+        "run_streams": lambda: _run_streams(rollups, asked),
+        "quarantine": lambda: _quarantine(rollups),
+    }
+    with ThreadPoolExecutor(4) as threads:
+        found = threads.map(lambda question: _rows(question()), questions.values())
+        return dict(zip(questions, found))
+
+
+def hourly(rollups: Rollups, asked: Asked, keys: Sequence[tuple[str, str | None, str | None]]) -> list[Row]:
+    """Give ``metric, stream, endpoint, hour, count, p95`` of a few metrics, over the times compared."""
+    if not keys or asked.compared.before is None:
+        return []
+    wanted = f.lit(False)
+    for metric, stream, endpoint in keys:
+        places = [f.col(name).eqNullSafe(f.lit(of)) for name, of in (("stream", stream), ("endpoint", endpoint))]
+        wanted |= (f.col("metric") == metric) & places[0] & places[1]
+    both = _within(asked.compared.before) | _within(asked.compared.now)
+    rows = rollups.metrics.where(both).select(
+        "metric",
+        # a stream is looked at over all endpoints, an endpoint over all streams
+        *(f.when(_any_key(keys, name), f.col(name)).alias(name) for name in ("stream", "endpoint")),
+        "hour", "count", "sketch",
+    )  # fmt: skip
+    merged = (
+        rows.where(wanted)
+        .groupBy("metric", "stream", "endpoint", "hour")
+        .agg(f.sum("count").alias("count"), merged_sketch("sketch").alias("sketch"))
+    )
+    return _rows(merged.select("*", quantiles(f.col("sketch"), (0.95,))[0].alias("p95")).drop("sketch"))
+
+
+def _any_key(keys: Sequence[tuple[str, str | None, str | None]], name: str) -> Column:
+    place = 1 if name == "stream" else 2
+    metrics = [key[0] for key in keys if key[place] is not None]
+    return f.col("metric").isin(metrics)
+
+
+# -- the questions ------------------------------------------------------------------------------------------------
+
+
+def _events(rollups: Rollups, asked: Asked) -> DataFrame:
+    errors = f.when(f.col("level").isin(*_ERRORS), f.col("events")).otherwise(0)
+    rows = rollups.events.where(_read(asked)).withColumn("errors", errors)
+    sums = [
+        f.sum(f.when(span, f.col(name))).alias(f"{name}{suffix}")
+        for suffix, span in _spans(asked).items()
+        for name in ("events", "errors")
+    ]
+    inside = _within(asked.period)
+    ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
+    found = rows.groupBy("channel", "level", "application").agg(*sums, *ends)
+    return found.orderBy(f.desc_nulls_last("events"), "channel", "level").limit(MOST_ROWS)
+
+
+def _throughput(rollups: Rollups, asked: Asked) -> DataFrame:
+    errors = f.when(f.col("level").isin(*_ERRORS), f.col("events")).otherwise(0)
+    rows = rollups.events.where(_read(asked)).withColumn("errors", errors)
+    sums = [
+        f.coalesce(f.sum(f.when(span, f.col(name))), f.lit(0)).alias(f"{name}{suffix}")
+        for suffix, span in _spans(asked).items()
+        for name in ("events", "errors")
+    ]
+    return rows.groupBy(_step(asked)).agg(*sums).orderBy("at")
+
+
+def _records(rollups: Rollups, asked: Asked) -> DataFrame:
+    """Give records by step and application, as counters say (``counted``) and as runs report (``reported``)."""
+    read = _read(asked)
+    counted = rollups.metrics.where(read & (f.col("metric") == RECORDS) & (f.col("type") == "counter"))
+    reported = rollups.runs.where(read & f.col("run.records").isNotNull())
+    pairs = (("counted", counted, f.col("sum")), ("reported", reported, f.col("run.records").cast("double")))
+    parts = [
+        frame.select(_step(asked), "hour", "application", f.lit(kind).alias("kind"), number.alias("number"))
+        for kind, frame, number in pairs
+    ]
+    rows = parts[0].unionByName(parts[1])
+    sums = [f.sum(f.when(span, f.col("number"))).alias(f"records{suffix}") for suffix, span in _spans(asked).items()]
+    return rows.groupBy("at", "application", "kind").agg(*sums)
+
+
+def _metrics(rollups: Rollups, asked: Asked) -> DataFrame:
+    """Give metrics by themselves, by stream, by endpoint and status, and by stage: ``grouping`` tells which."""
+    rows = rollups.metrics.where(_read(asked))
+    spans = _spans(asked)
+    request = f.col("metric") == REQUESTS
+    rows = rows.select(
+        "metric", "type", "stream", "stage", "application",
+        f.when(request, f.col("endpoint")).alias("endpoint"), f.when(request, f.col("status")).alias("status"),
+        *(f.when(inside, f.col(name)).alias(f"{name}{suffix}")
+          for suffix, inside in spans.items() for name in ("count", "sum", "low", "high", "sketch")),
+    )  # fmt: skip
+    one = ["metric", "type"]
+    sets = [one, [*one, "stream"], [*one, "endpoint", "status"], [*one, "endpoint"], [*one, "stage"]]
+    merges: list[Column] = [f.array_sort(f.slice(f.collect_set("application"), 1, 10)).alias("applications")]
+    for suffix in spans:
+        merges += [f.sum(f"count{suffix}").alias(f"count{suffix}"), f.sum(f"sum{suffix}").alias(f"sum{suffix}")]
+        merges += [f.min(f"low{suffix}").alias(f"low{suffix}"), f.max(f"high{suffix}").alias(f"high{suffix}")]
+        merges += [merged_sketch(f"sketch{suffix}").alias(f"sketch{suffix}")]
+    groups = rows.groupingSets(
+        [[f.col(name) for name in names] for names in sets],
+        *(f.col(name) for name in ("metric", "type", "stream", "endpoint", "status", "stage")),
+    ).agg(f.grouping_id().alias("grouping"), *merges)
+    # Bits of the grouping, from the left: metric, type, stream, endpoint, status, stage; 1 is "over all of it".
+    kinds = {0b001111: "metric", 0b000111: "stream", 0b001001: "request", 0b001011: "endpoint", 0b001110: "stage"}
+    kind = f.create_map(*(part for bits, name in kinds.items() for part in (f.lit(bits), f.lit(name))))
+    groups = groups.withColumn("grouping", f.element_at(kind, f.col("grouping").cast("int")))
+    wanted = f.col("grouping") == "metric"
+    for name, column in (("stream", "stream"), ("stage", "stage")):
+        wanted |= (f.col("grouping") == name) & f.col(column).isNotNull()
+    wanted |= f.col("grouping").isin("request", "endpoint") & (f.col("metric") == REQUESTS)
+    shares = []
+    for suffix in spans:
+        names = [f"p50{suffix}", f"p95{suffix}", f"p99{suffix}"]
+        found = quantiles(f.col(f"sketch{suffix}"))
+        shares += [column.alias(name) for column, name in zip(found, names)]
+    kept = [name for name in groups.columns if not name.startswith("sketch")]
+    return groups.where(wanted).select(*kept, *shares).orderBy(f.desc_nulls_last("count")).limit(MOST_ROWS)
+
+
+def _failures(rollups: Rollups, asked: Asked) -> DataFrame:
+    spans = _spans(asked)
+    events = [f.coalesce(f.sum(f.when(inside, f.col("events"))), f.lit(0)).alias(f"events{suffix}")
+              for suffix, inside in spans.items()]  # fmt: skip
+    inside = _within(asked.period)
+    some = [
+        f.array_sort(f.slice(f.collect_set(f.when(inside, f.col(name))), 1, _MOST_RUNS_OF_A_FAILURE)).alias(alias)
+        for name, alias in (("channel", "channels"), ("application", "applications"), ("example.run_id", "runs"))
+    ]
+    groups = rollups.errors.where(f.col("hour") < f.lit(asked.period.until)).groupBy("fingerprint").agg(
+        f.max("error_type").alias("error_type"), f.max("message").alias("message"),
+        f.max_by("level", f.when(f.col("level") == "CRITICAL", 2).when(f.col("level") == "ERROR", 1).otherwise(0))
+        .alias("level"),
+        *events, f.min("first").alias("first"), f.max(f.when(inside, f.col("last"))).alias("last"),
+        f.min(f.when(inside, f.col("example"))).alias("example"), *some,
+    )  # fmt: skip
+    example = f.col("example").withField("timestamp", f.unix_micros("example.timestamp"))
+    rows = groups.where("events > 0").withColumn("example", example).withColumn("of", f.count("*").over(_all()))
+    return rows.orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS)
+
+
+def _runs(rollups: Rollups, asked: Asked) -> DataFrame:
+    """Give a row for each run that has events in the period or before; ``span`` says in which of the two it ended."""
+    parts = rollups.runs.where(_read(asked)).groupBy("run_id", "application").agg(
+        f.min("first").alias("first"), f.max("last").alias("last"),
+        f.sum("events").alias("events"), f.sum("errors").alias("errors"), f.max("run").alias("run"),
+        f.max("hour").alias("hour"),
+    )  # fmt: skip
+    failed = f.max(f.when(f.col("run.outcome") == "failed", True)).isNotNull()
+    outcome = f.when(failed, "failed").when(f.max("run.outcome").isNotNull(), f.max("run.outcome")).otherwise("unknown")
+    begun = f.coalesce(
+        f.min(
+            f.col("run.at") - f.make_dt_interval(secs=f.least(f.col("run.duration"), f.lit(1e8)).cast("decimal(18,6)"))
+        ),
+        f.min("first"),
+    )
+    spent = f.max("last").cast("double") - f.min("first").cast("double")
+    return parts.groupBy("run_id").agg(
+        f.array_sort(f.slice(f.collect_set("application"), 1, 20)).alias("applications"),
+        f.least(begun, f.min("first")).alias("started"),
+        f.coalesce(f.max("run.duration"), spent).alias("duration"),
+        outcome.alias("outcome"),
+        f.max("run.exit_code").alias("exit_code"), f.max("run.problem").alias("problem"),
+        f.sum("run.records").alias("records"), f.sum("run.bytes").alias("bytes"),
+        f.sum("events").alias("events"), f.coalesce(f.sum("errors"), f.lit(0)).alias("errors"),
+        f.flatten(f.collect_list("run.streams")).alias("streams"),
+        f.max("hour").alias("hour"),
+    )  # fmt: skip
+
+
+def _latest_runs(rollups: Rollups, asked: Asked) -> DataFrame:
+    rows = _runs(rollups, asked).where(_within(asked.period)).drop("hour")
+    streams = f.transform(
+        f.slice("streams", 1, 100),
+        lambda one: f.struct(
+            one["stream"].alias("stream"), one["records"].alias("records"), one["bytes"].alias("bytes")
+        ),
+    )
+    return rows.withColumn("streams", streams).orderBy(f.desc("started"), "run_id").limit(MOST_ROWS)
+
+
+def _outcomes(rollups: Rollups, asked: Asked) -> DataFrame:
+    """Give runs by application and outcome, and over all of them (``applications`` null) their durations' p95."""
+    rows = _runs(rollups, asked)
+    spans = _spans(asked)
+    for suffix, inside in spans.items():
+        rows = rows.withColumn(f"in{suffix}", f.when(inside, 1)).withColumn(
+            f"duration{suffix}", f.when(inside, f.col("duration"))
+        )
+    counts = [f.sum(f"in{suffix}").alias(f"runs{suffix}") for suffix in spans]
+    slow = [f.percentile(f"duration{suffix}", 0.95).alias(f"p95{suffix}") for suffix in spans]
+    name = f.array_join("applications", ", ").alias("applications")
+    by = rows.select("*", name.alias("names")).groupingSets(
+        [[f.col("names"), f.col("outcome")], [f.col("names")], [f.col("outcome")], []], f.col("names"), f.col("outcome")
+    )
+    found = by.agg(f.grouping_id().alias("grouping"), *counts, *slow)
+    return found.orderBy(f.desc("grouping"), f.desc_nulls_last("runs")).limit(MOST_ROWS)
+
+
+def _run_streams(rollups: Rollups, asked: Asked) -> DataFrame:
+    rows = rollups.runs.where(_within(asked.period) & f.col("run").isNotNull())
+    one = rows.select("application", f.explode("run.streams").alias("one"))
+    found = one.groupBy("one.stream").agg(
+        f.sum("one.records").alias("records"), f.sum("one.bytes").alias("bytes"),
+        f.array_sort(f.slice(f.collect_set("application"), 1, 10)).alias("applications"),
+    )  # fmt: skip
+    return found.orderBy(f.desc_nulls_last("records"), "stream").limit(MOST_ROWS)
+
+
+def _quarantine(rollups: Rollups) -> DataFrame:
+    found = rollups.quarantine.groupBy("reason").agg(
+        f.sum("lines").alias("lines"), f.min(f.struct("file", "offset")).alias("example")
+    )
+    rows = found.select("reason", "lines", "example.file", "example.offset")
+    return rows.orderBy(f.desc("lines"), "reason").limit(MOST_ROWS)
+
+
+# -- what they share ----------------------------------------------------------------------------------------------
+
+
+def _within(period: Period | None) -> Column:
+    if period is None:
+        return f.lit(False)
+    return (f.col("hour") >= f.lit(period.since)) & (f.col("hour") < f.lit(period.until))
+
+
+def _read(asked: Asked) -> Column:
+    return _within(Period(asked.earliest, asked.period.until))
+
+
+def _spans(asked: Asked) -> dict[str, Column]:
+    return {
+        "": _within(asked.period),
+        "_now": _within(asked.compared.now),
+        "_before": _within(asked.compared.before),
+    }
+
+
+def _step(asked: Asked) -> Column:
+    return f.date_trunc(step_of(asked.period)[0], f.col("hour")).alias("at")
+
+
+def _all() -> Any:
+    from pyspark.sql import Window
+
+    return Window.partitionBy()
+
+
+def _micros(column: Column) -> Column:
+    return f.unix_micros(column)
+
+
+def _moment(micros: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    """Give rows as dictionaries. Moments travel as microseconds: Spark would give them in the process's zone."""
+    moments = [field.name for field in frame.schema if isinstance(field.dataType, t.TimestampType)]
+    frame = frame.withColumns({name: f.unix_micros(name) for name in moments}) if moments else frame
+    found = [row.asDict(recursive=True) for row in frame.collect()]
+    for row in found:
+        row.update({name: _moment(row[name]) for name in moments if row[name] is not None})
+        if (example := row.get("example")) is not None:
+            example["timestamp"] = None if example["timestamp"] is None else _moment(example["timestamp"])
+    return found
