@@ -11,7 +11,7 @@ digits of an MD5 over
 The message is the payload's ``message``, ``reason`` or ``problem``, whichever is there, and behind it the exception's
 own message unless it is part of it. A failed run without a ``problem`` says its command and exit code. Masked are, in
 this order: white space (to one space), what follows the host of a URL, email addresses, quoted values, UUIDs, dates
-and times, paths, hex numbers, words that mix letters and digits, and numbers.
+and times, paths, and numbers, which hex numbers and words that mix letters and digits count among.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ MASKS = (
         "<time>",
     ),
     (r"(^|[\s(=:,])(?:~|[A-Za-z]:)?(?:[\\/][\w.@%+~-]+){2,}[\\/]?", r"\1<path>"),
-    (r"\b0[xX][0-9a-fA-F]+\b|\b[0-9a-fA-F]{8,}\b", "<hex>"),
-    (r"\b(?:[A-Za-z]+\d+[A-Za-z]\w*|\d+[A-Za-z]+\d\w*)\b", "<id>"),
+    # an id may be digits alone by chance, so whatever has digits becomes the same
+    (r"\b(?:0[xX][0-9a-fA-F]+|[0-9a-fA-F]{8,}|[A-Za-z]+\d+[A-Za-z]\w*|\d+[A-Za-z]+\d\w*)\b", "<n>"),
     (r"-?\d+(?:[.,]\d+)*", "<n>"),
 )
 """Patterns of RE2, one after the other, each with what it is replaced by."""

@@ -53,7 +53,7 @@ def _struct(fields: Mapping[str, str | Mapping[str, str]]) -> str:
 
 
 _COLUMNS = f"""{{'schema': 'VARCHAR', 'header': 'STRUCT(id VARCHAR, channel VARCHAR, "timestamp" TIMESTAMPTZ,
-  "level" VARCHAR, context STRUCT(application VARCHAR, run_id VARCHAR))', 'payload': '{_struct(_PAYLOAD)}'}}"""
+  "level" VARCHAR, composition BOOLEAN, context STRUCT(application VARCHAR, run_id VARCHAR))', 'payload': '{_struct(_PAYLOAD)}'}}"""
 
 
 def _roll(events: str) -> str:
@@ -108,6 +108,8 @@ _FRAME = _roll(f"""SELECT id, channel, "level", moment, application, run_id,
 
 class RollupQuery:
     """The rollup of one block of lines."""
+
+    is_digest = True
 
     @property
     def arrow(self) -> pa.Schema:
