@@ -22,6 +22,19 @@ _OPENING = re.compile(rb'\{\s*"Messages"\s*:\s*\[|\[')
 _KEY = re.compile(rb',\s*"[^"\\]*"\s*:\s*')
 _LONGEST_KEY = 1000
 _PLACE = re.compile(r" \(byte (\d+)\)$")
+
+
+def _measure() -> int:
+    """Find out how far behind it msgspec says that the first byte after a value is: releases differ."""
+    try:
+        _value(b"{}x")
+    except msgspec.DecodeError as error:
+        if place := _PLACE.search(str(error)):
+            return int(place[1]) - 2
+    raise ImportError("this release of msgspec does not say where a value ends")
+
+
+_OFF = _measure()
 _TOP, _IN_LIST, _BEHIND_LIST = range(3)
 
 
@@ -62,9 +75,9 @@ class DocumentReader:
     def close(self) -> Iterator[Message | Bad]:
         """Read what is left as far as it goes. What lacks its end is reported as ``EARLY``, at the end."""
         yield from self._read(self._rest, self._offset, is_last=True)
-        if self._place != _TOP:
+        if self._place != _TOP and self._resume is None:
             yield Bad(self._offset, EARLY, b"")
-            self._place = _TOP
+        self._place, self._resume = _TOP, None
 
     def _read(self, data: bytes, offset: int, is_last: bool) -> Iterator[Message | Bad]:
         position = 0 if self._resume is None else self._find(self._resume, data, 0)
@@ -84,6 +97,8 @@ class DocumentReader:
             else:
                 start, position = position, self._go_on(data, position)
                 yield oversized(offset + start, data[start : start + RAW_LIMIT])
+        if position < len(data):  # with how far in it begins
+            position -= len(_indent(data, position))
         self._rest, self._offset = data[position:], offset + position
 
     def _step(self, data: bytes, position: int, is_last: bool) -> tuple[int | None, bool]:
@@ -109,10 +124,10 @@ class DocumentReader:
 
     def _go_on(self, data: bytes, position: int) -> int:
         """Give the position of what can be read next, behind what can't."""
-        line = data.rfind(b"\n", 0, position) + 1
-        indent = data[line:position]
-        inner = b"(?P<inner>%b)?" % re.escape(indent) if self._place == _IN_LIST and indent.isspace() else b""
-        return self._find(re.compile(rb"(?m)^" + inner + rb"\{"), data, position + 1)
+        indent = _indent(data, position)
+        inner = b"(?P<inner>%b)?" % re.escape(indent) if self._place == _IN_LIST and indent else b""
+        # Behind a list the next document may be what can't be read.
+        return self._find(re.compile(rb"(?m)^" + inner + rb"\{"), data, position + (self._place != _BEHIND_LIST))
 
     def _find(self, start: re.Pattern[bytes], data: bytes, position: int) -> int:
         found = start.search(data, position)
@@ -125,6 +140,12 @@ class DocumentReader:
         return found.end() - 1
 
 
+def _indent(data: bytes, position: int) -> bytes:
+    """Give the white space between a line's beginning and a place in it, if there is nothing else."""
+    indent = data[data.rfind(b"\n", 0, position) + 1 : position]
+    return indent if indent.isspace() else b""
+
+
 def _end(data: bytes, position: int, is_last: bool) -> int | None:
     """Give where a JSON value ends, None when that is further than what was read."""
     try:
@@ -134,7 +155,7 @@ def _end(data: bytes, position: int, is_last: bool) -> int | None:
         place = _PLACE.search(reason)
         at = position + int(place[1]) if place else len(data)
         if "trailing characters" in reason:
-            return at
+            return at - _OFF
         if at < len(data):
             raise _BrokenError(f"not JSON: {_PLACE.sub('', reason).removeprefix('JSON is malformed: ')}") from None
     except RecursionError:

@@ -31,11 +31,12 @@ class OldConverter(LineConverter):
         """Put the parts of each line where an event has them."""
         for line in piece.split(b"\n"):
             start, offset = offset, offset + len(line) + 1
+            if not line.strip():
+                continue
             when, _, rest = line.partition(b"\t")
             channel, tab, payload = rest.partition(b"\t")
             if not tab or line[:1] == b"{":
-                if line.strip():
-                    lines.add(line, start, line)
+                lines.add(line, start, line)
                 continue
             try:
                 # By itself: one that closes its object early must not write over the header.

@@ -1,0 +1,34 @@
+"""Reading without Spark: the batches that a worker would hand over."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Row = dict[str, Any]
+
+
+def read_rows(
+    path: Path | str, start: int = 0, end: int | None = None, growth: bool = False, **options: str
+) -> list[Row]:
+    """Read a slice as rows, the payload as JSON text."""
+    from pyspark.sql import types as t
+
+    from balog.analytics.reading.files import Slice
+    from balog.analytics.reading.forms import FormOptions
+    from balog.analytics.reading.projection import project
+    from balog.analytics.reading.scan import EventQuery, scan
+    from balog.analytics.reading.schemas import DEFAULT
+
+    schema = t.StructType([*(f for f in DEFAULT if f.name != "payload"), t.StructField("payload", t.StringType())])
+    query = EventQuery(project(schema))
+    batches = scan([Slice(str(path), start, end)], query, options=FormOptions(**options), is_growth=growth)
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+@pytest.fixture(name="read_rows")
+def _read_rows() -> Any:
+    """``read_rows``, for tests of every form."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    return read_rows
