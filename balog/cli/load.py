@@ -119,6 +119,7 @@ def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options,
     with say.watching(spark):
         planned = plan(spark, store, paths, options, say)
     click.echo(f"would read {planned.files:,} files, {planned.bytes / 1e6:,.1f} MB, in {planned.batches:,} batches")
+    click.echo(f"with {planned.events:,} events, some of which may be there already, and {planned.bad:,} bad lines")
     if planned.known:
         click.echo(f"loaded before and not changed since: {planned.known:,} files")
     for line in planned.lines or ["no table would change its columns"]:

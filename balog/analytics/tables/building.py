@@ -17,9 +17,11 @@ from balog.analytics.rollups.schemas import ROLLUP
 from balog.analytics.rollups.splitting import merge as merge_rollups
 from balog.analytics.rollups.splitting import split
 from balog.analytics.tables import ROLLUPS
+from balog.analytics.tables.compaction import COLUMNS
 from balog.analytics.tables.dedupe import new_events, new_quarantine
 from balog.analytics.tables.deriving import ROLLED, Derive, Kind, share_files
 from balog.analytics.tables.evolution import merge
+from balog.analytics.tables.observing import first_schema
 from balog.analytics.tables.shapes import Shape
 from balog.analytics.tables.staging import (
     FILES,
@@ -30,14 +32,13 @@ from balog.analytics.tables.staging import (
     Stage,
     decode_files,
     encode_files,
-    first_schema,
 )
 from balog.analytics.tables.store import Part, Staged, Store, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["MOST_TYPES", "Built", "build", "grow", "in_workers"]
+__all__ = ["MOST_TYPES", "Built", "build", "gather", "grow", "in_workers"]
 
 MOST_TYPES = 300
 """So many payload types have tables of their own; the others' events are in ``events`` like all."""
@@ -76,13 +77,7 @@ def build(
         staged: what ``Stage.run`` gave in the workers.
         say: told what is going on.
     """
-    files: dict[str, list[Staged]] = defaultdict(list)
-    seen: dict[str, Shape] = {}
-    for table, file, shape in staged:
-        if table == SHAPE and shape is not None:
-            seen.setdefault(file.path, Shape()).unite(msgspec.json.decode(shape, type=Shape))
-        else:
-            files[table].append(file)
+    files, seen = gather(staged)
     built = Built()
     built.too_old = sum(file.rows for file in files[OLD])
     built.ahead = sum(file.rows for file in files[FUTURE])
@@ -91,7 +86,7 @@ def build(
     events, built.duplicates = new_events(spark, store, stage, files["events"])
     kinds: list[Kind] = []
     if events.files:
-        kinds, built.lines = grow(store, {name: seen[name].struct() for name in sorted(seen)})
+        kinds, built.lines = grow(store, seen)
     say("Writing tables of payload types and rollups")
     tasks = share_files(events.files)
     derive = Derive(stage, kinds)
@@ -103,6 +98,20 @@ def build(
         built.parts[kind.table] = Part(t.StructType.fromJson(msgspec.json.decode(kind.schema)), made[kind.table])
     built.parts |= _roll(spark, stage, made[ROLLED], bad)
     return built
+
+
+def gather(
+    staged: Iterable[tuple[str, Staged, bytes | None]],
+) -> tuple[dict[str, list[Staged]], dict[str, t.StructType]]:
+    """Sort what workers gave: files, or counts, by table; and what was seen of payloads, by type."""
+    files: dict[str, list[Staged]] = defaultdict(list)
+    seen: dict[str, Shape] = {}
+    for table, file, shape in staged:
+        if table == SHAPE and shape is not None:
+            seen.setdefault(file.path, Shape()).unite(msgspec.json.decode(shape, type=Shape))
+        else:
+            files[table].append(file)
+    return files, {name: seen[name].struct() for name in sorted(seen)}
 
 
 def in_workers(
@@ -149,6 +158,7 @@ def grow(store: Store, seen: dict[str, t.StructType]) -> tuple[list[Kind], list[
 
 def _roll(spark: SparkSession, stage: Stage, rolled: Sequence[Staged], bad: Part) -> dict[str, Part]:
     """Stage the rollups of a batch, one row for each key; they go on being merged with those of other batches."""
+    parts = {ROLLUPS[name]: Part(columns) for name, columns in COLUMNS.items()}
     frames: dict[str, DataFrame] = {}
     if rolled:
         rows = spark.read.schema(ROLLUP).parquet(*(file.path for file in rolled))
@@ -160,7 +170,7 @@ def _roll(spark: SparkSession, stage: Stage, rolled: Sequence[Staged], bad: Part
         frames["quarantine"] = lines.select("reason", "lines", "first.file", "first.offset")
     with ThreadPoolExecutor(_JOBS) as pool:
         jobs = {name: pool.submit(_write, stage, ROLLUPS[name], frame) for name, frame in frames.items()}
-        return {ROLLUPS[name]: Part(_nullable(frames[name].schema), job.result()) for name, job in jobs.items()}
+        return parts | {ROLLUPS[name]: Part(COLUMNS[name], job.result()) for name, job in jobs.items()}
 
 
 def _write(stage: Stage, table: str, frame: DataFrame) -> list[Staged]:
@@ -174,7 +184,3 @@ def _write(stage: Stage, table: str, frame: DataFrame) -> list[Staged]:
         yield encode_files([(table, file, None) for file in days.close()])
 
     return [file for _, file, _ in decode_files(frame.mapInArrow(each, FILES).toArrow())]
-
-
-def _nullable(schema: t.StructType) -> t.StructType:
-    return t.StructType([t.StructField(column.name, column.dataType) for column in schema])

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
     from balog.analytics.tables.log import File
 
-__all__ = ["SMALL", "compacted", "small_files"]
+__all__ = ["COLUMNS", "SMALL", "compacted", "small_files"]
 
 SMALL = 64 * 1024 * 1024
 """A smaller file, in bytes, is small; a day that has several of them is worth writing again."""
 
 _LARGE = 256 * 1024 * 1024
-_COLUMNS = {"events": EVENTS, "metrics": METRICS, "errors": ERRORS, "runs": RUNS, "quarantine": QUARANTINE}
+COLUMNS = {"events": EVENTS, "metrics": METRICS, "errors": ERRORS, "runs": RUNS, "quarantine": QUARANTINE}
+"""The columns of each of the frames of ``Rollups``."""
 
 
 def small_files(files: Iterable[File]) -> list[File]:
@@ -83,6 +84,6 @@ def _merged(table: str, frame: DataFrame) -> DataFrame:
     """Make rollup rows of the same key one; an hour lies in one day, so no row changes its day."""
     spark = frame.sparkSession
     of = next(name for name, rolled in ROLLUPS.items() if rolled == table)
-    frames = {name: spark.createDataFrame([], columns) for name, columns in _COLUMNS.items()}
+    frames = {name: spark.createDataFrame([], columns) for name, columns in COLUMNS.items()}
     merged: DataFrame = getattr(merge(Rollups(**{**frames, of: frame.drop("date")})), of)
     return merged.withColumn("date", f.to_date("hour"))

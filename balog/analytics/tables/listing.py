@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from balog.analytics.reading.files import find
-from balog.analytics.tables.store import Source
+from balog.analytics.tables.store import Loaded, Source
 
 __all__ = ["BATCH_BYTES", "Listing", "Share", "list_sources"]
 
@@ -49,7 +49,7 @@ class Listing(NamedTuple):
 
 def list_sources(
     paths: Sequence[str],
-    loaded: Mapping[str, Source],
+    loaded: Loaded,
     since: datetime | None = None,
     until: datetime | None = None,
     most: int = BATCH_BYTES,
@@ -69,9 +69,9 @@ def list_sources(
     topics = [path for path in paths if is_topic(path)]
     rest = [path for path in paths if not is_topic(path)]
     found = {file.path: Source(file.size, file.modified) for file in find(rest, since=since, until=until)}
-    fresh = {path: source for path, source in found.items() if loaded.get(path) != source}
-    shares = [_share(group) for group in _groups(fresh, most)]
-    shares += [Share(_name("topic", [topic]), [topic], {}, 0) for topic in topics]
+    fresh = {path: source for path, source in found.items() if loaded.sources.get(path) != source}
+    shares = [_share(group, loaded.commits) for group in _groups(fresh, most)]
+    shares += [Share(_name("topic", [topic], loaded.commits), [topic], {}, 0) for topic in topics]
     return Listing(shares, len(found) - len(fresh))
 
 
@@ -94,10 +94,10 @@ def _groups(fresh: Mapping[str, Source], most: int) -> Iterator[dict[str, Source
         yield group
 
 
-def _share(group: dict[str, Source]) -> Share:
-    named = _name("load", [[path, *source] for path, source in group.items()])
+def _share(group: dict[str, Source], commits: int) -> Share:
+    named = _name("load", [[path, *source] for path, source in group.items()], commits)
     return Share(named, list(group), group, sum(source.size for source in group.values()))
 
 
-def _name(kind: str, what: object) -> str:
-    return f"{kind}-{hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]}"
+def _name(kind: str, what: object, commits: int) -> str:
+    return f"{kind}-{hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]}-{commits}"

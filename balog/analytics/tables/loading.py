@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING
 
-from balog.analytics.source import EventSource
+from balog.analytics.source import EventReader, EventSource
 from balog.analytics.tables.building import Built, build, in_workers
 from balog.analytics.tables.listing import BATCH_BYTES, Listing, Share, list_sources
 from balog.analytics.tables.staging import READ, Stage
@@ -19,7 +19,7 @@ from balog.analytics.tables.store import Batch, Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Options", "Summary", "load", "stage_of"]
+__all__ = ["Options", "Summary", "listed", "load", "reader_of", "stage_of"]
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ def load(
 
 def listed(store: Store, paths: Sequence[str], options: Options) -> Listing:
     """Give what of the sources is to be loaded."""
-    return list_sources(paths, store.loaded().sources, options.since, options.until, options.batch_bytes)
+    return list_sources(paths, store.loaded(), options.since, options.until, options.batch_bytes)
 
 
 def _load_one(spark: SparkSession, store: Store, share: Share, options: Options, say: Callable[[str], None]) -> Built:
-    stage = stage_of(store, share.id, options)
+    stage = stage_of(store, store.staging(share.id), share.id, options)
     say(f"Reading {len(share.paths):,} files")
-    reader = EventSource({**options.reader, "paths": json.dumps(share.paths)}).reader(READ)
+    reader = reader_of(share, options)
     tasks = list(reader.partitions())
     staged = list(in_workers(spark, len(tasks), lambda number: stage.run(reader.read(tasks[number]))))
     built = build(spark, store, stage, staged, say)
@@ -116,9 +116,13 @@ def _load_one(spark: SparkSession, store: Store, share: Share, options: Options,
     return built
 
 
-def stage_of(store: Store, batch: str, options: Options) -> Stage:
-    """Make an empty place for a batch."""
+def reader_of(share: Share, options: Options) -> EventReader:
+    """Give what reads a batch, in the workers without Spark in between."""
+    return EventSource({**options.reader, "paths": json.dumps(share.paths)}).reader(READ)
+
+
+def stage_of(store: Store, folder: str, batch: str, options: Options) -> Stage:
+    """Give what writes a batch's events into a folder."""
     floor: date | None = store.loaded().floor
     schemas = {name: schema.json() for name in store.names() if (schema := store.schema(name)) is not None}
-    now = datetime.now(timezone.utc)
-    return Stage(store.staging(batch), batch, now, floor, options.since, options.until, schemas)
+    return Stage(folder, batch, datetime.now(timezone.utc), floor, options.since, options.until, schemas)

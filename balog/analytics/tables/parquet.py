@@ -77,7 +77,7 @@ class ParquetStore:
     def loaded(self) -> Loaded:
         """Give what earlier commits remember."""
         state = self._log.state
-        return Loaded(state.sources, state.streams, _day(state.floor))
+        return Loaded(state.sources, state.streams, _day(state.floor), state.number)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

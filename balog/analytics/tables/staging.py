@@ -6,7 +6,6 @@ What goes back to the driver is a small row for each file.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,16 +13,14 @@ from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
 from balog.analytics.reading.schemas import QUARANTINE
-from balog.analytics.tables.evolution import merge
-from balog.analytics.tables.shapes import Watcher, from_registry
-from balog.analytics.tables.store import Staged, table_name
+from balog.analytics.tables.observing import Shapes
+from balog.analytics.tables.store import Staged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +37,6 @@ __all__ = [
     "Stage",
     "decode_files",
     "encode_files",
-    "first_schema",
     "without",
 ]
 
@@ -89,7 +85,6 @@ _GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each
 _GROUP_ROWS = 250_000
 _MOST_OPEN = 64  # days at a time; a dump of years in disorder makes more files, not more memory
 _REPEATING = ("channel", "level", "schema", "cls_type", "key", "value", "run_id", "application", "file", "reason")
-_MOST_TYPES = 1000  # that one worker looks at; whoever makes up more has them in ``events`` only
 _TEXTS = ("payload_json", "raw")  # whose smallest and greatest tell nobody anything
 
 
@@ -118,7 +113,7 @@ class Stage:
         """Write rows of ``READ`` as the tables ``events`` and ``quarantine``; gives rows of ``FILES``."""
         events = Days(self, "events")
         bad = Days(self, "quarantine", self.loaded.date())
-        shapes = _Shapes(self.schemas)
+        shapes = Shapes(self.schemas)
         counts = {OLD: 0, FUTURE: 0}
         for batch in batches:
             good, wrong = pa.Table.from_batches([batch]).drop_columns(["quarantine"]), batch.column("quarantine")
@@ -131,9 +126,20 @@ class Stage:
                 events.add(good)
         rows: list[_Row] = [("events", file, None) for file in events.close()]
         rows += [("quarantine", file, None) for file in bad.close()]
-        rows += [(name, Staged("", date.min, count, 0), None) for name, count in counts.items() if count]
-        rows += [(SHAPE, Staged(name, date.min, 0, 0), shape) for name, shape in shapes.seen()]
-        yield encode_files(rows)
+        yield encode_files([*rows, *_counted(counts), *_shaped(shapes)])
+
+    def look(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write nothing; gives rows of ``FILES`` with counts of events and bad lines, and with shapes."""
+        shapes = Shapes(self.schemas)
+        counts = {OLD: 0, FUTURE: 0, "events": 0, "quarantine": 0}
+        for batch in batches:
+            wrong = batch.column("quarantine")
+            counts["quarantine"] += len(wrong) - wrong.null_count
+            good = self._wanted(pa.Table.from_batches([batch]).filter(wrong.is_null()), counts)
+            counts["events"] += good.num_rows
+            if good.num_rows:
+                shapes.look(good)
+        yield encode_files([*_counted(counts), *_shaped(shapes)])
 
     def _wanted(self, events: pa.Table, counts: dict[str, int]) -> pa.Table:
         if self.since is not None:
@@ -153,6 +159,14 @@ class Stage:
         table = pa.Table.from_batches([pa.RecordBatch.from_struct_array(wrong)])
         when = pa.array([self.loaded] * table.num_rows, pa.timestamp("us", "UTC"))
         return table.append_column("loaded", when)
+
+
+def _counted(counts: Mapping[str, int]) -> Iterator[_Row]:
+    return ((name, Staged("", date.min, count, 0), None) for name, count in counts.items() if count)
+
+
+def _shaped(shapes: Shapes) -> Iterator[_Row]:
+    return ((SHAPE, Staged(name, date.min, 0, 0), shape) for name, shape in shapes.seen())
 
 
 def _is_before(events: pa.Table, limit: datetime) -> pa.ChunkedArray:
@@ -178,35 +192,6 @@ def without(stage: Stage, table: str, staged: Staged, dropped: pa.Array) -> Stag
             times = [kept.column(when)[place].as_py() for place in (0, -1)] if when else []
             file.write(kept, *times)
     return file.close()
-
-
-class _Shapes:
-    """What the payloads of each type look like, as far as their tables have no column for it."""
-
-    def __init__(self, schemas: Mapping[str, str]) -> None:
-        self._schemas = schemas
-        self._watchers: dict[str, Watcher] = {}
-
-    def look(self, events: pa.Table) -> None:
-        types = events.column("cls_type")
-        for name in pc.unique(types).to_pylist():
-            if name is None or (name not in self._watchers and len(self._watchers) >= _MOST_TYPES):
-                continue
-            if name not in self._watchers:
-                known = self._schemas.get(table_name(name))
-                schema = t.StructType.fromJson(json.loads(known)) if known else first_schema(name)
-                self._watchers[name] = Watcher(name, schema)
-            texts = events.column("payload_json").filter(pc.equal(types, name))
-            self._watchers[name].look(texts.cast(pa.binary()).to_pylist())
-
-    def seen(self) -> list[tuple[str, bytes]]:
-        return [(name, msgspec.json.encode(watcher.seen)) for name, watcher in self._watchers.items()]
-
-
-def first_schema(cls_type: str) -> t.StructType | None:
-    """Give the columns that a payload type's table begins with, where the registry knows the type."""
-    registered = from_registry(cls_type)
-    return None if registered is None else merge(None, registered).schema
 
 
 class Days:

@@ -84,7 +84,7 @@ class Batch:
     """All that one commit adds.
 
     Attributes:
-        id: the same when the same batch is tried again; letters, digits and ``-``.
+        id: the same when the same batch is tried again, and only then; letters, digits and ``-``.
         parts: by table. A table that is not there yet is made; one with more columns than before is altered. A part
             without files only alters.
         sources: by path, what was read for it; a rerun passes over what has not changed.
@@ -101,11 +101,16 @@ class Batch:
 
 
 class Loaded(NamedTuple):
-    """What a store remembers of earlier batches: see ``Batch``."""
+    """What a store remembers of earlier batches: see ``Batch``.
+
+    ``commits`` grows with each of them, and not with an attempt that failed: it keeps a later batch of the same sources
+    from having the same id.
+    """
 
     sources: Mapping[str, Source]
     streams: Mapping[str, int]
     floor: date | None = None
+    commits: int = 0
 
 
 class Store(Protocol):

@@ -1,0 +1,204 @@
+"""Loads into a folder of Parquet files, as the library runs them; the files are asked by DuckDB."""
+
+import json
+from collections.abc import Callable
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+Load = Callable[..., Any]
+
+
+@pytest.fixture
+def load(spark: Any, place: Path) -> Load:
+    """Loads paths into ``place`` by a store that was just opened."""
+    from balog.analytics.tables import open_store
+    from balog.analytics.tables.loading import Options, load
+
+    def run(*paths: Path, **options: Any) -> Any:
+        store = open_store(spark, str(place))
+        with store.writing():
+            return load(spark, store, [str(path) for path in paths], Options(**options))
+
+    return run
+
+
+def test_a_load_makes_events_a_table_for_each_payload_type_quarantine_and_rollups(
+    load: Load, place: Path, dump: Any, rows: Any, spark: Any
+) -> None:
+    summary = load(dump("a.jsonl", *range(30), lines=("{ broken",)))
+    assert len(rows(place, "events")) == 30
+    assert {name: count for name, count in summary.rows.items() if not name.startswith("rollup")} == {
+        "events": 30, "log": 10, "metric": 10, "order": 10, "quarantine": 1,
+    }  # fmt: skip
+    assert rows(place, "order", "number, item.name, item.count, date")[:2] == [
+        (2, "n2", 2, date(2026, 11, 20)),
+        (5, "n5", 0, date(2026, 11, 20)),
+    ]
+    [(file, offset, reason, raw)] = rows(place, "quarantine", 'file, "offset", reason, raw')
+    assert (file, raw) == (str(place.parent / "dumps" / "a.jsonl"), "{ broken")
+    assert offset > 0
+    assert reason
+    assert sum(row[0] for row in rows(place, "rollup_events", "events")) == 30
+    assert rows(place, "rollup_quarantine", "lines") == [(1,)]
+
+
+def test_events_keep_all_that_they_said(load: Load, place: Path, dump: Any, rows: Any) -> None:
+    from tests.analytics.tables.conftest import event
+
+    load(dump("a.jsonl", 7))
+    said = event(7)
+    columns = 'id, channel, "timestamp", "level", "schema", composition, context, cls_type, payload_json, date'
+    [row] = rows(place, "events", columns)
+    moment = datetime(2026, 11, 20, 7, 46, 12, 7, timezone.utc)
+    assert row[:6] == (said["header"]["id"], "tap_x.log", moment, "INFO", "1.0.0", False)
+    assert (row[6], row[7]) == (said["header"]["context"], "metric")
+    assert (json.loads(row[8]), row[9]) == (said["payload"], date(2026, 11, 20))
+
+
+def test_a_second_load_of_the_same_files_reads_none(load: Load, place: Path, dump: Any, rows: Any) -> None:
+    path = dump("a.jsonl", *range(6))
+    load(path)
+    again = load(path)
+    assert (again.files, again.known, again.rows["events"]) == (0, 1, 0)
+    assert len(rows(place, "events")) == 6
+
+
+def test_a_file_that_grew_gives_its_new_events_only(load: Load, place: Path, dump: Any, rows: Any) -> None:
+    load(dump("a.jsonl", *range(6), lines=("{ broken",)))
+    again = load(dump("a.jsonl", *range(6), lines=("{ broken", json.dumps({"x": 1}))))
+    assert (again.duplicates, again.rows["events"], again.rows["quarantine"]) == (6, 0, 1)
+    third = load(dump("a.jsonl", *range(9)))
+    assert (third.duplicates, third.rows["events"]) == (6, 3)
+    assert [row[0] for row in rows(place, "events", "id")] == [f"LG{number:022d}" for number in range(9)]
+
+
+def test_duplicates_within_a_batch_and_between_batches_are_one_event(
+    load: Load, place: Path, dump: Any, rows: Any
+) -> None:
+    paths = [dump("a.jsonl", *range(20)), dump("b.jsonl", *range(10, 30), *range(10, 15)), dump("c.jsonl", *range(40))]
+    together = load(*paths[:2])
+    assert together.duplicates == 15
+    apart = load(*paths, batch_bytes=1)
+    assert (apart.duplicates, apart.rows["events"]) == (30, 10)
+    assert len(rows(place, "events")) == len({row[0] for row in rows(place, "events", "id")}) == 40
+    typed = [row for name in ("log", "metric", "order") for row in rows(place, name, "id")]
+    assert len(typed) == len(set(typed)) == 40
+    assert sum(row[0] for row in rows(place, "rollup_events", "events")) == 40
+
+
+def test_late_events_land_in_their_day_and_future_ones_are_told(load: Load, place: Path, dump: Any, rows: Any) -> None:
+    load(dump("a.jsonl", 1))
+    summary = load(dump("late.jsonl", 4, day="2026-03-01"), dump("future.jsonl", 5, day="2097-01-01"))
+    assert summary.ahead == 1
+    days = [row[0].isoformat() for row in rows(place, "events", "date")]
+    assert days == ["2026-03-01", "2026-11-20", "2097-01-01"]
+    assert (place / "events" / "date=2097-01-01").is_dir()
+
+
+def test_new_fields_become_columns_and_are_told(load: Load, place: Path, dump: Any, rows: Any) -> None:
+    from tests.analytics.tables.conftest import event
+
+    load(dump("a.jsonl", 2))
+    more = event(5)
+    more["payload"] |= {"colour": "red", "number": "many"}
+    summary = load(dump("b.jsonl", lines=(json.dumps(more),)))
+    assert any("colour" in line for line in summary.lines)
+    assert rows(place, "order", "colour, number") == [("red", None), (None, 2)]
+    assert any("many" in str(row) for row in rows(place, "order"))
+
+
+def test_an_empty_folder_loads_nothing(load: Load, place: Path, tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    assert load(tmp_path / "nothing").files == 0
+    assert not list(place.glob("events/*"))
+
+
+def test_a_load_of_some_time_leaves_the_rest_for_later(load: Load, place: Path, dump: Any, rows: Any) -> None:
+    path = dump("a.jsonl", *range(24))
+    noon = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
+    assert load(path, since=noon).rows["events"] == 12
+    assert load(path, until=noon).rows["events"] == 12
+    everything = load(path)
+    assert (everything.rows["events"], everything.duplicates) == (0, 24)
+
+
+def test_an_expired_day_is_gone_and_its_events_are_not_loaded_again(
+    load: Load, place: Path, dump: Any, rows: Any, spark: Any
+) -> None:
+    from balog.analytics.tables import open_store
+
+    old = dump("old.jsonl", *range(3), day="2026-01-01")
+    load(old, dump("new.jsonl", *range(3, 6)))
+    store = open_store(spark, str(place))
+    with store.writing():
+        would = store.expire(date(2026, 6, 1), dry_run=True)
+        assert len(rows(place, "events")) == 6
+        assert store.expire(date(2026, 6, 1)) == would
+    assert any(line.startswith("events: 2026-01-01: 3 rows") for line in would)
+    assert len(rows(place, "events")) == len(rows(place, "events", "id")) == 3
+    assert not (place / "events" / "date=2026-01-01").exists()
+    old.write_text(old.read_text() + "\n")
+    again = load(old)
+    assert (again.too_old, again.rows["events"]) == (3, 0)
+
+
+def test_compaction_makes_one_sorted_file_of_a_day_and_one_row_of_a_rollups_key(
+    load: Load, place: Path, dump: Any, rows: Any, spark: Any
+) -> None:
+    from balog.analytics.tables import open_store
+
+    for name, numbers in (("a", range(0, 40, 2)), ("b", range(1, 40, 2))):
+        load(dump(f"{name}.jsonl", *numbers))
+    tables = ("events", "log", "metric", "order")
+    before = {name: rows(place, name) for name in tables}
+    store = open_store(spark, str(place))
+    with store.writing():
+        lines = store.compact()
+        assert store.compact() == []
+    assert "events: 2 files became 1" in lines
+    assert {name: rows(place, name) for name in tables} == before
+    assert len(list(place.glob("events/*/*"))) == 1
+    keys = rows(place, "rollup_events", 'hour, channel, "level", cls_type, application')
+    assert len(keys) == len(set(keys))
+    assert sum(row[0] for row in rows(place, "rollup_events", "events")) == 40
+    import pyarrow.parquet as pq
+
+    [path] = place.glob("events/*/*.parquet")
+    times = pq.ParquetFile(path).read(["timestamp"]).column(0).to_pylist()
+    assert times == sorted(times)
+    assert store.frame("events").count() == 40
+    assert load(dump("a.jsonl", *range(40))).duplicates == 40
+
+
+def test_tables_are_asked_by_name_with_their_rollups(load: Load, place: Path, dump: Any, spark: Any) -> None:
+    from balog.analytics.tables import TableError, is_tables, open_tables
+
+    assert not is_tables(str(place))
+    with pytest.raises(TableError, match="balog load"):
+        open_tables(spark, str(place))
+    load(dump("a.jsonl", *range(24)))
+    assert is_tables(str(place))
+    tables = open_tables(spark, str(place))
+    assert {"events", "log", "metric", "order", "rollup_events", "rollup_runs"} <= set(tables.names())
+    assert tables.frame("events").columns[-1] == "date"
+    noon = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
+    assert tables.frame("events", since=noon).where("timestamp >= '2026-11-20T12:00:00Z'").count() == 12
+    assert sum(row.events for row in tables.rollups(since=noon).events.collect()) == 12
+    with pytest.raises(TableError, match="no table nothing"):
+        tables.frame("nothing")
+
+
+def test_a_plan_tells_how_tables_would_grow_and_writes_nothing(place: Path, dump: Any, spark: Any) -> None:
+    from balog.analytics.tables import open_store
+    from balog.analytics.tables.loading import Options
+    from balog.analytics.tables.planning import plan
+
+    planned = plan(spark, open_store(spark, str(place)), [str(dump("a.jsonl", *range(6)))], Options())
+    assert (planned.files, planned.batches) == (1, 1)
+    assert any(line.startswith("order: new table") for line in planned.lines)
+    assert not place.exists()
