@@ -72,12 +72,13 @@ def assemble(rows: Rows, asked: Asked, hourly: Sequence[Row]) -> dict[str, Any]:
         hourly: of ``numbers.hourly``, for what ``slowed`` gave.
     """
     failures = [_failure(row, asked) for row in rows["failures"]]
+    failures.sort(key=lambda one: (not one.new, -one.now, -one.events))
     runs = _runs(rows["runs"], failures)
     throughput, records = _throughput(rows)
     whole = [row for row in rows["outcomes"] if row["grouping"] == 3]
     outcomes = {row["outcome"]: row for row in rows["outcomes"] if row["grouping"] == 2}
     totals = {
-        "failures": rows["failures"][0]["of"] if failures else 0,
+        "failures": rows["failures"][0]["of"] if rows["failures"] else 0,
         "runs": sum(row["runs"] or 0 for row in whole),
         "failed_runs": _of(outcomes.get("failed"), "runs"),
         "unknown_runs": _of(outcomes.get("unknown"), "runs"),
@@ -172,14 +173,16 @@ def _streams(rows: Rows) -> list[Stream]:
                                               for app in row["applications"]}),
             records=records, bytes=said["bytes"] if said else None, timer=timer.get("metric"), seconds=spent,
             p50=timer.get("p50"), p95=timer.get("p95"), p95_now=timer.get("p95_now"),
-            p95_before=timer.get("p95_before"), rate=records / spent if records is not None and spent else None,
+            p95_before=timer.get("p95_before"), slower=comparing.is_slower(timer),
+            rate=records / spent if records is not None and spent else None,
         ))  # fmt: skip
     return sorted(made, key=lambda one: (-(one.seconds or 0), -(one.records or 0), one.stream))
 
 
 def _request(row: Row) -> Request:
     names = ("endpoint", "status", "p50", "p95", "p99", "p95_now", "p95_before")
-    return Request(requests=row["count"], seconds=row["sum"], **{name: row[name] for name in names})
+    slower = comparing.is_slower(row)
+    return Request(requests=row["count"], seconds=row["sum"], slower=slower, **{name: row[name] for name in names})
 
 
 def _metrics(rows: Rows) -> list[Metric]:
@@ -259,15 +262,19 @@ def _findings(rows: Rows, asked: Asked, failures: Sequence[Failure], hourly: Seq
 
 
 def _failed_runs(outcomes: Sequence[Row]) -> Iterable[Finding]:
+    """Tell of applications of which more runs failed than before, or most do."""
     of_all = {row["names"]: row for row in outcomes if row["grouping"] == 1}
     failed = [row for row in outcomes if row["grouping"] == 0 and row["outcome"] == "failed" and row["runs_now"]]
-    for row in sorted(failed, key=lambda row: -row["runs_now"])[:_MOST_FINDINGS]:
+    told = 0
+    for row in sorted(failed, key=lambda row: -row["runs_now"]):
         now, before = _of(row, "runs_now"), _of(row, "runs_before")
-        every, earlier = of_all[row["names"]], _of(of_all[row["names"]], "runs_before")
-        past = f"{count(before)} of {count(earlier)} before" if earlier else "no run before"
-        name = printable(row["names"] or "without an application")
-        words = f"{name}: {count(now)} of {count(_of(every, 'runs_now'))} runs failed; {past}"
-        yield Finding(kind="failed_runs", words=words, link="runs")
+        every, earlier = (_of(of_all[row["names"]], name) for name in ("runs_now", "runs_before"))
+        if told < _MOST_FINDINGS and (now > before or 2 * now > every):
+            told += 1
+            past = f"{count(before)} of {count(earlier)} before" if earlier else "no run before"
+            name = printable(row["names"] or "without an application")
+            words = f"{name}: {count(now)} of {count(every)} runs failed; {past}"
+            yield Finding(kind="failed_runs", words=words, link="runs")
 
 
 def _worse_failures(failures: Sequence[Failure]) -> Iterable[Finding]:

@@ -35,7 +35,7 @@ _TIMES = (
     *(1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0, 7200.0, 14400.0, 36000.0, 86400.0),
     *(172800.0, 432000.0, 864000.0),
 )
-_WIDE, _NARROW = 700, 215
+_WIDE, _NARROW = 960, 215
 _ROW = 24
 
 
@@ -115,7 +115,7 @@ def _throughput(report: Report) -> Chart | None:
         "scale": {"type": "utc", "domain": [_stamp(first), _stamp(last + timedelta(seconds=report.step))]},
         "axis": {
             "labelOverlap": "greedy",
-            "format": "%b %-d" if report.step >= 86400 else "%b %-d %H:%M",
+            "format": "%b %-d" if last - first > timedelta(days=4) else "%b %-d %H:%M",
             "grid": False,
         },
     }
@@ -130,11 +130,12 @@ def _throughput(report: Report) -> Chart | None:
         return {
             "data": {"values": values},
             "height": 110 if name == "events" else 56,
-            "mark": {"type": "bar", "color": shown[name], "stroke": None, "binSpacing": 1 if steps < 120 else 0},
+            "mark": {"type": "rect", "color": shown[name], "stroke": None, "xOffset": 0.5 if steps < 120 else 0},
             "encoding": {
                 "x": {**x, "bandPosition": 0} if name == panels[-1] else {**x, "axis": {**x["axis"], "labels": False}},
                 "x2": {"field": "end"},
                 "y": {"field": name, "type": "quantitative", "title": name, "axis": axis},
+                "y2": {"datum": 0},
             },
         }
 

@@ -123,7 +123,7 @@ class Run(Struct, kw_only=True):
 
 class Stream(Struct, kw_only=True):
     """One stream by its metrics: ``seconds`` is the sum of its timers, ``p50`` and ``p95`` are of the longest of them
-    (``timer``), ``rate`` is records per second of that sum.
+    (``timer``), ``rate`` is records per second of that sum. ``slower`` says that enough values stand behind the change.
     """
 
     stream: str
@@ -136,6 +136,7 @@ class Stream(Struct, kw_only=True):
     p95: float | None
     p95_now: float | None
     p95_before: float | None
+    slower: bool
     rate: float | None
 
 
@@ -151,6 +152,7 @@ class Request(Struct, kw_only=True):
     p99: float | None
     p95_now: float | None
     p95_before: float | None
+    slower: bool
 
 
 class Metric(Struct, kw_only=True):

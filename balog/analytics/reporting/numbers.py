@@ -272,7 +272,9 @@ def _outcomes(rollups: Rollups, asked: Asked) -> DataFrame:
         )
     counts = [f.sum(f"in{suffix}").alias(f"runs{suffix}") for suffix in spans]
     slow = [f.percentile(f"duration{suffix}", 0.95).alias(f"p95{suffix}") for suffix in spans]
-    name = f.array_join("applications", ", ").alias("applications")
+    # brokers and the like are of every run; who runs is the tap, and its target
+    others = f.array_remove("applications", "balog")
+    name = f.array_join(f.when(f.size(others) > 0, others).otherwise(f.col("applications")), ", ")
     by = rows.select("*", name.alias("names")).groupingSets(
         [[f.col("names"), f.col("outcome")], [f.col("names")], [f.col("outcome")], []], f.col("names"), f.col("outcome")
     )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from balog.analytics.reporting.charts import Chart
-from balog.analytics.reporting.comparing import SLOWER
 from balog.analytics.reporting.figures import amount, count, seconds, size, span
 from balog.analytics.reporting.markup import cell, head_cell, moment, section, shown_of, table, text_cell, words
-from balog.analytics.reporting.model import Channel, Failure, Report, Run
+from balog.analytics.reporting.model import Channel, Failure, Report, Request, Run, Stream
 
 __all__ = [
     "MOST_FAILURES",
@@ -37,11 +36,11 @@ Charts = Mapping[str, Chart]
 
 
 def failures(report: Report, anchors: Mapping[str, str]) -> str:
-    """Give failures, those with the most events first; ``anchors`` are those of the runs in the page."""
+    """Give failures, new ones first, then those with the most events now; ``anchors`` are those of the runs in the page."""
     if not report.failures:
         return ""
     compared = report.compared is not None and report.compared.before is not None
-    most = max(failure.events for failure in report.failures)
+    most = max(failure.events for failure in report.failures) or 1
     rows = [
         f'<tr id="f-{words(one.fingerprint)}">'
         + head_cell(_failure(one, anchors))
@@ -127,7 +126,8 @@ def _run(run: Run, anchor: str, known: set[str]) -> str:
         below = f'<details><summary>{what}</summary><dl class="more">{lines}</dl></details>'
     else:
         below = ""
-    why = f"<br><small>{words(run.problem)}</small>" if run.problem else ""
+    why = f'<small class="why">{words(run.problem)}</small>' if run.problem else ""
+    below_errors = f"<br><small>{links}</small>" if links else ""
     code = f" <small>exit {run.exit_code}</small>" if run.exit_code else ""
     kind = _outcome(run)
     return (
@@ -141,7 +141,7 @@ def _run(run: Run, anchor: str, known: set[str]) -> str:
         + cell(run.records, count(run.records))
         + cell(run.bytes, size(run.bytes))
         + cell(run.events, count(run.events))
-        + cell(run.errors, count(run.errors), "bad" if run.errors else "").replace("</td>", f" {links}</td>")
+        + cell(run.errors, count(run.errors), "bad" if run.errors else "").replace("</td>", f"{below_errors}</td>")
         + "</tr>"
     )
 
@@ -179,7 +179,7 @@ def streams(report: Report) -> str:
         + text_cell(one.timer)
         + cell(one.p50, seconds(one.p50))
         + cell(one.p95, seconds(one.p95))
-        + _compared(one.p95_now, one.p95_before)
+        + _compared(one)
         + cell(one.records, count(one.records))
         + cell(one.rate, "–" if one.rate is None else f"{amount(one.rate)}/s")
         + cell(one.bytes, size(one.bytes))
@@ -202,11 +202,11 @@ def streams(report: Report) -> str:
     return section("streams", "Slowest streams", table("streams", heads, rows, "Slowest streams"), note=note)
 
 
-def _compared(now: float | None, before: float | None) -> str:
-    if now is None or before is None:
+def _compared(one: Stream | Request) -> str:
+    if one.p95_now is None or one.p95_before is None:
         return cell(None, "–")
-    mark = "bad" if now >= SLOWER * before else ""
-    return f'<td class="number {mark}">{seconds(now)} / {seconds(before)}</td>'
+    mark = " bad" if one.slower else ""
+    return f'<td class="number{mark}">{seconds(one.p95_now)} / {seconds(one.p95_before)}</td>'
 
 
 def requests(report: Report) -> str:
@@ -223,7 +223,7 @@ def requests(report: Report) -> str:
         + cell(one.p50, seconds(one.p50))
         + cell(one.p95, seconds(one.p95))
         + cell(one.p99, seconds(one.p99))
-        + _compared(one.p95_now, one.p95_before)
+        + _compared(one)
         + "</tr>"
         for one in shown
     ]

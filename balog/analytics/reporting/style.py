@@ -68,7 +68,7 @@ figure text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Libera
 .narrow { display: none }
 .scroll { overflow-x: auto; border: 1px solid var(--rule); border-radius: 8px; background: var(--card) }
 table { border-collapse: collapse; width: 100%; font-size: .875rem }
-th, td { padding: .35rem .75rem; text-align: left; vertical-align: baseline; white-space: nowrap }
+th, td { padding: .35rem .65rem; text-align: left; vertical-align: baseline; white-space: nowrap }
 thead th { color: var(--muted); font-weight: 500; border-bottom: 1px solid var(--rule) }
 tbody th { font-weight: 500; white-space: normal; overflow-wrap: anywhere; min-width: 11rem }
 #failures tbody th { min-width: 20rem; max-width: 34rem }
@@ -84,6 +84,7 @@ code { font: .8125rem/1.4 ui-monospace, SFMono-Regular, Menlo, "Liberation Mono"
 .outcome i { font-style: normal; font-weight: 700; display: inline-block; width: 1em; text-align: center }
 .succeeded .outcome i { color: var(--good) }
 .failed .outcome { color: var(--bad); font-weight: 600 }
+.why { display: block; white-space: normal; max-width: 13rem }
 .unknown .outcome i { color: var(--warning) }
 details { font-weight: 400 }
 summary { cursor: pointer; color: var(--muted); font-size: .8125rem; width: fit-content }
@@ -113,6 +114,7 @@ footer p { border-top: 1px solid var(--rule); padding-top: 1rem }
   .narrow { display: block }
   th, td { padding-inline: .6rem }
   tbody th { min-width: 9rem }
+  #runs tbody th { min-width: 11rem }
   #failures tbody th { min-width: 15rem }
 }
 @media print {
