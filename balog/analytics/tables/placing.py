@@ -1,4 +1,4 @@
-"""Values into columns, one event at a time and exactly: what ``typed`` does with payloads that its fast way does not fit.
+"""Values into columns, one by one and exactly: for the payloads that do not fit ``typed``'s fast way.
 
 Of the columns of one field the first that can hold a value takes it:
 

@@ -1,0 +1,89 @@
+"""Delta Lake tables below one folder or URL: ``delta:DIR``, each at ``DIR/<table>``.
+
+The log is in ``DIR/_balog``, or below ``location`` where the folder is on no disk. Delta's package has to be on the
+cluster and its extension and catalog in the session: see ``catalogs.session_settings``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from pyspark.errors import PySparkException
+from pyspark.sql import types as t
+
+from balog.analytics.tables.catalogs import columns_of, quoted, read_place, state_folder, text
+from balog.analytics.tables.lake import LakeStore
+from balog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["DeltaStore", "open_store"]
+
+
+def open_store(spark: SparkSession, place: str) -> DeltaStore:
+    """Give the store of a folder of Delta tables.
+
+    Raises:
+        ConfigError: the name can't be understood, or Delta is not in the session.
+    """
+    if "DeltaCatalog" not in str(spark.conf.get("spark.sql.catalog.spark_catalog", "")):
+        raise ConfigError(
+            "Delta is not in this Spark session; have its package on the cluster (io.delta:delta-spark) and set "
+            "spark.sql.extensions and spark.sql.catalog.spark_catalog as its page says",
+            place,
+        )
+    said = read_place(place)
+    url = urlsplit(said.name)
+    if url.scheme not in ("", "file"):
+        return DeltaStore(spark, place, said.name.rstrip("/"), state_folder(said))
+    root = Path(unquote(url.path) if url.scheme else said.name).absolute()
+    return DeltaStore(spark, place, str(root), Path(said.location).absolute() if said.location else root)
+
+
+class DeltaStore(LakeStore):
+    """Delta tables below ``root``; ``folder`` has the log."""
+
+    def __init__(self, spark: SparkSession, place: str, root: str, folder: Path) -> None:
+        super().__init__(spark, place, folder)
+        self._tables = root
+
+    def _path(self, name: str) -> str:
+        return f"{self._tables}/{name}"
+
+    def _table(self, name: str) -> str:
+        return f"delta.{quoted(self._path(name))}"
+
+    def _exists(self, name: str) -> bool:
+        try:
+            self._spark.sql(f"DESCRIBE DETAIL {self._table(name)}")
+        except PySparkException as error:
+            if (error.getCondition() or "").startswith(("DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")):
+                return False
+            raise
+        return True
+
+    def _create(self, name: str, columns: t.StructType) -> None:
+        self._spark.sql(
+            f"CREATE TABLE {self._table(name)} ({columns_of(columns)}) USING delta PARTITIONED BY (`date`) "
+            f"TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+        )
+
+    def _read(self, name: str) -> DataFrame:
+        return self._spark.read.format("delta").load(self._path(name))
+
+    def _has_batch(self, name: str, batch: str) -> bool:
+        history = self._spark.sql(f"DESCRIBE HISTORY {self._table(name)}")
+        return not history.where(f"userMetadata = {text(batch)}").isEmpty()
+
+    def _append_rows(self, name: str, rows: DataFrame, batch: str) -> None:
+        rows.write.format("delta").mode("append").option("userMetadata", batch).save(self._path(name))
+
+    def _compact_one(self, name: str) -> str:
+        done = self._spark.sql(f"OPTIMIZE {self._table(name)}").first()
+        self._spark.sql(f"VACUUM {self._table(name)}")  # files that no version of the last week has
+        if done is None or not done.metrics.numFilesRemoved:
+            return ""
+        return f"{done.metrics.numFilesRemoved:,} files became {done.metrics.numFilesAdded:,}"

@@ -1,0 +1,130 @@
+"""The Parquet store, registered in a Hive metastore: ``hive:DB?location=DIR``.
+
+The log of the folder decides what is in the tables; the metastore follows it. Each table is external: dropped there,
+its files stay. What a killed process left undone is registered by the next that writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from pyspark.errors import PySparkException
+from pyspark.sql import types as t
+
+from balog.analytics.tables.catalogs import columns_of, quoted, read_place, text
+from balog.analytics.tables.log import Commit
+from balog.analytics.tables.parquet import ParquetStore
+from balog.analytics.tables.store import TableError
+from balog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["HiveStore", "open_store"]
+
+_TOGETHER = 500  # partitions that one statement adds or drops
+
+
+def open_store(spark: SparkSession, place: str) -> HiveStore:
+    """Give the store of a database; without a location, the tables are where the database has its own.
+
+    Raises:
+        ConfigError: the name can't be understood, the session has no Hive, or the database is not on a disk.
+    """
+    _, database, location = read_place(place)
+    if spark.conf.get("spark.sql.catalogImplementation", "") != "hive":
+        raise ConfigError("this Spark session has no Hive; set spark.sql.catalogImplementation=hive", place)
+    return HiveStore(spark, place, database, location or _home(spark, database, place))
+
+
+def _home(spark: SparkSession, database: str, place: str) -> str:
+    if spark.catalog.databaseExists(database):
+        uri = spark.catalog.getDatabase(database).locationUri
+    else:
+        uri = f"{spark.conf.get('spark.sql.warehouse.dir')}/{database}.db"
+    parts = urlsplit(uri)
+    if parts.scheme not in ("", "file"):
+        raise ConfigError(f"its tables would be in {parts.scheme}://…; give ?location=FOLDER on a disk", place)
+    return unquote(parts.path)
+
+
+class HiveStore(ParquetStore):
+    """Tables as Parquet files below ``location``, known to the metastore as tables of ``database``."""
+
+    def __init__(self, spark: SparkSession, place: str, database: str, location: str) -> None:
+        super().__init__(spark, location)
+        self._place, self._database = place, database
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """As the Parquet store's; the metastore learns what it does not know yet.
+
+        Raises:
+            TableError: somebody else is writing, the folder can't be written, or the metastore not be reached.
+        """
+        with super().writing():
+            self._register(sorted(self._log.state.tables))
+            yield
+
+    def _finish_one(self, commit: Commit) -> None:
+        super()._finish_one(commit)
+        self._register(sorted(commit.tables))
+
+    def _register(self, tables: Sequence[str]) -> None:
+        """Make the metastore's tables those of the log."""
+        try:
+            self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(self._database)}")
+            for name in tables:
+                self._register_one(name)
+        except PySparkException as error:
+            said = str(error).strip().splitlines()[0]
+            raise TableError(
+                f"the metastore refused: {said:.300}; the files are safe, the next load registers them", self._place
+            ) from None
+
+    def _register_one(self, name: str) -> None:
+        table, folder = quoted(self._database, name), self._root / name
+        columns = self.schema(name)
+        found = self._log.state.tables.get(name)
+        if columns is None or found is None:
+            return
+        days: set[str] = {file.day for file in found.files.values()}
+        had: set[str] = set()
+        if self._spark.catalog.tableExists(f"{quoted(self._database)}.{quoted(name)}"):
+            self._check(name, folder)
+            if _same(self._spark.table(table).drop("date").schema, columns):
+                had = {
+                    row.partition.removeprefix("date=") for row in self._spark.sql(f"SHOW PARTITIONS {table}").collect()
+                }
+            else:
+                # Spark gives no Hive table a column inside a struct or a wider type; to drop this one drops no file.
+                self._spark.sql(f"DROP TABLE {table}")
+        self._spark.sql(
+            f"CREATE TABLE IF NOT EXISTS {table} ({columns_of(columns)}) USING parquet PARTITIONED BY (`date`) "
+            f"LOCATION {text(folder.as_uri())}"
+        )
+        for add, some in (("ADD IF NOT EXISTS", days - had), ("DROP IF EXISTS", had - days)):
+            wanted = sorted(some)
+            for start in range(0, len(wanted), _TOGETHER):
+                parts = [f"PARTITION (`date`={text(day)})" for day in wanted[start : start + _TOGETHER]]
+                between = " " if add.startswith("ADD") else ", "
+                self._spark.sql(f"ALTER TABLE {table} {add} {between.join(parts)}")
+        self._spark.catalog.refreshTable(table)
+
+    def _check(self, name: str, folder: Path) -> None:
+        rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(self._database, name)}").collect()
+        said = {row.col_name: row.data_type for row in rows}
+        there = Path(unquote(urlsplit(said.get("Location", "")).path))
+        if said.get("Type") != "EXTERNAL" or there != folder:
+            raise TableError(
+                f"the metastore has another table {name}, at {there}; drop it, or load into another database",
+                self._place,
+            )
+
+
+def _same(one: t.StructType, other: t.StructType) -> bool:
+    return one.simpleString().lower() == other.simpleString().lower()

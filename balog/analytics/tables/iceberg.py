@@ -1,0 +1,109 @@
+"""Iceberg tables in a catalog that the session knows: ``iceberg:CATALOG.DB?location=DIR``.
+
+``location`` has the log; without it, a folder of the user's state has. Iceberg's package has to be on the cluster, its
+extensions and the catalog (``spark.sql.catalog.<CATALOG>…``) in the session's settings.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import types as t
+
+from balog.analytics.tables.catalogs import columns_of, quoted, read_place, state_folder, text
+from balog.analytics.tables.lake import LakeStore
+from balog.analytics.tables.log import Change
+from balog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["IcebergStore", "open_store"]
+
+_COLUMNS = "balog.columns"
+"""The table property that has Spark's JSON of a table's columns: with the fields' names, which columns can't have."""
+
+_BATCH = "balog-batch"
+"""The property of a snapshot that says whose rows it added."""
+
+
+def open_store(spark: SparkSession, place: str) -> IcebergStore:
+    """Give the store of a catalog's database.
+
+    Raises:
+        ConfigError: the name can't be understood, or the session has no such catalog.
+    """
+    said = read_place(place)
+    catalog, *database = said.name.split(".")
+    if not spark.conf.get(f"spark.sql.catalog.{catalog}", ""):
+        raise ConfigError(
+            f"this Spark session has no catalog {catalog}; have Iceberg's package on the cluster "
+            f"(iceberg-spark-runtime) and set spark.sql.catalog.{catalog} and what belongs to it",
+            place,
+        )
+    return IcebergStore(spark, place, catalog, database, state_folder(said))
+
+
+class IcebergStore(LakeStore):
+    """The Iceberg tables of one database; ``folder`` has the log."""
+
+    def __init__(self, spark: SparkSession, place: str, catalog: str, database: list[str], folder: Path) -> None:
+        super().__init__(spark, place, folder)
+        self._catalog, self._database = catalog, database
+
+    def names(self) -> list[str]:
+        """Give the tables, sorted: those of the log, and those that another log's loads made."""
+        found = set(super().names())
+        try:
+            rows = self._spark.sql(f"SHOW TABLES IN {quoted(self._catalog, *self._database)}").collect()
+        except PySparkException as error:
+            if error.getCondition() != "SCHEMA_NOT_FOUND":
+                raise
+            rows = []
+        return sorted(found | {row.tableName for row in rows if self.schema(row.tableName) is not None})
+
+    def schema(self, table: str) -> t.StructType | None:
+        """Give a table's columns without ``date``, or None when there is no such table of ours."""
+        found = super().schema(table)
+        if found is None and self._exists(table):
+            rows = self._spark.sql(f"SHOW TBLPROPERTIES {self._table(table)}").collect()
+            said = {row.key: row.value for row in rows}.get(_COLUMNS)
+            found = t.StructType.fromJson(json.loads(said)) if said else None
+        return found
+
+    def _table(self, name: str) -> str:
+        return quoted(self._catalog, *self._database, name)
+
+    def _exists(self, name: str) -> bool:
+        return self._spark.catalog.tableExists(self._table(name))
+
+    def _create(self, name: str, columns: t.StructType) -> None:
+        self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {quoted(self._catalog, *self._database)}")
+        self._spark.sql(
+            f"CREATE TABLE {self._table(name)} ({columns_of(columns)}) USING iceberg PARTITIONED BY (`date`)"
+        )
+
+    def _bring(self, name: str, change: Change) -> None:
+        super()._bring(name, change)
+        if change.added:
+            said = f"{text(_COLUMNS)} = {text(change.columns)}"
+            self._spark.sql(f"ALTER TABLE {self._table(name)} SET TBLPROPERTIES ({said})")
+
+    def _has_batch(self, name: str, batch: str) -> bool:
+        snapshots = self._spark.table(f"{self._table(name)}.snapshots")
+        return not snapshots.where(f"summary['{_BATCH}'] = {text(batch)}").isEmpty()
+
+    def _append_rows(self, name: str, rows: DataFrame, batch: str) -> None:
+        rows.writeTo(self._table(name)).option(f"snapshot-property.{_BATCH}", batch).append()
+
+    def _compact_one(self, name: str) -> str:
+        system = f"CALL {quoted(self._catalog)}.system"
+        table = text(".".join([*self._database, name]))
+        done = self._spark.sql(f"{system}.rewrite_data_files(table => {table})").first()
+        self._spark.sql(f"{system}.expire_snapshots(table => {table})")  # those of the last five days stay
+        if done is None or not done.rewritten_data_files_count:
+            return ""
+        return f"{done.rewritten_data_files_count:,} files became {done.added_data_files_count:,}"

@@ -1,0 +1,144 @@
+"""What Iceberg and Delta have in common: tables that others keep, each with commits of its own.
+
+Neither commits several tables at once. So a batch is decided by one entry of our log, as with Parquet files; after that
+its staged rows are appended table by table, each append marked with the batch's id. Who was killed on the way leaves
+the staged files, and the next one who writes appends to those tables alone that don't have the mark. A reader sees a
+table with or without a batch, never with a part of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from balog.analytics.tables.catalogs import alter, text
+from balog.analytics.tables.evolution import steps
+from balog.analytics.tables.log import Change, Commit
+from balog.analytics.tables.parquet import ParquetStore
+from balog.analytics.tables.store import Part, Staged, TableError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["LakeStore"]
+
+
+class LakeStore(ParquetStore):
+    """Tables of a catalog, with our log and staging in a folder beside.
+
+    A kind of tables says how each step is done with its own statements.
+    """
+
+    def __init__(self, spark: SparkSession, place: str, folder: Path) -> None:
+        super().__init__(spark, str(folder))
+        self._place = place
+        self._fresh: set[str] = set()
+
+    # -- for each kind --------------------------------------------------------------------------------------------
+
+    def _table(self, name: str) -> str:
+        """Give a table's name in SQL."""
+        raise NotImplementedError
+
+    def _exists(self, name: str) -> bool:
+        raise NotImplementedError
+
+    def _create(self, name: str, columns: t.StructType) -> None:
+        """Make a table that is partitioned by ``date``."""
+        raise NotImplementedError
+
+    def _has_batch(self, name: str, batch: str) -> bool:
+        """Tell whether the table's history has the batch's mark."""
+        raise NotImplementedError
+
+    def _append_rows(self, name: str, rows: DataFrame, batch: str) -> None:
+        """Append rows in one commit of the table that bears the batch's mark."""
+        raise NotImplementedError
+
+    def _compact_one(self, name: str) -> str:
+        """Rewrite small files, and let go what only old snapshots need; say what was done, if anything."""
+        raise NotImplementedError
+
+    # -- the store ------------------------------------------------------------------------------------------------
+
+    def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
+        """Give a table's columns and ``date``; days wholly outside of ``since`` to ``until`` are left out.
+
+        Raises:
+            TableError: there is no such table.
+        """
+        self._log.refresh()
+        columns = self.schema(table)
+        if columns is None or not self._exists(table):
+            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self._place)
+        frame = self._read(table)
+        for moment, is_within in ((since, f.col("date").__ge__), (until, f.col("date").__le__)):
+            if moment is not None:
+                frame = frame.where(is_within(f.lit(moment.astimezone(timezone.utc).date())))
+        return frame.select(*(f.col(f"`{name}`") for name in [*columns.names, "date"]))
+
+    def _read(self, name: str) -> DataFrame:
+        return self._spark.table(self._table(name))
+
+    def compact(self, tables: Sequence[str] = ()) -> list[str]:
+        """Have small files rewritten by the catalog's own means; give a line for each table that changed.
+
+        Rollup rows of one key stay as many as there are batches: they are merged by who reads them.
+        """
+        told = [(name, self._compact_one(name)) for name in self.names() if not tables or name in tables]
+        return [f"{name}: {line}" for name, line in told if line]
+
+    def _append(self, commit: Commit) -> None:
+        self._fresh.add(commit.batch)
+        super()._append(commit)
+
+    def _finish_one(self, commit: Commit) -> None:
+        staging = self._staging / commit.batch
+        is_fresh = commit.batch in self._fresh
+        self._fresh.discard(commit.batch)  # if this is tried again, it may have been done in part
+        try:
+            for name, change in sorted(commit.tables.items()):
+                self._bring(name, change)
+                if change.added and (is_fresh or not self._has_batch(name, commit.batch)):
+                    self._append_rows(name, _rows(self._spark, staging / name, change), commit.batch)
+                if change.removed:
+                    old = f"`date` < DATE{text(commit.floor)}"
+                    self._spark.sql(f"DELETE FROM {self._table(name)} WHERE {old}")  # noqa: S608
+        except PySparkException as error:
+            said = str(error).strip().splitlines()[0]
+            raise TableError(
+                f"the catalog refused: {said:.300}; the batch is safe in {staging}, the next load appends it",
+                self._place,
+            ) from None
+        shutil.rmtree(staging, ignore_errors=True)
+
+    def _bring(self, name: str, change: Change) -> None:
+        """Make the table, or give it the columns that it lacks."""
+        columns = t.StructType.fromJson(_decoded(change.columns))
+        if not self._exists(name):
+            self._create(name, columns)
+        for step in steps(self._read(name).schema, columns):
+            alter(self._spark, self._table(name), step)
+
+
+def _rows(spark: SparkSession, folder: Path, change: Change) -> DataFrame:
+    files = [
+        Staged(os.path.join(folder, file.path), date.fromisoformat(file.day), file.rows, file.size)
+        for file in change.added
+    ]
+    return Part(t.StructType.fromJson(_decoded(change.columns)), files).frame(spark)
+
+
+def _decoded(columns: str) -> dict[str, object]:
+    import json
+
+    described: dict[str, object] = json.loads(columns)
+    return described
