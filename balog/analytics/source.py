@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.streaming import Limits, Offset, Stream
 from balog.analytics.rollups.schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
@@ -21,7 +30,7 @@ if TYPE_CHECKING:
 
     from balog.analytics.reading.scan import Query
 
-__all__ = ["EventReader", "EventSource"]
+__all__ = ["EventReader", "EventSource", "EventStreamReader"]
 
 
 class EventSource(DataSource):
@@ -50,6 +59,10 @@ class EventSource(DataSource):
             project(schema)
         return EventReader(read_inputs(self.options), None if self._rolled else schema)
 
+    def streamReader(self, schema: StructType) -> EventStreamReader:
+        """Give the reader of a stream of what comes to files and topics."""
+        return EventStreamReader(self.reader(schema), Limits.read(self.options), self.options.get("state", ""))
+
     @property
     def _rolled(self) -> bool:
         return str(self.options.get("rollup", "")).lower() == "true"
@@ -64,15 +77,73 @@ class EventReader(DataSourceReader):
     """Reads slices of files; Spark carries it to its workers."""
 
     def __init__(self, inputs: Inputs, schema: StructType | None) -> None:
-        self._inputs, self._schema = inputs, schema
+        self.inputs, self._schema = inputs, schema
 
     def partitions(self) -> Sequence[InputPartition]:
         """Share the files out; none at all gives one task of nothing."""
-        return [_Task(slices) for slices in self._inputs.tasks()] or [_Task([])]
+        return [_Task(slices) for slices in self.inputs.tasks()] or [_Task([])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Give the Arrow batches of one task."""
+        return self.scan(partition)
+
+    def scan(self, partition: InputPartition, *, is_growth: bool = False) -> Iterator[pa.RecordBatch]:
+        """Give the same, also where slices are what was added to files."""
         from balog.analytics.reading.scan import EventQuery, scan
 
         query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema))
-        return scan([Slice(*piece) for piece in partition.value], query, self._inputs.places, self._inputs.forms)
+        return scan(
+            [Slice(*piece) for piece in partition.value], query, self.inputs.places, self.inputs.forms, is_growth
+        )
+
+
+class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads what comes to growing files and topics; see ``balog.analytics.reading.streaming``.
+
+    Args:
+        state: see ``Stream``; nothing is opened before it is needed, as Spark carries this to its workers too.
+    """
+
+    def __init__(self, reader: EventReader, limits: Limits, state: str) -> None:
+        self._reader, self._limits, self._state = reader, limits, state
+        self._stream: Stream | None = None
+
+    @property
+    def _now(self) -> Stream:
+        if self._stream is None:
+            self._stream = Stream(self._reader.inputs, self._state)
+        return self._stream
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Begin before the first line of every file, and at the oldest message of every topic."""
+        return Offset().write()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Give one of the limits that were asked for; ``latestOffset`` keeps to them all."""
+        if self._limits.files is not None:
+            return ReadMaxFiles(self._limits.files)
+        if self._limits.bytes is not None:
+            return ReadMaxBytes(self._limits.bytes)
+        return ReadAllAvailable() if self._limits.messages is None else ReadMaxRows(self._limits.messages)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """Look what has come."""
+        limits = Limits() if isinstance(limit, ReadAllAvailable) else self._limits
+        return self._now.latest(Offset.read(start), limits).write()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Let what is there now be all there is."""
+        self._now.freeze()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """Share out what lies between two offsets."""
+        tasks = self._now.batch(Offset.read(start), Offset.read(end))
+        return [_Task(slices) for slices in tasks] or [_Task([])]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Give the Arrow batches of one task."""
+        return self._reader.scan(partition, is_growth=True)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Note that all up to this offset is done with."""
+        self._now.commit(Offset.read(end))

@@ -42,6 +42,8 @@ def find(
     places: Places | None = None,
     since: datetime | None = None,
     until: datetime | None = None,
+    *,
+    is_growing: bool = False,
 ) -> list[File]:
     """Give the files that paths mean, sorted by path, each once.
 
@@ -52,6 +54,7 @@ def find(
         places: opens stores.
         since: files that can't hold an event at or after this time are left out, see ``Pruner``.
         until: and those that can't hold one before this time.
+        is_growing: a glob may match nothing yet.
 
     Raises:
         ConfigError: a path that does not exist or may not be listed, or a glob that matches nothing.
@@ -60,7 +63,7 @@ def find(
     places = places or Places()
     found: dict[str, File] = {}
     for path in _separate([paths] if isinstance(paths, str) else paths):
-        for file in _on_store(path, places) if is_remote(path) else _here(path):
+        for file in _on_store(path, places, is_growing) if is_remote(path) else _here(path, is_growing):
             found[file.path] = file
     files = [found[path] for path in sorted(found)]
     return Pruner(places, since, until).keep(files) if since or until else files
@@ -72,14 +75,14 @@ def _separate(paths: Iterable[str]) -> Iterable[str]:
         yield from map(local_path, [path] if whole else [piece for piece in path.split(",") if piece])
 
 
-def _here(path: str) -> Iterator[File]:
+def _here(path: str, is_growing: bool) -> Iterator[File]:
     if os.path.isdir(path):
         yield from _below(path)
     elif os.path.exists(path):
         yield _file(path)
     elif glob.has_magic(path):
         matches = [match for match in glob.glob(path, recursive=True) if not _is_hidden(os.path.basename(match))]
-        if not matches:
+        if not matches and not is_growing:
             raise ConfigError("no file matches; check the pattern", path)
         for match in matches:
             if os.path.isdir(match):
@@ -126,7 +129,7 @@ def _listed(entry: os.DirEntry[str]) -> File:
     return File(entry.path, about.st_size, about.st_mtime)
 
 
-def _on_store(url: str, places: Places) -> Iterator[File]:
+def _on_store(url: str, places: Places, is_growing: bool) -> Iterator[File]:
     """List a folder of a store in one go; a pattern is matched against what is below its plain part."""
     pattern = None
     root = url.rstrip("/")
@@ -161,7 +164,7 @@ def _on_store(url: str, places: Places) -> Iterator[File]:
             continue
         yield File(path, entry.size, entry.modified)
         matched = True
-    if pattern is not None and not matched:
+    if pattern is not None and not matched and not is_growing:
         raise ConfigError("no file matches; check the pattern", url)
 
 

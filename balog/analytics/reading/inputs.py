@@ -16,7 +16,7 @@ from balog.analytics.reading.topics import bounds, is_topic, stretches
 from balog.errors import ConfigError
 from balog.expressions.functions import parse_time
 
-__all__ = ["Inputs", "read_inputs"]
+__all__ = ["Inputs", "read_inputs", "read_number"]
 
 _WHERE = "format('balog')"
 
@@ -40,9 +40,10 @@ class Inputs(NamedTuple):
         """The URLs of topics among the paths."""
         return [path for path in self.paths if is_topic(path)]
 
-    def files(self) -> list[File]:
+    def files(self, *, is_growing: bool = False) -> list[File]:
         """Give the files, see ``find``."""
-        return find([path for path in self.paths if not is_topic(path)], self.places, self.since, self.until)
+        paths = [path for path in self.paths if not is_topic(path)]
+        return find(paths, self.places, self.since, self.until, is_growing=is_growing)
 
     def tasks(self) -> list[list[Slice]]:
         """Share out what is there now: topics as far as they reach at this moment.
@@ -66,9 +67,9 @@ class Inputs(NamedTuple):
 def read_inputs(options: Mapping[str, str]) -> Inputs:
     """Read the data source's options that say what is read.
 
-    ``path`` or ``paths``: see ``find``, and ``balog.analytics.reading.topics`` for topics. ``since`` and ``until``: times
-    in ISO 8601, in UTC unless they name a zone. ``parallel``: how many workers to plan for, by default this machine's
-    cores. And those of ``store_options`` and ``FormOptions``.
+    ``path`` or ``paths``: see ``find``, and ``balog.analytics.reading.topics`` for topics. ``since`` and ``until``:
+    times in ISO 8601, in UTC unless they name a zone. ``parallel``: how many workers to plan for, by default this
+    machine's cores. And those of ``store_options`` and ``FormOptions``.
 
     Raises:
         ConfigError: no path, or a value that is none.
@@ -76,7 +77,7 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
     return Inputs(
         tuple(_paths(options)),
         Places(store_options(options)),
-        _number(options, "parallel", os.cpu_count() or 1),
+        read_number(options, "parallel", os.cpu_count() or 1),
         _moment(options, "since"),
         _moment(options, "until"),
         FormOptions.read(options),
@@ -91,7 +92,12 @@ def _paths(options: Mapping[str, str]) -> Sequence[str]:
     raise ConfigError("no path; use .load(path)", _WHERE)
 
 
-def _number(options: Mapping[str, str], name: str, default: int) -> int:
+def read_number(options: Mapping[str, str], name: str, default: int) -> int:
+    """Read an option that is a number from 1.
+
+    Raises:
+        ConfigError: it is none.
+    """
     text = options.get(name, "")
     if text and not (text.isascii() and text.isdecimal() and int(text)):
         raise ConfigError(f"option {name} is {text!r:.40}; give a number from 1", _WHERE)

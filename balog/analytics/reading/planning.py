@@ -11,6 +11,7 @@ from balog.analytics.reading.files import File, Slice
 __all__ = ["Spread", "plan", "share_out", "spread"]
 
 _PACKED = (".gz", ".zst", ".bz2")
+_LINES = (".jsonl", ".ndjson")  # what was added to another file is not cut: its form may span lines
 _PACKED_RATIO = 8  # what a byte of compressed JSON lines about weighs against a plain one
 _OPENING = 64 * 1024  # what it costs to open a file, in bytes that could have been read instead
 _CUTS = 2  # pieces of plain files are so much smaller than a task, so that tasks come out alike
@@ -49,7 +50,8 @@ def share_out(stretches: Sequence[Slice], sizes: dict[str, int], parallel: int) 
     for weight, piece in zip(weights, stretches):
         end = sizes[piece.path] if piece.end is None else piece.end
         count = -(-(end - piece.start) * _CUTS // share)
-        if count <= 1 or piece.path.endswith(_PACKED):
+        is_growth = piece.end is not None and not piece.path.endswith(_LINES)
+        if count <= 1 or is_growth or piece.path.endswith(_PACKED):
             pieces.append((weight, piece))
             continue
         cuts = [piece.start + (end - piece.start) * number // count for number in range(count)]

@@ -1,0 +1,250 @@
+"""What came to growing files, in the order in which it was noticed: the log that a stream's offsets count in.
+
+An offset that named all files ever read would be megabytes. So each arrival (a new file, or lines added to one) gets a
+number in a log beside the stream's checkpoint, and the offset is that number. The log is written before Spark hears of
+the number, whole and synced, so a stream that starts again plans the very same bytes.
+
+On disk a plain file may still be written: of it only whole lines arrive. What comes with the ending of a packing, as
+``.json`` (a document, not lines), or on a store, arrives whole.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import IO, NamedTuple
+from uuid import uuid4
+
+import msgspec
+
+from balog.analytics.reading.files import File, Slice
+from balog.analytics.reading.remote import is_remote
+from balog.analytics.reading.unpacking import packing
+from balog.errors import ConfigError
+from balog.event import MAX_EVENT_BYTES
+from balog.storage import Storage, StorageError
+
+__all__ = ["Arrival", "Arrivals"]
+
+SETTLED = 60.0
+"""Seconds after which a last line without an end is taken as it is."""
+
+_WHOLE = (".gz", ".zst", ".bz2", ".json")
+_HEAD = 1024
+_TAIL = 64 * 1024
+_FOLD = 50  # segments, after which those that are done with become one
+_SEEN = ".seen.jsonl"
+_SEGMENT = ".jsonl"
+
+
+class Arrival(NamedTuple):
+    """Bytes ``start`` to ``end`` (None: to its end) of a file that had ``size`` bytes, written at ``modified``.
+
+    ``head`` is a checksum of its first bytes up to ``end``, at most 1024 of them: it tells a file that grew from
+    another one under its name.
+    """
+
+    path: str
+    start: int
+    end: int | None
+    size: int
+    modified: float
+    head: int = 0
+
+    @property
+    def slice(self) -> Slice:
+        """What to read."""
+        return Slice(self.path, self.start, self.end)
+
+    @property
+    def bytes(self) -> int:
+        """How many there are to read."""
+        return (self.size if self.end is None else self.end) - self.start
+
+
+_decode = msgspec.json.Decoder(Arrival).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Arrivals:
+    """The log of one stream.
+
+    Args:
+        state: where logs are kept.
+        name: of this one; a new one gets a name of its own.
+
+    Raises:
+        ConfigError: it can't be read.
+    """
+
+    def __init__(self, state: Storage, name: str = "") -> None:
+        self.name = name or uuid4().hex[:12]
+        self._state = state
+        self._first = 0  # arrivals up to this number are only known by their files
+        self._arrivals: list[Arrival] = []
+        self._seen: dict[str, Arrival] = {}
+        self._segments: list[int] = []
+        self._committed = 0
+        if name:
+            self._load()
+
+    @property
+    def last(self) -> int:
+        """The number of the last arrival."""
+        return self._first + len(self._arrivals)
+
+    def _load(self) -> None:
+        try:
+            listed = [path.partition("/") for path, _ in self._state.files(lambda folder: folder == self.name)]
+        except StorageError as error:
+            raise ConfigError(f"the log of what came to the stream's files can't be read: {error}") from None
+        names = sorted(name for folder, _, name in listed if folder == self.name)
+        folded = [name for name in names if name.endswith(_SEEN)]
+        if folded:
+            self._first = int(folded[-1].removesuffix(_SEEN))
+            self._seen = {one.path: one for one in self._read(folded[-1])}
+        for name in names:
+            if name.endswith(_SEEN) or int(name.removesuffix(_SEGMENT)) <= self._first:
+                continue
+            self._arrivals += self._read(name)
+            self._segments.append(self.last)
+        for one in self._arrivals:
+            self._seen[one.path] = one
+
+    def _read(self, name: str) -> list[Arrival]:
+        data = self._state.read(f"{self.name}/{name}", 1 << 32) or b""
+        return [_decode(line) for line in data.splitlines()]
+
+    def check(self, number: int) -> None:
+        """Refuse an offset that is not one of this log.
+
+        Raises:
+            ConfigError: the log has no such arrival any more, or not yet.
+        """
+        if not self._first <= number <= self.last:
+            raise ConfigError(
+                f"the log of what came to the stream's files has no arrival {number}; bring the folder back as it was, "
+                "or begin with a new checkpoint",
+                f"{self._state.url}/{self.name}",
+            )
+
+    def notice(self, files: Sequence[File], now: float | None = None) -> int:
+        """Log what has come to files since the last time; give the number of the last arrival."""
+        now = time.time() if now is None else now
+        new = [arrival for file in files if (arrival := self._arrival(file, now)) is not None]
+        if new:
+            self._write(self.last + len(new), _SEGMENT, new)
+            self._arrivals += new
+            self._segments.append(self.last)
+            self._seen.update((one.path, one) for one in new)
+        return self.last
+
+    def _write(self, number: int, ending: str, arrivals: Sequence[Arrival]) -> None:
+        data = b"".join(_encode(one) + b"\n" for one in arrivals)
+        self._state.write(data, f"{self.name}/{number:012d}{ending}")
+
+    def _arrival(self, file: File, now: float) -> Arrival | None:
+        seen = self._seen.get(file.path)
+        if seen is not None and (file.size, file.modified) == (seen.size, seen.modified):
+            is_read = seen.end is None or seen.end >= seen.size
+            if is_read or now - file.modified < SETTLED:
+                return None
+        if is_remote(file.path) or file.path.endswith(_WHOLE):
+            return Arrival(file.path, 0, None, file.size, file.modified)
+        try:
+            with open(file.path, "rb") as opened:
+                return _lines_of(opened, file, seen, is_settled=now - file.modified >= SETTLED)
+        except FileNotFoundError:
+            return None
+        except OSError:  # who reads it will say so
+            return Arrival(file.path, 0, None, file.size, file.modified)
+
+    def upto(self, start: int, most_files: int | None = None, most_bytes: int | None = None) -> int:
+        """Give the number of the last arrival behind ``start`` within these limits; always one, if there is any."""
+        self.check(start)
+        end, size = start, 0
+        for arrival in self._arrivals[start - self._first :]:
+            size += arrival.bytes
+            is_full = (most_files is not None and end - start >= most_files) or (
+                most_bytes is not None and size > most_bytes
+            )
+            if end > start and is_full:
+                break
+            end += 1
+        return end
+
+    def between(self, start: int, end: int) -> list[Arrival]:
+        """Give the arrivals behind ``start`` up to ``end``."""
+        self.check(start)
+        self.check(end)
+        return self._arrivals[start - self._first : end - self._first]
+
+    def commit(self, number: int, files: Sequence[File]) -> None:
+        """Note that what arrived before ``number`` is done; from time to time that is folded up.
+
+        Args:
+            files: those that are there now; others are forgotten then.
+        """
+        done, self._committed = self._committed, number
+        old = [last for last in self._segments if last <= done]
+        if len(old) < _FOLD:
+            return
+        there = {file.path for file in files}
+        count = old[-1] - self._first
+        folded = {one.path: one for one in self._seen_before(count) if one.path in there}
+        self._write(old[-1], _SEEN, list(folded.values()))
+        previous, self._first = self._first, old[-1]
+        self._arrivals = self._arrivals[count:]
+        self._segments = self._segments[len(old) :]
+        self._seen = folded | {one.path: one for one in self._arrivals}
+        for last in old:
+            self._state.remove(f"{self.name}/{last:012d}{_SEGMENT}")
+        if previous:
+            self._state.remove(f"{self.name}/{previous:012d}{_SEEN}")
+
+    def _seen_before(self, count: int) -> Iterator[Arrival]:
+        later = {one.path for one in self._arrivals[count:]}
+        yield from (one for path, one in self._seen.items() if path not in later)
+        yield from self._arrivals[:count]
+
+
+def _lines_of(opened: IO[bytes], file: File, seen: Arrival | None, *, is_settled: bool) -> Arrival | None:
+    head = opened.read(_HEAD)
+    if packing(head[:4]):
+        return Arrival(file.path, 0, None, file.size, file.modified)
+    start = 0
+    if seen is not None and seen.end is not None and seen.end <= file.size:
+        is_same = zlib.crc32(head[: min(_HEAD, seen.end)]) == seen.head
+        start = seen.end if is_same else 0
+    end = _end_of_lines(opened, start, file.size, is_settled=is_settled)
+    if end <= start:
+        return None
+    return Arrival(file.path, start, end, file.size, file.modified, zlib.crc32(head[: min(_HEAD, end)]))
+
+
+def _end_of_lines(opened: IO[bytes], start: int, end: int, *, is_settled: bool) -> int:
+    """Give where the last whole line between two places ends."""
+    at, rest = end, b""
+    while at > start and len(rest) <= MAX_EVENT_BYTES:
+        step = min(max(_TAIL, len(rest)), at - start)
+        at -= step
+        opened.seek(at)
+        piece = opened.read(step)
+        rest = piece + rest
+        newline = piece.rfind(b"\n")
+        if newline >= 0:
+            at, rest = at + newline + 1, rest[newline + 1 :]
+            break
+    return end if is_settled or _is_object(rest) else at
+
+
+def _is_object(text: bytes) -> bool:
+    """Tell whether this is a whole line although its end is not written: no beginning of a JSON object is one."""
+    if not text.lstrip().startswith(b"{"):
+        return False
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,168 @@
+"""A stream's offsets: how far it is in the log of arrivals, and in each topic."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from balog.analytics.reading.arrivals import Arrivals
+from balog.analytics.reading.files import File, Slice
+from balog.analytics.reading.inputs import Inputs, read_number
+from balog.analytics.reading.planning import share_out
+from balog.analytics.reading.topics import Bounds, bounds, stretches
+from balog.errors import ConfigError
+from balog.storage import open_storage
+
+__all__ = ["Limits", "Offset", "Stream"]
+
+
+class Offset(Struct, frozen=True, omit_defaults=True):
+    """What Spark keeps in the checkpoint.
+
+    Attributes:
+        log: the name of the log of arrivals; "" before anything arrived.
+        at: the number of the last arrival that is read.
+        topics: by topic and partition the number of the first message that is not read.
+    """
+
+    log: str = ""
+    at: int = 0
+    topics: dict[str, dict[str, int]] = {}
+
+    @classmethod
+    def read(cls, offset: Mapping[str, Any]) -> Offset:
+        """Read what Spark kept.
+
+        Raises:
+            ConfigError: another source wrote it.
+        """
+        try:
+            return msgspec.convert(dict(offset), cls)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"the checkpoint is not of this source: {error}", "checkpoint") from None
+
+    def write(self) -> dict[str, Any]:
+        """Give what Spark is to keep."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
+
+
+class Limits(Struct, frozen=True):
+    """What one batch takes at most: files, their bytes (as they lie), and messages of each topic."""
+
+    files: int | None = None
+    bytes: int | None = None
+    messages: int | None = None
+
+    @classmethod
+    def read(cls, options: Mapping[str, str]) -> Limits:
+        """Read the options ``maxFilesPerTrigger``, ``maxBytesPerTrigger`` and ``maxOffsetsPerTrigger``.
+
+        Raises:
+            ConfigError: one is no number from 1.
+        """
+        names = ("maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger")
+        return cls(*(read_number(options, name, 0) or None for name in names))
+
+
+class Stream:
+    """What has come, and what a batch between two offsets is. Lives in one process of the driver.
+
+    Args:
+        inputs: what is read.
+        state: the folder or URL for logs of arrivals; by default ``$XDG_STATE_HOME/balog/streams``. It belongs to the
+            checkpoint: where that goes it must go too.
+
+    Raises:
+        ConfigError: no place for the logs.
+    """
+
+    def __init__(self, inputs: Inputs, state: str = "") -> None:
+        self._inputs = inputs
+        self._state = open_storage(state or _default_state(), None if _is_local(state) else inputs.places.options)
+        self._arrivals: Arrivals | None = None
+        self._files: list[File] | None = None
+        self._bounds: dict[str, Bounds] | None = None
+        self._is_frozen = False
+
+    def freeze(self) -> None:
+        """Let what is there now be all that there is, for a run that ends."""
+        self._look()
+        self._is_frozen = True
+
+    def _look(self) -> tuple[list[File], dict[str, Bounds]]:
+        if not self._is_frozen or self._files is None or self._bounds is None:
+            self._files = self._inputs.files(is_growing=True)
+            self._bounds = {url: bounds(url) for url in self._inputs.topics}
+        return self._files, self._bounds
+
+    def latest(self, start: Offset, limits: Limits) -> Offset:
+        """Give the offset up to which the next batch goes: ``start`` itself when nothing has come.
+
+        Raises:
+            ConfigError: a path is gone, or the log that ``start`` counts in.
+            StorageError: a store does not answer.
+            TopicError: a topic does not.
+        """
+        files, reach = self._look()
+        topics = {}
+        for url, partitions in reach.items():
+            read = start.topics.get(url, {})
+            topics[url] = {name: _reach(url, ends, read.get(name), limits) for name, ends in partitions.items()}
+        log = self._log(start.log)
+        last = log.notice(files)
+        if not last:
+            return Offset(topics=topics)
+        return Offset(log.name, log.upto(start.at, limits.files, limits.bytes), topics)
+
+    def batch(self, start: Offset, end: Offset) -> list[list[Slice]]:
+        """Share out what lies between two offsets."""
+        tasks = []
+        for url, partitions in end.topics.items():
+            read = start.topics.get(url, {})
+            between = {name: (read.get(name, 0), last) for name, last in partitions.items()}
+            tasks += [[piece] for piece in stretches(url, between, self._inputs.parallel)]
+        if end.at > start.at:
+            arrivals = self._log(end.log).between(start.at, end.at)
+            sizes: dict[str, int] = {}
+            for arrival in arrivals:
+                sizes[arrival.path] = max(arrival.size, sizes.get(arrival.path, 0))
+            tasks += share_out([arrival.slice for arrival in arrivals], sizes, self._inputs.parallel)
+        return tasks
+
+    def commit(self, end: Offset) -> None:
+        """Note that all up to this offset is done with."""
+        if end.log and self._files is not None:
+            self._log(end.log).commit(end.at, self._files)
+
+    def _log(self, name: str) -> Arrivals:
+        if self._arrivals is None or (name and self._arrivals.name != name):
+            self._arrivals = Arrivals(self._state, name)
+        return self._arrivals
+
+
+def _reach(url: str, ends: tuple[int, int], read: int | None, limits: Limits) -> int:
+    first, last = ends
+    if read is not None and read > last:
+        raise ConfigError("the topic was made anew since the checkpoint was written; begin with a new checkpoint", url)
+    if limits.messages is None:
+        return last
+    return min(last, max(first, read or 0) + limits.messages)
+
+
+def _is_local(state: str) -> bool:
+    return "://" not in state or state.startswith("file:")
+
+
+def _default_state() -> str:
+    try:
+        home = os.environ.get("XDG_STATE_HOME", "")
+        home = home if os.path.isabs(home) else str(Path.home() / ".local" / "state")
+    except RuntimeError:
+        raise ConfigError("no place for what a stream has read; set XDG_STATE_HOME, or the option state") from None
+    return os.path.join(home, "balog", "streams")
