@@ -54,10 +54,8 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 
 def percentile(values: list[float], share: float) -> float:
-    values = sorted(values)
-    rank = share * (len(values) - 1)
-    low = math.floor(rank)
-    return values[low] + (values[min(low + 1, len(values) - 1)] - values[low]) * (rank - low)
+    """Give the value of the nearest rank: the least one with at least that share of all values at or below it."""
+    return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]
 
 
 def recount(root: Path) -> dict[str, Any]:
@@ -94,6 +92,7 @@ def recount(root: Path) -> dict[str, Any]:
                 run["events"] += 1
                 run["errors"] += is_error
                 run["reports"] += [payload] if kind == "run" else []
+    counted["values"] = dict(values)
     counted["metrics"] = {
         key: (
             len(found),

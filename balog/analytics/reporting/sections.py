@@ -36,7 +36,7 @@ Charts = Mapping[str, Chart]
 
 
 def failures(report: Report, anchors: Mapping[str, str]) -> str:
-    """Give failures, new ones first, then those with the most events now; ``anchors`` are those of the runs in the page."""
+    """Give failures, new ones first; ``anchors`` are those of the runs in the page."""
     if not report.failures:
         return ""
     compared = report.compared is not None and report.compared.before is not None

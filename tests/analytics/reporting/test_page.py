@@ -1,5 +1,4 @@
 import re
-from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
 from typing import Any
 
@@ -8,115 +7,126 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
 
-from balog.analytics.reporting.figures import amount, seconds, span, when
-from balog.analytics.reporting.page import MOST_RUNS, make_page
-from balog.analytics.reporting.report import BadLines, Channel, Metric, Report, Run
+from handmade import NOW, failure, report, run
 
-NOW = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
+from balog.analytics.reporting import model as m
+from balog.analytics.reporting.figures import amount, length, seconds, size, span, when
+from balog.analytics.reporting.page import make_page
+from balog.analytics.reporting.sections import MOST_FAILURES, MOST_RUNS
+
 EVIL = "</script><img src=x onerror=alert(1)>\"'&\x1b[31m\x00"
-
-
-def report(**changes: Any) -> Report:
-    run = {"applications": ["tap"], "duration": 3.5, "outcome": "succeeded", "records": 5, "events": 7, "errors": 0}
-    values: dict[str, Any] = {
-        "made": NOW,
-        "paths": ["/data"],
-        "files": 2,
-        "events": 12,
-        "errors": 2,
-        "quarantined": 3,
-        "channels": [Channel(channel="a.b", level=level, events=6, errors=0) for level in ("INFO", None)],
-        "metrics": [Metric(metric="wait", type="timer", count=4, sum=1.5, p50=0.1, p95=0.5, p99=2.0)],
-        "runs": [Run(run_id=f"r{n}", started=NOW - timedelta(minutes=n), **run) for n in range(3)],
-        "quarantine": [BadLines(reason="$: not JSON", lines=3, file="/data/a.jsonl", offset=17)],
-    }
-    return Report(**(values | changes))
+LISTS = ("health", "findings", "failures", "runs", "throughput", "streams", "requests", "metrics", "waiting",
+         "channels", "quarantine")  # fmt: skip
 
 
 class Tags(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.open: list[str] = []
         self.seen: list[tuple[str, dict[str, str | None]]] = []
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self.seen.append((tag, dict(attrs)))
 
+    def of(self, name: str) -> list[str | None]:
+        return [attrs[name] for _, attrs in self.seen if name in attrs]
+
 
 def test_the_page_asks_for_nothing_and_holds_no_script() -> None:
     page = make_page(report())
-    tags = Tags(page).seen
-    assert not [tag for tag, _ in tags if tag in ("script", "img", "link", "iframe", "object")]
-    assert not [value for _, attrs in tags for name, value in attrs.items() if name in ("src", "href", "action")]
+    tags = Tags(page)
+    assert not [tag for tag, _ in tags.seen if tag in ("script", "img", "link", "iframe", "object", "form")]
+    assert not [*tags.of("src"), *tags.of("action")]
+    assert all(link is not None and link.startswith("#") for link in tags.of("href"))
     assert not re.search(r"url\(|@import", page)
     assert "default-src 'none'" in page
 
 
+def test_links_lead_to_places_that_are_there_once() -> None:
+    tags = Tags(make_page(report()))
+    ids = tags.of("id")
+    assert len(ids) == len(set(ids))
+    assert {f"#{name}" for name in ids} >= set(tags.of("href"))
+    assert {f"#f-{0:016x}", "#run-1"} <= set(tags.of("href"))
+
+
+def test_a_run_that_is_not_listed_is_no_link() -> None:
+    page = make_page(report(failures=[failure(runs=["r0", "long gone"])]))
+    assert "<code>long gone</code>" in page
+    assert '<a href="#run-1"><code>r0</code></a>' in page
+
+
 def test_what_an_event_says_is_shown_and_never_obeyed() -> None:
+    shares = dict.fromkeys(("p50", "p95", "p99", "p95_now", "p95_before"), 1.0)
+    some = dict.fromkeys(("p50", "p95", "p95_now", "p95_before"), 1.0)
+    example = m.Example(id=EVIL, timestamp=NOW, run_id=EVIL, message=EVIL)
     made = report(
-        paths=[EVIL],
-        channels=[Channel(channel=EVIL, level="ERROR", events=12, errors=12)],
-        metrics=[
-            Metric(metric=EVIL, type=type_, count=1, sum=1.0, p50=1.0, p95=1.0, p99=1.0) for type_ in ("timer", EVIL)
-        ],
-        runs=[
-            Run(
-                run_id=EVIL,
-                applications=[EVIL],
-                started=NOW,
-                duration=1.0,
-                outcome=EVIL,
-                records=None,
-                events=1,
-                errors=1,
-            ),
-        ],
-        quarantine=[BadLines(reason=EVIL, lines=3, file=EVIL, offset=1)],
-    )
+        sources=[EVIL],
+        conditions=[EVIL],
+        findings=[m.Finding(kind="new_failure", words=EVIL, since=NOW, link=EVIL)],
+        failures=[failure(fingerprint=EVIL, error_type=EVIL, message=EVIL, channels=[EVIL], runs=[EVIL], example=example)],
+        runs=[run(run_id=EVIL, applications=[EVIL], outcome=EVIL, problem=EVIL, failures=[EVIL],
+                  streams=[m.RunStream(stream=EVIL, records=1, bytes=1)])],
+        streams=[m.Stream(stream=EVIL, applications=[EVIL], records=5, bytes=890, timer=EVIL, seconds=1.5, slower=False,
+                          rate=3.3, **some)],
+        requests=[m.Request(endpoint=EVIL, status=EVIL, requests=1, seconds=1.0, slower=False, **shares)],
+        metrics=[m.Metric(metric=EVIL, type=type_, count=1, sum=1.0, low=1.0, high=1.0, **shares)
+                 for type_ in ("timer", EVIL)],
+        waiting=[m.Waiting(stage=EVIL, read=1.0, write=1.0, slow="neither")],
+        channels=[m.Channel(channel=EVIL, level=level, events=12, errors=12, first=NOW, last=NOW)
+                  for level in ("ERROR", EVIL)],
+        quarantine=[m.BadLines(reason=EVIL, lines=3, file=EVIL, offset=1)],
+    )  # fmt: skip
     page = make_page(made)
-    tags = Tags(page).seen
-    assert not [tag for tag, _ in tags if tag in ("script", "img")]
-    assert not [name for _, attrs in tags for name in attrs if name.startswith("on")]
+    tags = Tags(page)
+    assert not [tag for tag, _ in tags.seen if tag in ("script", "img")]
+    assert not [name for _, attrs in tags.seen for name in attrs if name.startswith("on")]
     assert "\x1b" not in page
     assert "\x00" not in page
-    assert page.count("&lt;/script&gt;&lt;img") >= 8
+    assert page.count("&lt;/script&gt;&lt;img") >= 20
 
 
 def test_every_number_stands_in_the_page_exactly() -> None:
     numbers = re.findall(r'<data value="([^"]+)">', make_page(report()))
-    for number in ("12", "2", "3", "6", "4", "1.5", "0.1", "0.5", "2.0", "3.5", "5", "7", "17"):
+    for number in ("40", "6", "4", "1.5", "0.1", "0.5", "2.0", "3.5", "5", "7", "17", "61.0", "900", "19", "3.3"):
         assert number in numbers
 
 
 def test_an_archive_without_events_says_so_in_place_of_tables() -> None:
-    nothing = dict.fromkeys(("events", "errors", "quarantined"), 0)
-    lists: dict[str, Any] = {name: [] for name in ("channels", "metrics", "runs", "quarantine")}
-    page = make_page(report(**nothing, **lists))
+    nothing: dict[str, Any] = {**dict.fromkeys(LISTS, []), **dict.fromkeys(("events", "errors", "quarantined"), 0)}
+    page = make_page(report(**nothing, period=None, compared=None))
     assert "There is no event." in page
     assert "<table" not in page
 
 
-def test_of_very_many_runs_the_latest_are_listed_and_the_rest_counted() -> None:
-    run = {
-        "applications": ["t"],
-        "started": NOW,
-        "duration": 0.0,
-        "outcome": "unknown",
-        "records": None,
-        "events": 1,
-        "errors": 0,
-    }
-    page = make_page(report(runs=[Run(run_id=f"run{n}", **run) for n in range(MOST_RUNS + 50)]))
+def test_bad_lines_alone_are_told() -> None:
+    lists = {name: [] for name in LISTS if name != "quarantine"}
+    page = make_page(report(**lists, events=0, errors=0, period=None, compared=None))
+    assert "$: not JSON" in page
+
+
+def test_what_is_more_than_a_page_holds_is_counted() -> None:
+    many = report(
+        runs=[run(n, run_id=f"run{n}") for n in range(MOST_RUNS + 50)],
+        failures=[failure(n, message=f"broke {n:04d}") for n in range(MOST_FAILURES + 9)],
+        totals={"runs": 1250, "failures": 109, "failed_runs": 0, "unknown_runs": 0},
+    )
+    page = make_page(many)
     assert page.count("<code>run") == MOST_RUNS
-    assert f"The latest {MOST_RUNS} of {MOST_RUNS + 50} runs" in page
+    assert f"{MOST_RUNS} of 1,250 runs are shown" in page
+    assert page.count("broke ") == MOST_FAILURES
+    assert f"{MOST_FAILURES} of 109 failures are shown" in page
+
+
+def test_quiet_times_say_so() -> None:
+    assert "Nothing new, nothing slower, nothing silent." in make_page(report(findings=[]))
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e-9, 1e9])
 def test_odd_times_still_make_a_page(value: float) -> None:
-    metric = Metric(metric="m", type="timer", count=1, sum=value, p50=value, p95=value, p99=value)
-    run = Run(run_id="r", applications=[], started=NOW, duration=value, outcome="failed", records=0, events=1, errors=0)
-    assert "<table" in make_page(report(metrics=[metric], runs=[run]))
+    shares = dict.fromkeys(("p50", "p95", "p99", "p95_now", "p95_before"), value)
+    metric = m.Metric(metric="m", type="timer", count=1, sum=value, low=value, high=value, **shares)
+    assert "<table" in make_page(report(metrics=[metric], runs=[run(duration=value)]))
 
 
 @pytest.mark.parametrize(
@@ -132,6 +142,12 @@ def test_odd_times_still_make_a_page(value: float) -> None:
         (seconds(0.25703), "257.0 ms"),
         (seconds(1937.46), "1,937 s"),
         (seconds(0.0), "0 s"),
+        (size(512), "512 B"),
+        (size(1_204_000), "1.204 MB"),
+        (size(None), "–"),
+        (length(1), "1 hour"),
+        (length(24), "24 hours"),
+        (length(51), "2 days 3 hours"),
         (span(3.24), "3.2 s"),
         (span(0.02), "20 ms"),
         (span(59.96), "60.0 s"),

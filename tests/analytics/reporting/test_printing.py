@@ -1,0 +1,34 @@
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from handmade import failure, report, run
+
+from balog.analytics.reporting.printing import MOST_ROWS_PRINTED, print_tables
+
+
+def test_each_list_is_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    print_tables(report())
+    shown = capsys.readouterr().out
+    assert shown.startswith("12 events, 2 errors, 3 bad lines; files read: 2\n")
+    for title in ("Health", "Failures", "Runs", "Slowest streams", "HTTP requests", "Metrics", "Waiting side",
+                  "Channels", "Bad lines"):  # fmt: skip
+        assert f"\n{title}" in shown
+    assert "• New: HTTP <n>, 6 times, since 2026-11-20 12:00" in shown
+    assert "4.0 × 10 before" in shown
+
+
+def test_long_lists_end_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    many = [run(n, run_id=f"run{n:03d}") for n in range(50)]
+    print_tables(report(runs=many, totals={"runs": 1250, "failures": 1}))
+    shown = capsys.readouterr().out
+    assert f"Runs, the latest {MOST_ROWS_PRINTED} of 1,250" in shown
+    assert shown.count("run0") == MOST_ROWS_PRINTED
+
+
+def test_texts_are_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_tables(report(failures=[failure(message="[red]x\x1b[31m")], conditions=["[bold]where"]))
+    shown = capsys.readouterr().out
+    assert "[red]x\N{REPLACEMENT CHARACTER}[31m" in shown
+    assert "[bold]where" in shown
+    assert "\x1b" not in shown
