@@ -53,7 +53,8 @@ def _struct(fields: Mapping[str, str | Mapping[str, str]]) -> str:
 
 
 _COLUMNS = f"""{{'schema': 'VARCHAR', 'header': 'STRUCT(id VARCHAR, channel VARCHAR, "timestamp" TIMESTAMPTZ,
-  "level" VARCHAR, composition BOOLEAN, context STRUCT(application VARCHAR, run_id VARCHAR))', 'payload': '{_struct(_PAYLOAD)}'}}"""
+  "level" VARCHAR, composition BOOLEAN, context STRUCT(application VARCHAR, run_id VARCHAR))',
+  'payload': '{_struct(_PAYLOAD)}'}}"""
 
 
 def _roll(events: str) -> str:
