@@ -16,6 +16,8 @@ from balog.analytics.reading.lines import LONGEST_LINE
 
 __all__ = ["Parser", "borrow_parser"]
 
+_MISSING = '"schema" IS NULL OR header IS NULL OR payload IS NULL'
+
 
 class Parser:
     """One DuckDB connection and the file in memory that it parses.
@@ -42,7 +44,7 @@ class Parser:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         self.buffer = new_buffer()
         self._longest = 0
-        self._lenient = False
+        self._lenient, self._has_keys = False, True
 
     def close(self) -> None:
         """Give memory and files back."""
@@ -51,12 +53,14 @@ class Parser:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def take(self, data: bytes | memoryview, lenient: bool) -> None:
+    def take(self, data: bytes | memoryview, lenient: bool, has_keys: bool = True) -> None:
         """Put a block of lines before the parser.
 
         Args:
             lenient: give null for a value of another type, and a row of nulls for a line that can't be read; else
                 anything of that kind raises. Only a strict parser refuses a key that comes twice.
+            has_keys: each line is known to have a schema, a header and a payload; else a query that asks for these
+                three raises where one is missing.
         """
         written, data = 0, memoryview(data)
         while written < len(data):
@@ -64,13 +68,26 @@ class Parser:
         os.ftruncate(self._file, len(data))
         self._longest = LONGEST_LINE if not lenient else max(LONGEST_LINE, max(map(len, bytes(data).split(b"\n"))) + 1)
         self._lenient = lenient
+        self._has_keys = has_keys
 
     def table(self, columns: str, select: str, rest: str = "") -> pa.Table:
-        """Ask the block: ``columns`` as in DuckDB's ``read_json``, ``rest`` follows the FROM."""
-        return self._connection.sql(
-            f"SELECT {select} FROM read_json('{self._path}', format='newline_delimited', compression='uncompressed', "  # noqa: S608
-            f"columns={columns}, ignore_errors={self._lenient}, maximum_object_size={self._longest}) {rest}"
-        ).to_arrow_table()
+        """Ask the block.
+
+        A value that is not asked for costs nothing but its part in the parsing of the whole line, some 0.5 µs; each
+        text that is asked for costs 0.02 to 0.05 µs, a time 0.1 µs, a regular expression 0.2 µs and more.
+
+        Args:
+            columns: as in DuckDB's ``read_json``.
+            rest: follows the FROM.
+        """
+        # Without records=true DuckDB looks at the beginning of a block for 0.2 s when only one column is asked for.
+        lines = (
+            f"read_json('{self._path}', format='newline_delimited', compression='uncompressed', records=true, "
+            f"columns={columns}, ignore_errors={self._lenient}, maximum_object_size={self._longest})"
+        )
+        if not self._has_keys:
+            lines = f"(SELECT * FROM {lines} WHERE CASE WHEN {_MISSING} THEN error('a key is missing') ELSE true END)"  # noqa: S608
+        return self._connection.sql(f"SELECT {select} FROM {lines} {rest}").to_arrow_table()  # noqa: S608
 
 
 _idle: dict[int, list[Parser]] = {}  # by process: what a fork inherits is not for its use
