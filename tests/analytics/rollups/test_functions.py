@@ -2,7 +2,7 @@
 
 import gzip
 import math
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +10,34 @@ import pytest
 
 pytestmark = pytest.mark.spark
 
+EVENTS = """channel string, timestamp timestamp, level string, context struct<application string, run_id string>,
+  payload struct<cls_type string, type string, metric string, value double, outcome string, duration double,
+    exit_code int, records bigint, values array<struct<name string, value double>>>,
+  quarantine struct<file string, offset bigint, reason string, raw string>"""
 
-@pytest.fixture(scope="module", params=["rollup", "typed events", "default events"])
-def tables(spark: Any, root: Path, request: pytest.FixtureRequest) -> dict[str, list[dict[str, Any]]]:
-    """The four tables, out of each kind of frame that they take."""
-    from balog.analytics.reading.schemas import EVENTS
-    from balog.analytics.reporting.report import tables as ask
+
+Frames = dict[str, list[dict[str, Any]]]
+
+
+def collected(frame: Any) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+@pytest.fixture(scope="module", params=["rollup rows", "rollups", "typed events", "default events"])
+def tables(spark: Any, root: Path, request: pytest.FixtureRequest) -> Frames:
+    """What the functions say of each kind of frame that they take."""
+    from balog.analytics import functions, rollups
 
     reader = spark.read.format("balog")
-    if request.param == "rollup":
-        reader = reader.option("rollup", True)
-    elif request.param == "typed events":
-        reader = reader.schema(EVENTS)
-    return ask(reader.load(str(root)))
+    if request.param == "typed events":
+        asked = reader.schema(EVENTS).load(str(root))
+    elif request.param == "default events":
+        asked = reader.load(str(root))
+    else:
+        asked = rollups.from_files(spark, [str(root)])
+        asked = rollups.merge(rollups.split(asked)) if request.param == "rollups" else asked
+    names = ("channels", "metrics", "runs", "quarantine")
+    return {name: collected(getattr(functions, name)(asked)) for name in names}
 
 
 def test_channels_equal_the_recount(tables: Any, counted: Any) -> None:
@@ -82,36 +97,206 @@ def test_bad_lines_are_counted_by_reason_with_one_place(tables: Any, counted: An
         assert data[row["offset"] :].startswith((b"{ broken\n", b'{"schema": "3.0.0"'))
 
 
-def test_several_applications_of_one_run_are_one_row(spark: Any, make: Any, write: Any) -> None:
-    from balog.analytics.rollups.rollup import runs
+NOON = "2026-11-20T12:{:02d}:00Z"
 
-    report = {
-        "cls_type": "run",
-        "outcome": "succeeded",
-        "duration": 2.5,
-        "exit_code": 0,
-        "command": "tap",
-        "records": 10,
-    }
-    path = write(
-        "a.jsonl",
-        make(report, context={"run_id": "r", "application": "tap"}),
+
+@pytest.fixture
+def asked(write: Any, spark: Any) -> Any:
+    """Gives the rollup rows of some documents."""
+    from balog.analytics.rollups import from_files
+
+    return lambda *documents: from_files(spark, [str(write("a.jsonl", *documents))]).coalesce(1)
+
+
+def metric(kind: str, name: str, value: float, **tags: Any) -> dict[str, Any]:
+    return {"cls_type": "metric", "type": kind, "metric": name, "value": value, "tags": tags}
+
+
+def report(**more: Any) -> dict[str, Any]:
+    return {"cls_type": "run", "outcome": "succeeded", "duration": 2.5, "exit_code": 0, "command": "tap", **more}
+
+
+def test_several_applications_of_one_run_are_one_row(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import runs
+
+    rows = asked(
+        make(report(records=10, bytes=90), context={"run_id": "r", "application": "tap"}),
         make(
-            report | {"outcome": "failed", "duration": 3.5, "records": 0},
+            report(outcome="failed", duration=3.5, records=0, exit_code=2),
             context={"run_id": "r", "application": "target"},
         ),
         make(context={"run_id": "r", "application": "broker"}),
         make(context={}),
     )
-    (row,) = runs(spark.read.format("balog").option("rollup", True).load(str(path))).collect()
-    assert (row.applications, row.outcome, row.duration, row.records, row.events) == (
-        ["broker", "tap", "target"], "failed", 3.5, 10, 3,
+    (row,) = runs(rows).collect()
+    assert (row.applications, row.outcome, row.duration, row.records, row.bytes, row.exit_code, row.events) == (
+        ["broker", "tap", "target"], "failed", 3.5, 10, 90, 2, 3,
     )  # fmt: skip
 
 
-def test_a_frame_that_holds_no_events_is_refused_by_what_it_lacks(spark: Any) -> None:
-    from balog.analytics.rollups.rollup import channels
+def test_a_run_over_midnight_is_one_row_with_its_latest_report(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import runs
+
+    rows = asked(
+        make(timestamp="2026-11-20T23:59:50Z"),
+        make(report(outcome="failed", records=1), timestamp="2026-11-20T23:59:59Z", level="ERROR"),
+        make(report(records=7), timestamp="2026-11-21T00:00:10Z"),
+    )
+    (row,) = collected(runs(rows))
+    assert (row["outcome"], row["records"], row["events"], row["errors"]) == ("succeeded", 7, 3, 1)
+    assert (row["ended"] - row["started"]).total_seconds() == 20
+
+
+def test_failures_are_counted_by_fingerprint_and_new_ones_come_first(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import failures
+
+    def error(text: str, minute: int) -> dict[str, Any]:
+        return dict(make({"cls_type": "log", "message": text}, level="ERROR", timestamp=NOON.format(minute)))
+
+    rows = asked(*(error(f"row {minute} lost", minute) for minute in (5, 1, 40)), error("no route", 31), make())
+    since = datetime(2026, 11, 20, 12, 30, tzinfo=timezone.utc)
+    new, old = collected(failures(rows, since))
+    assert (new["message"], new["is_new"], new["events"]) == ("no route", True, 1)
+    assert (old["message"], old["is_new"], old["events"]) == ("row <n> lost", False, 3)
+    assert (old["channels"], old["applications"]) == (["tap_x.log"], ["tap-x"])
+    assert old["example"]["message"] == "row 1 lost"
+    assert (old["last"] - old["first"]).total_seconds() == 39 * 60
+
+
+def test_streams_are_told_by_reports_counters_and_timers_the_slowest_first(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import streams
+
+    tap, target = {"application": "tap", "run_id": "r"}, {"application": "target", "run_id": "r"}
+    told = report(
+        records=30, streams=[{"stream": "users", "records": 20, "bytes": 400}, {"stream": "tags", "records": 10}]
+    )
+    rows = asked(
+        make(told, context=tap),
+        make(metric("counter", "record_count", 19, stream="users"), context=tap),
+        make(metric("timer", "sync_duration", 8, stream="users"), context=tap),
+        make(metric("timer", "sync_duration", 2, stream="users"), context=tap),
+        make(metric("timer", "http_request_duration", 0.5, endpoint="users"), context=tap),
+        make(metric("timer", "http_request_duration", 0.5, endpoint="/login"), context=tap),
+        make(metric("counter", "record_count", 5, endpoint="users"), context=target),
+        make(metric("timer", "batch_processing_time", 4, stream="users"), context=target),
+    )
+    found = [[*row.values()] for row in collected(streams(rows))]
+    assert found == [
+        ["tap", "users", 20, 400, 1, 10.0, 2.0, 8.0, 8.0, 1, 0.5, 2.0],
+        ["target", "users", 5, None, None, 4.0, 4.0, 4.0, 4.0, None, None, 1.25],
+        ["tap", "tags", 10, None, 1, None, None, None, None, None, None, None],
+    ]
+
+
+def test_requests_are_counted_by_status_by_the_timer_and_else_by_the_counter(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import http
+
+    rows = asked(
+        make(metric("timer", "http_request_duration", 1, endpoint="/a", http_status_code=200, status="succeeded")),
+        make(metric("timer", "http_request_duration", 3, endpoint="/a", http_status_code="200")),
+        make(metric("timer", "http_request_duration", 9, endpoint="/a", http_status_code=503, status="failed")),
+        make(metric("counter", "http_request_count", 2, endpoint="/a", http_status_code=200)),
+        make(metric("counter", "http_request_count", 7, endpoint="/b", status="failed")),
+    )
+    assert [[*row.values()] for row in collected(http(rows))] == [
+        ["/b", "failed", 7, None, None, None, None, None],
+        ["/a", "200", 2, 4.0, 1.0, 3.0, 3.0, 3.0],
+        ["/a", "503", 1, 9.0, 9.0, 9.0, 9.0, 9.0],
+    ]
+
+
+def test_throughput_counts_records_once_and_bytes_of_one_stage(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import throughput
+
+    late = "2026-11-20T13:00:00Z"
+    counts, reports = {"application": "a", "run_id": "1"}, {"application": "b", "run_id": "2"}
+    rows = asked(
+        make(metric("counter", "record_count", 5, stream="x"), context=counts, timestamp=NOON.format(0)),
+        make(metric("counter", "record_count", 6, stream="y"), context=counts, timestamp=late),
+        make(report(records=11, bytes=1), context=counts, timestamp=late),
+        make(report(records=100, bytes=2), context=reports, timestamp=late, level="ERROR"),
+        make(metric("counter", "pipe_bytes", 70, stage="first"), timestamp=NOON.format(0)),
+        make(metric("counter", "pipe_bytes", 60, stage="second"), timestamp=NOON.format(0)),
+    )
+    found = [
+        [row["hour"].hour, row["events"], row["errors"], row["records"], row["bytes"]]
+        for row in collected(throughput(rows))
+    ]
+    assert found == [[12, 3, 0, 5, 70], [13, 3, 1, 106, 3]]
+
+
+def test_the_side_that_a_stage_waited_for_is_told(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import waiting
+
+    rows = asked(
+        *(make(metric("counter", "pipe_read_wait_seconds", 2, stage=stage)) for stage in ("a", "a", "b")),
+        make(metric("counter", "pipe_write_wait_seconds", 3, stage="b")),
+        make(metric("counter", "pipe_lines", 9, stage="c")),
+    )
+    assert {row["stage"]: (row["reading"], row["writing"], row["waiting"]) for row in collected(waiting(rows))} == {
+        "a": (4.0, 0.0, "reading"), "b": (2.0, 3.0, "writing"), "c": (0.0, 0.0, "neither"),
+    }  # fmt: skip
+
+
+def test_health_compares_a_period_with_the_one_before(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import health
+
+    def at(hour: int, payload: dict[str, Any], **header: Any) -> dict[str, Any]:
+        return dict(make(payload, timestamp=f"2026-11-20T{hour:02d}:30:00Z", **header))
+
+    other = {"application": "a", "run_id": "r2"}
+    rows = asked(
+        at(9, {"cls_type": "log", "message": "before both"}),
+        at(10, report(records=5, duration=4)),
+        at(10, metric("timer", "http_request_duration", 2.0, endpoint="/a")),
+        at(11, report(records=10, duration=6, outcome="failed"), level="ERROR", context=other),
+        at(11, metric("timer", "http_request_duration", 1.0, endpoint="/a")),
+        at(11, metric("timer", "http_request_duration", 1.0, endpoint="/b")),
+        at(12, {"cls_type": "log", "message": "after both"}),
+    )
+    since, until = (datetime(2026, 11, 20, hour, tzinfo=timezone.utc) for hour in (11, 12))
+    found = {figure: (now, before, change) for figure, now, before, change in health(rows, since, until).collect()}
+    assert found == {
+        "events": (3, 2, 1.5), "errors": (1, 0, None), "failures": (1, None, None), "records": (10, 5, 2),
+        "runs": (1, 1, 1), "failed": (1, 0, None), "run_p95": (6, 4, 1.5), "requests": (2, 1, 2),
+        "request_p95": (1, 2, 0.5),
+    }  # fmt: skip
+
+
+def test_metrics_by_more_keys_and_an_unknown_key_is_refused(make: Any, asked: Any) -> None:
+    from balog.analytics.functions import metrics
     from balog.errors import ConfigError
 
-    with pytest.raises(ConfigError, match="no column channel, context, level, payload, timestamp"):
+    rows = asked(
+        *(make(metric("gauge", "depth", value, stream=stream)) for value, stream in ((1, "a"), (2, "a"), (5, "b")))
+    )
+    found = [[row["stream"], row["count"], row["p50"]] for row in collected(metrics(rows, by=["stream"]))]
+    assert found == [["a", 2, 1.0], ["b", 1, 5.0]]
+    with pytest.raises(ConfigError, match="no key pid; there are hour, channel"):
+        metrics(rows, by=["pid"])
+
+
+def test_hours_are_those_of_utc_and_a_moment_without_a_zone_is_refused(make: Any, asked: Any, spark: Any) -> None:
+    from balog.analytics.functions import between, channels
+    from balog.errors import ConfigError
+
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    try:
+        rows = asked(
+            make(timestamp=NOON.format(0)), make(timestamp=NOON.format(59)), make(timestamp="2026-11-20T13:00:00Z")
+        )
+        noon, one = (datetime(2026, 11, 20, hour, tzinfo=timezone.utc) for hour in (12, 13))
+        assert [row["events"] for row in collected(channels(between(rows, noon, one)))] == [2]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    with pytest.raises(ConfigError, match="no time zone"):
+        between(rows, datetime(2026, 11, 20))
+
+
+def test_a_frame_that_holds_no_events_is_refused_by_what_it_lacks(spark: Any) -> None:
+    from balog.analytics.functions import channels
+    from balog.errors import ConfigError
+
+    with pytest.raises(ConfigError, match="no column channel, context, level, payload_json, timestamp"):
         channels(spark.range(1))
