@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from balog.errors import ConfigError, MissingExtraError
+from balog.signals import StopSignals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +94,9 @@ def command(
                 if follow:
                     from balog.analytics.tables.following import follow as follow_sources
 
-                    _print(follow_sources(spark, store, paths, options, say))
+                    with StopSignals() as stop:
+                        over = lambda: stop.number is not None  # noqa: E731
+                        _print(follow_sources(spark, store, paths, options, over, say, compact=compact))
                 elif paths:
                     from balog.analytics.tables.loading import load
 
@@ -110,7 +113,9 @@ def command(
 
 
 def _absolute(source: str) -> str:
-    return source if "://" in source or source.split(":")[0] in ("file", "local", "kafka") else os.path.abspath(source)
+    from balog.analytics.reading.topics import is_topic
+
+    return source if "://" in source or source.startswith("file:") or is_topic(source) else os.path.abspath(source)
 
 
 def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options, say: Progress) -> None:

@@ -38,7 +38,7 @@ from balog.analytics.tables.store import Part, Staged, Store, table_name
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["MOST_TYPES", "Built", "build", "gather", "grow", "in_workers"]
+__all__ = ["MOST_TYPES", "Built", "build", "gather", "grow", "in_workers", "stage_frame"]
 
 MOST_TYPES = 300
 """So many payload types have tables of their own; the others' events are in ``events`` like all."""
@@ -127,6 +127,15 @@ def in_workers(
                 yield from run(number)
 
     return decode_files(spark.range(0, tasks, 1, tasks).mapInArrow(each, FILES).toArrow())
+
+
+def stage_frame(stage: Stage, frame: DataFrame) -> list[tuple[str, Staged, bytes | None]]:
+    """Stage a frame in the columns of ``staging.READ``, which Spark hands to its workers."""
+
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return stage.run(batches)
+
+    return list(decode_files(frame.mapInArrow(each, FILES).toArrow()))
 
 
 def grow(store: Store, seen: dict[str, t.StructType]) -> tuple[list[Kind], list[str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -57,7 +58,7 @@ class Derive:
                 for read in file.iter_batches(_ROWS, use_threads=False):
                     batch = read
                     for name in ("run_id", "application"):
-                        batch = batch.append_column(name, pc.map_lookup(read.column("context"), name, "first"))
+                        batch = batch.append_column(name, _looked_up(read.column("context"), name))
                     for rows in roll_batches(iter([_to_roll(batch)])):
                         rolled.add(pa.Table.from_batches([rows]))
                     types = batch.column("cls_type")
@@ -86,6 +87,17 @@ class _Typed:
         payload = self._columns.arrays(events.column("payload_json").cast(pa.binary()).to_pylist())
         arrays = [events.column(name) if name in FACILITY.names else payload[name] for name in self._schema.names]
         self.days.add(pa.Table.from_arrays(arrays, self._schema.names).cast(self._arrow))
+
+
+def _looked_up(maps: pa.MapArray, name: str) -> pa.Array:
+    """Give each map's value of a key, or null; several times as fast as ``map_lookup``."""
+    places = pc.index_in(maps.keys, pa.array([name])).is_valid()
+    found = pc.indices_nonzero(places)
+    lengths = numpy.diff(maps.offsets.to_numpy())
+    rows = numpy.repeat(numpy.arange(len(maps)), lengths)[found.to_numpy() - maps.offsets[0].as_py()]
+    takes = numpy.full(len(maps), -1, dtype=numpy.int64)
+    takes[rows[::-1]] = found.to_numpy()[::-1]  # the first of several
+    return maps.items.take(pa.array(takes, mask=takes < 0))
 
 
 def _to_roll(batch: pa.RecordBatch) -> pa.RecordBatch:

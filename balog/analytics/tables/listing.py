@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from balog.analytics.reading.files import find
+from balog.analytics.reading.inputs import Inputs
 from balog.analytics.tables.store import Loaded, Source
 
 __all__ = ["BATCH_BYTES", "Listing", "Share", "list_sources"]
@@ -47,37 +46,23 @@ class Listing(NamedTuple):
         return sum(share.bytes for share in self.shares)
 
 
-def list_sources(
-    paths: Sequence[str],
-    loaded: Loaded,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    most: int = BATCH_BYTES,
-) -> Listing:
+def list_sources(inputs: Inputs, loaded: Loaded, most: int = BATCH_BYTES) -> Listing:
     """Share out what paths mean, but for what was loaded before: the same path, size and time of change.
 
     Args:
-        paths: see ``balog.analytics.reading.files.find``; a topic (``local:…``, ``kafka:…``) is a batch of its own and
-            read whole each time.
+        inputs: what is asked for; a topic is a batch of its own and read whole each time.
         loaded: what ``Store.loaded`` remembers.
-        since, until: files that hold no event of that time are left out, where their folder or manifest says so.
         most: bytes of a batch.
 
     Raises:
         ConfigError: a path that does not exist or may not be listed.
+        StorageError: a store does not answer.
     """
-    topics = [path for path in paths if is_topic(path)]
-    rest = [path for path in paths if not is_topic(path)]
-    found = {file.path: Source(file.size, file.modified) for file in find(rest, since=since, until=until)}
+    found = {file.path: Source(file.size, file.modified) for file in inputs.files()}
     fresh = {path: source for path, source in found.items() if loaded.sources.get(path) != source}
     shares = [_share(group, loaded.commits) for group in _groups(fresh, most)]
-    shares += [Share(_name("topic", [topic], loaded.commits), [topic], {}, 0) for topic in topics]
+    shares += [Share(_name("topic", [topic], loaded.commits), [topic], {}, 0) for topic in inputs.topics]
     return Listing(shares, len(found) - len(fresh))
-
-
-def is_topic(path: str) -> bool:
-    """Tell whether a path is a topic's and not a file's."""
-    return path.startswith(("local:", "kafka:"))
 
 
 def _groups(fresh: Mapping[str, Source], most: int) -> Iterator[dict[str, Source]]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING
 
+from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.source import EventReader, EventSource
 from balog.analytics.tables.building import Built, build, in_workers
 from balog.analytics.tables.listing import BATCH_BYTES, Listing, Share, list_sources
@@ -99,7 +100,13 @@ def load(
 
 def listed(store: Store, paths: Sequence[str], options: Options) -> Listing:
     """Give what of the sources is to be loaded."""
-    return list_sources(paths, store.loaded(), options.since, options.until, options.batch_bytes)
+    asked = {name: moment.isoformat() for name, moment in _ends(options) if moment is not None}
+    inputs = read_inputs({**options.reader, **asked, "paths": json.dumps(list(paths))})
+    return list_sources(inputs, store.loaded(), options.batch_bytes)
+
+
+def _ends(options: Options) -> list[tuple[str, datetime | None]]:
+    return [("since", options.since), ("until", options.until)]
 
 
 def _load_one(spark: SparkSession, store: Store, share: Share, options: Options, say: Callable[[str], None]) -> Built:
