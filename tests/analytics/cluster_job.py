@@ -1,0 +1,37 @@
+"""What ``test_cluster`` runs in a process of its own: load events, make reports, tell the numbers.
+
+python cluster_job.py MASTER_OR_REMOTE SOURCE TABLES
+"""
+
+import json
+import sys
+
+from balog.analytics import session
+from balog.analytics.reporting.questions import read_question
+from balog.analytics.reporting.report import make_report
+from balog.analytics.tables import open_store, open_tables
+from balog.analytics.tables.loading import load
+
+
+def main(where: str, source: str, place: str) -> None:
+    remote = where.removeprefix("remote=") if where.startswith("remote=") else ""
+    # An executor of its own has memory of its own, which is a gigabyte unless one says less.
+    spark = session("balog-cluster", master="" if remote else where, remote=remote, spark_sql_shuffle_partitions=2)
+    try:
+        store = open_store(spark, place)
+        with store.writing():
+            summary = load(spark, store, [source])
+        told = {"rows": dict(summary.rows), "duplicates": summary.duplicates}
+        told["tables"] = {name: open_tables(spark, place).frame(name).count() for name in ("events", "metric", "run")}
+        for name, paths in (("raw", [source]), ("stored", [place])):
+            report = make_report(spark, paths, read_question())
+            channels = {f"{row.channel} {row.level}": row.events for row in report.channels}
+            told[name] = {"channels": channels, "runs": sorted(run.run_id for run in report.runs)}
+            told[name]["bad"] = sum(row.lines for row in report.quarantine)
+        sys.stdout.write(json.dumps(told) + "\n")
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
