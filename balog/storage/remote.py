@@ -222,6 +222,10 @@ def _permanent(place: str) -> Iterator[None]:
         raise StorageError(f"{place}: no such file", retryable=False) from None
     except PermissionError:
         raise StorageError(f"{place}: no permission", retryable=False) from None
+    except Exception as error:
+        if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):  # botocore's
+            raise StorageError(f"{place}: no credentials in the environment", retryable=False) from None
+        raise
 
 
 def _is_bad_range(error: Exception) -> bool:

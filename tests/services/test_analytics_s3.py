@@ -179,10 +179,15 @@ def test_what_is_not_there_or_not_allowed_is_refused_before_anything_runs(bucket
 
 
 @pytest.mark.spark
-def test_spark_reads_a_store_in_its_workers(bucket, proxy, spark):
+def test_spark_reads_a_store_in_its_workers(bucket, proxy, spark, tmp_path):
+    """The secrets come from files: the environment of the session that tests share was made before this one's."""
+    (tmp_path / "key").write_text(KEY)
+    (tmp_path / "secret").write_text(SECRET)
+    secrets = {name: {"file": str(tmp_path / name)} for name in ("key", "secret")}
     put(bucket / "a.jsonl", range(3000))
     put(bucket / "b.jsonl.gz", range(3000, 5000))
     reader = spark.read.format("balog").schema(COLUMNS).option("endpoint_url", proxy.url)
+    reader = reader.option("storage_options", json.dumps(secrets)).option("region", "us-east-1")
     assert reader.load(f"s3://{bucket.name}").where("quarantine is null").distinct().count() == 5000
     with pytest.raises(Exception, match="would show a secret") as caught:
         reader.option("secret", "hunter2").load(f"s3://{bucket.name}").count()

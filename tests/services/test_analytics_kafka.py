@@ -1,0 +1,87 @@
+"""Events in topics of a real Kafka, asked where they lie."""
+
+import json
+from collections import Counter
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from pyspark.sql.types import StructType
+
+from balog.analytics.reading.inputs import Inputs, read_inputs
+from balog.analytics.reading.projection import project
+from balog.analytics.reading.remote import Places
+from balog.analytics.reading.scan import EventQuery, scan
+from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.streaming import Limits, Offset, Stream
+from balog.errors import ConfigError
+from balog.topics import Message, open_topics
+from tests.services.servers.kafka import KafkaServer
+
+pytestmark = pytest.mark.service
+
+
+@pytest.fixture
+def url(kafka: KafkaServer) -> str:
+    """A topic of three partitions that is yet to be made."""
+    return f"{kafka.url(partitions=3)}#t-{uuid4().hex[:8]}"
+
+
+def publish(url: str, numbers: range, *bodies: bytes) -> None:
+    home, _, name = url.partition("#")
+    made = [
+        {
+            "schema": "1.0.0",
+            "header": {"id": f"LG{number}", "channel": "c", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO"},
+            "payload": {"cls_type": "x"},
+        }
+        for number in numbers
+    ]
+    messages = [json.dumps(one, indent=1).encode() for one in made]
+    with open_topics(home) as topics:
+        topics.topic(name).publish(Message(uuid4().hex, body, uuid4().hex) for body in (*messages, *bodies))
+
+
+def read(tasks: Any) -> tuple[Counter[int], list[dict[str, Any]]]:
+    query = EventQuery(project(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
+    counted: Counter[int] = Counter()
+    bad = []
+    for slices in tasks:
+        for batch in scan(slices, query):
+            for row in batch.to_pylist():
+                if row["quarantine"]:
+                    bad.append(row["quarantine"])
+                else:
+                    counted[int(row["id"][2:])] += 1
+    return counted, bad
+
+
+def test_a_topic_is_read_by_partition_to_where_it_reached(url: str) -> None:
+    publish(url, range(300), b"no event")
+    tasks = read_inputs({"path": url}).tasks()
+    publish(url, range(300, 310))
+    assert sorted(slices[0].path[-2:] for slices in tasks) == ["/0", "/1", "/2"]
+    counted, (bad,) = read(tasks)
+    assert counted == Counter(range(300))
+    assert bad["raw"] == "no event"
+    assert bad["file"].startswith(f"{url}/")
+    with open_topics(url.partition("#")[0]) as topics:
+        assert topics.topic(url.partition("#")[2]).describe().groups == []
+
+
+def test_a_stream_goes_on_at_its_offsets(url: str, tmp_path: Any) -> None:
+    publish(url, range(100))
+    stream = Stream(Inputs((url,), Places()), str(tmp_path))
+    first = stream.latest(Offset(), Limits(messages=20))
+    assert sum(first.topics[url].values()) <= 60
+    counted = read(stream.batch(Offset(), first))[0]
+    publish(url, range(100, 150))
+    end = stream.latest(first, Limits())
+    counted += read(stream.batch(first, end))[0]
+    assert counted == Counter(range(150))
+    assert stream.latest(end, Limits()) == end
+
+
+def test_a_missing_topic_is_refused_before_anything_runs(kafka: KafkaServer) -> None:
+    with pytest.raises(ConfigError, match="no such topic"):
+        read_inputs({"path": f"{kafka.url()}#nothing"}).tasks()
