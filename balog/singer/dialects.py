@@ -105,7 +105,7 @@ def _stitch(line: str) -> LogLine | None:
     if match is None or level is None:
         return None
     try:
-        when = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S,%f").replace(tzinfo=timezone.utc)
+        when = datetime.fromisoformat(match[1].replace(",", ".")).replace(tzinfo=timezone.utc)
     except ValueError:
         when = None
     return LogLine(level=level, message=match[4], logger=match[2], timestamp=when, metric=_metric_in(match[4]))
@@ -141,7 +141,7 @@ def _sdk_text(line: str) -> LogLine | None:
     if match is None or level is None:
         return None
     try:
-        when = datetime.strptime(match[1], "%Y-%m-%d %H:%M:%S,%f")
+        when = datetime.fromisoformat(match[1].replace(",", "."))
     except ValueError:
         when = None
     return LogLine(level=level, message=match[4], logger=match[3] or None, timestamp=when, metric=_metric_in(match[4]))

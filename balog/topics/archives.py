@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from binascii import b2a_base64
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime, timezone
@@ -22,12 +23,11 @@ __all__ = ["LIMITS", "Line", "day_of", "derive_id", "read_event", "read_lines", 
 LIMITS = Limits(decompressed=256 << 30, ratio=1000.0)
 """What a file may hold. Lines are read one by one, so this bounds time, not memory."""
 
-_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DAY = re.compile(r"(?:.*/)?date=(\d{4}-\d\d-\d\d)")
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?")
 
 
-_TWO_DIGITS = [low + high for high in _DIGITS for low in _DIGITS]
+_ALPHANUMERIC = bytes.maketrans(b"+/", b"pS")  # an id has letters and digits only, and need not be decoded
 _COMPRESSED = re.compile(r"\.(?:gz|zst|bz2)$", re.IGNORECASE)
 
 
@@ -136,12 +136,8 @@ def derive_id(file: str, offset: int, line: bytes) -> str:
         line: the line without its newline.
     """
     place = f"{_COMPRESSED.sub('', file.rpartition('/')[2])}\0{offset}\0".encode("utf-8", "surrogateescape")
-    number = int.from_bytes(hashlib.sha256(place + line).digest()[:16], "big")
-    digits = []
-    for _ in range(11):
-        number, two = divmod(number, 62 * 62)
-        digits.append(_TWO_DIGITS[two])
-    return "LG" + "".join(digits)
+    digest = hashlib.sha256(place + line).digest()[:18]
+    return "LG" + b2a_base64(digest)[:22].translate(_ALPHANUMERIC).decode()
 
 
 def read_time(text: str) -> datetime:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from balog.analytics.reading.blocks import Bad
 from balog.analytics.reading.forms.base import LineConverter, Lines
 from balog.analytics.reading.forms.made import own_time, write_line, write_time
-from balog.analytics.reading.lines import wash_line
+from balog.analytics.reading.lines import count_events, wash_line
 from balog.errors import EventError
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.singer.messages import LogMessage, parse_log, to_event
@@ -23,7 +24,14 @@ class _Type(Struct, gc=False):
     type: str
 
 
+class _Log(Struct, gc=False):
+    type: str
+    level: Any = None
+    value: Raw = Raw(b"")
+
+
 _types = msgspec.json.Decoder(_Type)
+_logs = msgspec.json.Decoder(_Log)
 _OTHERS = frozenset({"RECORD", "SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH"})
 
 
@@ -35,15 +43,22 @@ class SingerConverter(LineConverter):
 
     def convert(self, piece: bytes, offset: int, lines: Lines) -> None:
         """Look for LOG messages."""
+        texts = piece.split(b"\n")
         try:
-            if {message.type for message in _types.decode_lines(piece)} <= _OTHERS:
-                return
+            messages = _logs.decode_lines(piece)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            pass
-        for line in piece.split(b"\n"):
-            if line.strip():
-                self._take(line, offset, lines)
-            offset += len(line) + 1
+            messages = []
+        if messages and {message.type for message in messages} <= _OTHERS:
+            return
+        if len(messages) != len(texts) - (not texts[-1]):  # there are lines that are none
+            messages = []
+        whole = _events(messages)
+        for number, text in enumerate(texts):
+            if whole and number < len(whole) and (event := whole[number]):
+                lines.add(event, offset, text)
+            elif not (messages and number < len(messages) and messages[number].type in _OTHERS) and text.strip():
+                self._take(text, offset, lines)
+            offset += len(text) + 1
 
     def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
         """Pass over what is too long and no LOG by the way that it begins."""
@@ -77,6 +92,16 @@ class SingerConverter(LineConverter):
             origin.context,
             event.raw_payload,
         )
+
+
+def _events(messages: list[_Log]) -> list[bytes] | None:
+    """Give the values that are events, b"" in the place of all others; None where some only look like it."""
+    found = [
+        bytes(message.value) if message.type == "LOG" and b'"header"' in bytes(message.value) else b""
+        for message in messages
+    ]
+    events = [event for event in found if event]
+    return found if events and count_events(memoryview(b"\n".join([*events, b""]))) == len(events) else None
 
 
 def _problem(line: bytes) -> str | None:
