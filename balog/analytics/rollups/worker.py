@@ -111,6 +111,7 @@ class RollupQuery:
     """The rollup of one block of lines."""
 
     is_digest = True
+    only_events = False
 
     @property
     def arrow(self) -> pa.Schema:

@@ -20,7 +20,7 @@ from balog.analytics.reading.files import Slice
 from balog.analytics.reading.lines import Washed, wash
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, Query, scan
-from balog.analytics.reading.schemas import DEFAULT, EVENTS, QUARANTINE
+from balog.analytics.reading.schemas import DEFAULT, QUARANTINE
 from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
 
@@ -36,6 +36,22 @@ TYPED = struct(
     payload_json=S,
     cls_type=S,
     context=struct(run_id=S, process=S),
+    quarantine=QUARANTINE,
+)
+EVENTS = struct(
+    channel=S,
+    timestamp=t.TimestampType(),
+    level=S,
+    context=struct(application=S, run_id=S),
+    payload=struct(
+        cls_type=S,
+        type=S,
+        metric=S,
+        value=D,
+        exit_code=t.IntegerType(),
+        records=B,
+        values=t.ArrayType(struct(name=S, value=D)),
+    ),
     quarantine=QUARANTINE,
 )
 
