@@ -92,6 +92,16 @@ def test_plain_lines_are_events_of_their_own_and_nothing_is_bad(make: Any, write
     assert rows[4]["id"] == event["header"]["id"]
 
 
+def test_a_singer_stream_in_the_same_file_is_read_as_one(make: Any, write: Any, read_rows: Any) -> None:
+    event = make()
+    record = {"type": "RECORD", "stream": "s", "record": {"a": 1}}
+    lines = [b"INFO one", record, {"type": "LOG", "level": "INFO", "value": event}, b"ERROR two", {"type": "what"}]
+    rows = read_rows(write("tap-x.log", *lines))
+    assert [row["level"] for row in rows] == ["INFO", "INFO", "ERROR"]
+    assert rows[1]["id"] == event["header"]["id"]
+    assert gist(rows[2]) == ("ERROR", 'two\n{"type":"what"}')
+
+
 class TestTimes:
     def test_a_time_without_a_zone_is_in_the_one_that_is_given(self, write: Any, read_rows: Any) -> None:
         path = write("tap-x.log", b"2026-07-20 08:18:50,473 | INFO     | tap-x | hello")

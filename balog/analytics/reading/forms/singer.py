@@ -17,7 +17,7 @@ from balog.errors import EventError
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.singer.messages import LogMessage, parse_log, to_event
 
-__all__ = ["SingerConverter"]
+__all__ = ["SingerConverter", "is_message"]
 
 
 class _Type(Struct, gc=False):
@@ -33,6 +33,7 @@ class _Log(Struct, gc=False):
 _types = msgspec.json.Decoder(_Type)
 _logs = msgspec.json.Decoder(_Log)
 _OTHERS = frozenset({"RECORD", "SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH"})
+_KNOWN = _OTHERS | {"LOG"}
 
 
 class SingerConverter(LineConverter):
@@ -57,7 +58,7 @@ class SingerConverter(LineConverter):
             if whole and number < len(whole) and (event := whole[number]):
                 lines.add(event, offset, text)
             elif not (messages and number < len(messages) and messages[number].type in _OTHERS) and text.strip():
-                self._take(text, offset, lines)
+                self.take(text, offset, lines)
             offset += len(text) + 1
 
     def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
@@ -65,7 +66,8 @@ class SingerConverter(LineConverter):
         if b'"RECORD"' not in bad.raw[:200] and b'"STATE"' not in bad.raw[:200]:
             yield bad
 
-    def _take(self, line: bytes, offset: int, lines: Lines) -> None:
+    def take(self, line: bytes, offset: int, lines: Lines) -> None:
+        """Take one line."""
         log = parse_log(line)
         if log is None:
             if problem := _problem(line):
@@ -92,6 +94,14 @@ class SingerConverter(LineConverter):
             origin.context,
             event.raw_payload,
         )
+
+
+def is_message(line: bytes) -> bool:
+    """Tell whether a line is a message of a Singer stream."""
+    try:
+        return _types.decode(line).type.upper() in _KNOWN
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
 
 
 def _events(messages: list[_Log]) -> list[bytes] | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
 from balog.analytics.reading.forms.base import LineConverter, Lines, Origin
 from balog.analytics.reading.forms.made import write_line, write_time
+from balog.analytics.reading.forms.singer import SingerConverter, is_message
 from balog.errors import EventError
 from balog.singer.dialects import LogLine
 from balog.singer.stderr import RecordAssembler, channel_of, payload_of
@@ -19,19 +20,25 @@ _Mark = tuple[int, bytes]
 class StderrConverter(LineConverter):
     """Each record becomes an event, and each line that belongs to none; there is nothing that would be refused.
 
-    A record without a time has that of the last one before it that has one.
+    A record without a time has that of the last one before it that has one. Messages of a Singer stream that went to
+    the same file (``2>&1``) are read as such.
     """
 
     def __init__(self, origin: Origin) -> None:
         super().__init__(origin)
         self._records: RecordAssembler[_Mark] = RecordAssembler(origin.zone)
+        self._singer = SingerConverter(origin)
         self._time: str | None = None
 
     def convert(self, piece: bytes, offset: int, lines: Lines) -> None:
         """Take lines; the last record stays until it is known to be whole."""
         for line in piece.split(b"\n"):
-            for mark, record in self._records.take(line, (offset, line)):
-                self._add(mark, record, lines)
+            if line.startswith(b'{"type"') and is_message(line):
+                self._finish(lines)
+                self._singer.take(line, offset, lines)
+            else:
+                for mark, record in self._records.take(line, (offset, line)):
+                    self._add(mark, record, lines)
             offset += len(line) + 1
 
     def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
@@ -41,12 +48,15 @@ class StderrConverter(LineConverter):
     def close(self, damage: Damage | None) -> Iterator[Lines | Bad]:
         """Give the last record, and the damage behind it."""
         lines = Lines()
-        for mark, record in self._records.finish():
-            self._add(mark, record, lines)
+        self._finish(lines)
         if damage is not None:
             lines.refuse(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
         if lines:
             yield lines
+
+    def _finish(self, lines: Lines) -> None:
+        for mark, record in self._records.finish():
+            self._add(mark, record, lines)
 
     def _add(self, mark: _Mark, record: LogLine, lines: Lines) -> None:
         offset, line = mark
