@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from balog.analytics.reading.manifests import named_files
 from balog.analytics.reading.pruning import Pruner
 from balog.analytics.reading.remote import Places, is_remote, local_path
 from balog.errors import ConfigError
@@ -50,7 +51,8 @@ def find(
     Args:
         paths: files, folders (with everything below them), globs (``**`` too), ``file:`` URLs, URLs of stores
             (``s3://``, and ``s3a://`` all the same); one string may hold several with commas between. Names in a folder
-            or from a glob that begin with ``.`` or ``_`` are left out: they are still being written.
+            or from a glob that begin with ``.`` or ``_`` are left out: they are still being written. A file of BATCH
+            messages that is named itself stands for the files of its manifests.
         places: opens stores.
         since: files that can't hold an event at or after this time are left out, see ``Pruner``.
         until: and those that can't hold one before this time.
@@ -63,10 +65,10 @@ def find(
     places = places or Places()
     found: dict[str, File] = {}
     for path in _separate([paths] if isinstance(paths, str) else paths):
-        for file in _on_store(path, places, is_growing) if is_remote(path) else _here(path, is_growing):
+        for file in _on_store(path, places, is_growing) if is_remote(path) else _here(path, places, is_growing):
             found[file.path] = file
     files = [found[path] for path in sorted(found)]
-    return Pruner(places, since, until).keep(files) if since or until else files
+    return Pruner(places, since, until).keep(files)
 
 
 def _separate(paths: Iterable[str]) -> Iterable[str]:
@@ -75,11 +77,11 @@ def _separate(paths: Iterable[str]) -> Iterable[str]:
         yield from map(local_path, [path] if whole else [piece for piece in path.split(",") if piece])
 
 
-def _here(path: str, is_growing: bool) -> Iterator[File]:
+def _here(path: str, places: Places, is_growing: bool) -> Iterator[File]:
     if os.path.isdir(path):
         yield from _below(path)
     elif os.path.exists(path):
-        yield _file(path)
+        yield from _named(_file(path), places)
     elif glob.has_magic(path):
         matches = [match for match in glob.glob(path, recursive=True) if not _is_hidden(os.path.basename(match))]
         if not matches and not is_growing:
@@ -98,6 +100,30 @@ def _here(path: str, is_growing: bool) -> Iterator[File]:
 def _file(path: str) -> File:
     about = os.stat(path)
     return File(path, about.st_size, about.st_mtime)
+
+
+def _named(file: File, places: Places) -> Iterator[File]:
+    """Give a file that was named itself, or those that it stands for."""
+    paths = named_files(file.path, file.size, places)
+    if paths is None:
+        yield file
+        return
+    folders: dict[str, dict[str, File]] = {}
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        if not is_remote(path):
+            try:
+                yield _file(path)
+            except OSError:  # who reads it will say so
+                yield File(path, 0)
+            continue
+        if folder not in folders:  # one listing instead of a request for each
+            storage, name = places.store(folder)
+            listed = storage.entries(name) or []
+            folders[folder] = {
+                f"{folder}/{entry.name}": File(f"{folder}/{entry.name}", entry.size, entry.modified) for entry in listed
+            }
+        yield folders[folder].get(path, File(path, 0))
 
 
 def _below(folder: str) -> Iterator[File]:
@@ -153,8 +179,7 @@ def _on_store(url: str, places: Places, is_growing: bool) -> Iterator[File]:
         path = f"{root}/{entry.name}" if entry.name else root
         parts = entry.name.split("/")
         if not entry.name and pattern is None:  # named itself
-            yield File(path, entry.size, entry.modified)
-            matched = True
+            yield from _named(File(path, entry.size, entry.modified), places)
             continue
         match = pattern.match(entry.name) if pattern is not None else None
         if pattern is not None and match is None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from balog.analytics.reading.files import File, Slice, find
 from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.planning import plan
+from balog.analytics.reading.pruning import Pruner
 from balog.analytics.reading.remote import Places, store_options
 from balog.analytics.reading.topics import bounds, is_topic, stretches
 from balog.errors import ConfigError
@@ -25,7 +26,7 @@ class Inputs(NamedTuple):
     """What is read, and for how many workers it is planned; Spark carries it to its workers.
 
     ``since`` and ``until`` leave out files, see ``balog.analytics.reading.pruning.Pruner``; they filter no event.
-    ``forms`` says what the files' bytes are.
+    ``forms`` says what the files' bytes are. ``listed`` are files that somebody found already, in the place of paths.
     """
 
     paths: tuple[str, ...]
@@ -34,6 +35,7 @@ class Inputs(NamedTuple):
     since: datetime | None = None
     until: datetime | None = None
     forms: FormOptions = FormOptions()
+    listed: tuple[File, ...] | None = None
 
     @property
     def topics(self) -> list[str]:
@@ -42,6 +44,8 @@ class Inputs(NamedTuple):
 
     def files(self, *, is_growing: bool = False) -> list[File]:
         """Give the files, see ``find``."""
+        if self.listed is not None:
+            return Pruner(self.places, self.since, self.until).keep(self.listed)
         paths = [path for path in self.paths if not is_topic(path)]
         return find(paths, self.places, self.since, self.until, is_growing=is_growing)
 
@@ -69,7 +73,8 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
 
     ``path`` or ``paths``: see ``find``, and ``balog.analytics.reading.topics`` for topics. ``since`` and ``until``:
     times in ISO 8601, in UTC unless they name a zone. ``parallel``: how many workers to plan for, by default this
-    machine's cores. And those of ``store_options`` and ``FormOptions``.
+    machine's cores. ``files``: what ``find`` gave before, as a JSON list of ``[path, size, modified]``, in the place of
+    paths; what has gone away since becomes a row of quarantine. And those of ``store_options`` and ``FormOptions``.
 
     Raises:
         ConfigError: no path, or a value that is none.
@@ -81,10 +86,13 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
         _moment(options, "since"),
         _moment(options, "until"),
         FormOptions.read(options),
+        tuple(File(*file) for file in json.loads(options["files"])) if "files" in options else None,
     )
 
 
 def _paths(options: Mapping[str, str]) -> Sequence[str]:
+    if "files" in options:
+        return []
     if several := options.get("paths"):
         return [str(path) for path in json.loads(several)]
     if path := options.get("path"):

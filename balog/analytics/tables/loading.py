@@ -125,7 +125,9 @@ def _load_one(spark: SparkSession, store: Store, share: Share, options: Options,
 
 def reader_of(share: Share, options: Options) -> EventReader:
     """Give what reads a batch, in the workers without Spark in between."""
-    return EventSource({**options.reader, "paths": json.dumps(share.paths)}).reader(READ)
+    files = [[path, *source] for path, source in share.sources.items()]  # a topic has none
+    what = {"files": json.dumps(files)} if files else {"paths": json.dumps(share.paths)}
+    return EventSource({**options.reader, **what}).reader(READ)
 
 
 def stage_of(store: Store, folder: str, batch: str, options: Options) -> Stage:
