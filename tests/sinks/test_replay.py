@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from balog.errors import ConfigError
 from balog.event import Event, decode
 from balog.singer import write_log
 from balog.sinks import Dispatcher, Retrying, StoreSinkConfig, TopicSinkConfig, replay
