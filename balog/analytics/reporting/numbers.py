@@ -240,7 +240,8 @@ def _runs(rollups: Rollups, asked: Asked) -> DataFrame:
     spent = f.max("last").cast("double") - f.min("first").cast("double")
     return parts.groupBy("run_id").agg(
         f.array_sort(f.slice(f.collect_set("application"), 1, 20)).alias("applications"),
-        f.least(begun, f.min("first")).alias("started"),
+        # its own clock, where that says clearly more than its first event
+        f.when(begun < f.min("first") - f.expr("INTERVAL 1 SECOND"), begun).otherwise(f.min("first")).alias("started"),
         f.coalesce(f.max("run.duration"), spent).alias("duration"),
         outcome.alias("outcome"),
         f.max("run.exit_code").alias("exit_code"), f.max("run.problem").alias("problem"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,13 @@ _COLUMNS = """id string, channel string, timestamp timestamp, level string, sche
   context map<string,string>, cls_type string, payload_json string"""
 
 _BAD = QUARANTINE.simpleString()
-_FEW = 200_000  # rows of a rollup
+_FEW = 50_000  # rows of a rollup
+_SMALL = {
+    # Spark compiles each question to Java classes; of few rows it has counted all before those are there
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
 
 
 def make_report(
@@ -63,7 +70,7 @@ def make_report(
 def _of_tables(spark: SparkSession, paths: Sequence[str], question: Question) -> Report:
     tables = open_tables(spark, paths[0])
     if question.of_rollups and "rollup_events" in tables.names():
-        return report_of(_stored(tables, question), question, paths, "rollups")
+        return _answer(_stored(tables, question), question, paths, "rollups")
     events = _chosen(tables.frame("events", question.earliest, question.until), question)
     return _of_rows(rolling.from_events(events), question, paths, "events")
 
@@ -98,11 +105,37 @@ def _of_rows(
 ) -> Report:
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        few = kept.count() <= _FEW
-        # one task without a shuffle is done before several are shared out
-        return report_of(rolling.split(kept.coalesce(1) if few else kept), question, paths, source, files)
+        kept.count()  # reads the files; the questions below are asked at the same time
+        return _answer(rolling.split(kept), question, paths, source, files)
     finally:
         kept.unpersist(blocking=True)  # else a stop right behind it prints traces
+
+
+def _answer(
+    rollups: Rollups, question: Question, paths: Sequence[str], source: str, files: int | None = None
+) -> Report:
+    rows = rollups.events.select(f.lit(1)).unionAll(rollups.metrics.select(f.lit(1)))
+    if rows.limit(_FEW + 1).count() > _FEW:
+        return report_of(rollups, question, paths, source, files)
+    with _settings(rows.sparkSession, _SMALL):
+        # one task without a shuffle is done before several are shared out
+        few = rolling.Rollups(*(frame.coalesce(1) for frame in rollups))
+        return report_of(few, question, paths, source, files)
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 def report_of(

@@ -8,6 +8,7 @@ from balog.analytics.reporting.periods import Comparison, Period
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=timezone.utc)
 DAY = timedelta(days=1)
+LAST_DAY, DAY_BEFORE = Period(NOW - DAY, NOW), Period(NOW - 2 * DAY, NOW - DAY)
 
 
 def run(number: int = 0, **changes: Any) -> m.Run:
@@ -35,7 +36,7 @@ def report(**changes: Any) -> m.Report:
     some = {name: shares[name] for name in ("p50", "p95", "p95_now", "p95_before")}
     values: dict[str, Any] = {
         "made": NOW, "sources": ["/data"], "source": "files", "files": 2, "conditions": [],
-        "period": Period(NOW - 4 * DAY, NOW), "compared": Comparison(Period(NOW - DAY, NOW), Period(NOW - 2 * DAY, NOW - DAY)),
+        "period": Period(NOW - 4 * DAY, NOW), "compared": Comparison(LAST_DAY, DAY_BEFORE),
         "events": 12, "errors": 2, "quarantined": 3,
         "totals": {"failures": 1, "runs": 3, "failed_runs": 0, "unknown_runs": 0},
         "health": [

@@ -64,7 +64,8 @@ def test_what_an_event_says_is_shown_and_never_obeyed() -> None:
         sources=[EVIL],
         conditions=[EVIL],
         findings=[m.Finding(kind="new_failure", words=EVIL, since=NOW, link=EVIL)],
-        failures=[failure(fingerprint=EVIL, error_type=EVIL, message=EVIL, channels=[EVIL], runs=[EVIL], example=example)],
+        failures=[failure(fingerprint=EVIL, error_type=EVIL, message=EVIL, channels=[EVIL], runs=[EVIL],
+                          example=example)],
         runs=[run(run_id=EVIL, applications=[EVIL], outcome=EVIL, problem=EVIL, failures=[EVIL],
                   streams=[m.RunStream(stream=EVIL, records=1, bytes=1)])],
         streams=[m.Stream(stream=EVIL, applications=[EVIL], records=5, bytes=890, timer=EVIL, seconds=1.5, slower=False,
@@ -93,7 +94,7 @@ def test_every_number_stands_in_the_page_exactly() -> None:
 
 
 def test_an_archive_without_events_says_so_in_place_of_tables() -> None:
-    nothing: dict[str, Any] = {**dict.fromkeys(LISTS, []), **dict.fromkeys(("events", "errors", "quarantined"), 0)}
+    nothing: dict[str, Any] = {**{name: [] for name in LISTS}, **dict.fromkeys(("events", "errors", "quarantined"), 0)}
     page = make_page(report(**nothing, period=None, compared=None))
     assert "There is no event." in page
     assert "<table" not in page

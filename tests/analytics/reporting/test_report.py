@@ -1,0 +1,255 @@
+"""The report's numbers, against plain Python and DuckDB over the same files, and out of tables."""
+
+import json
+import math
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from balog.analytics.reporting.model import VERSION, Report, encode
+from balog.analytics.reporting.questions import read_question
+from balog.analytics.reporting.report import make_report
+from balog.config import write_schema
+
+pytestmark = pytest.mark.spark
+
+NOW = datetime(2026, 11, 20, 14, 37, tzinfo=timezone.utc)
+HOUR = timedelta(hours=1)
+
+
+def nearest_rank(values: list[float], share: float) -> float:
+    """Give the least value that at least this share of the values does not exceed."""
+    return sorted(values)[math.ceil(share * len(values)) - 1]
+
+
+@pytest.fixture(scope="module")
+def whole(spark: Any, root: Path) -> Report:
+    """The report of the archive that plain Python counts, too."""
+    return make_report(spark, [str(root)], read_question(now=NOW), files=4)
+
+
+@pytest.fixture(scope="module")
+def ask(root: Path) -> Callable[[str], list[tuple[Any, ...]]]:
+    """DuckDB over the same files, as ``events``."""
+    connection = duckdb.connect()
+    connection.execute(f"""CREATE TABLE events AS SELECT *, CAST(header ->> 'timestamp' AS TIMESTAMPTZ) AS moment
+      FROM read_json('{root}/**/*.jsonl*', columns={{schema: 'VARCHAR', header: 'JSON', payload: 'JSON'}},
+      ignore_errors=true) WHERE schema IN ('1.0.0', '0.0.1')""")
+    return lambda sql: connection.execute(sql).fetchall()
+
+
+def test_events_errors_and_bad_lines_are_what_plain_python_counts(whole: Report, counted: Any) -> None:
+    assert (whole.events, whole.quarantined) == (counted["events"], counted["bad"])
+    assert whole.errors == sum(counted["errors"].values())
+    assert {(row.channel, row.level): row.events for row in whole.channels} == dict(counted["channels"])
+    assert sum(row.lines for row in whole.quarantine) == counted["bad"]
+
+
+def test_metrics_are_summed_and_percentiles_are_values_by_nearest_rank(whole: Report, counted: Any) -> None:
+    assert {(row.metric, row.type) for row in whole.metrics} == set(counted["values"])
+    for row in whole.metrics:
+        values = counted["values"][row.metric, row.type]
+        assert row.count == len(values)
+        assert math.isclose(row.sum, math.fsum(values), rel_tol=1e-12)
+        assert (row.low, row.high) == (min(values), max(values))
+        shares = [None if row.type == "counter" else nearest_rank(values, share) for share in (0.5, 0.95, 0.99)]
+        assert [row.p50, row.p95, row.p99] == shares
+
+
+def test_runs_are_what_they_reported(whole: Report, counted: Any) -> None:
+    assert {run.run_id for run in whole.runs} == set(counted["runs"])
+    assert whole.totals["runs"] == len(counted["runs"])
+    for run in whole.runs:
+        said = counted["runs"][run.run_id]
+        assert (run.events, run.errors) == (said["events"], said["errors"])
+        assert set(run.applications) == said["applications"]
+        if said["reports"]:
+            report = said["reports"][0]
+            assert (run.outcome, run.records) == (report["outcome"], report["records"])
+            assert run.duration == pytest.approx(report["duration"])
+        else:
+            assert (run.outcome, run.records) == ("unknown", None)
+    failed = sum(any(one["outcome"] == "failed" for one in run["reports"]) for run in counted["runs"].values())
+    assert whole.totals["failed_runs"] == failed
+
+
+def test_what_passed_by_the_hour_is_what_duckdb_counts(whole: Report, ask: Any) -> None:
+    unit = {3600: "hour", 86400: "day"}.get(int(whole.step), "month")
+    sql = f"""SELECT date_trunc('{unit}', moment), count(*),
+      count(*) FILTER (header ->> 'level' IN ('ERROR', 'CRITICAL')),
+      coalesce(sum(CAST(payload ->> 'value' AS DOUBLE)) FILTER (payload ->> 'metric' = 'record_count'), 0)
+      FROM events GROUP BY ALL ORDER BY 1"""
+    assert [(row.at, row.events, row.errors, row.records) for row in whole.throughput] == ask(sql)
+
+
+def test_requests_and_streams_are_what_duckdb_counts(whole: Report, ask: Any) -> None:
+    sql = """SELECT payload -> 'tags' ->> 'endpoint', payload -> 'tags' ->> 'http_status_code', count(*),
+      sum(CAST(payload ->> 'value' AS DOUBLE)),
+      quantile_disc(CAST(payload ->> 'value' AS DOUBLE), [0.5, 0.95, 0.99])
+      FROM events WHERE payload ->> 'metric' = 'http_request_duration' GROUP BY ALL ORDER BY ALL"""
+    found = [
+        (row.endpoint, row.status, row.requests, row.seconds, [row.p50, row.p95, row.p99]) for row in whole.requests
+    ]
+    for mine, theirs in zip(sorted(found), ask(sql), strict=True):
+        assert mine[:3] == theirs[:3]
+        assert mine[3] == pytest.approx(theirs[3])
+        assert mine[4] == theirs[4]
+    sql = """SELECT payload -> 'tags' ->> 'stream', sum(CAST(payload ->> 'value' AS BIGINT)) FROM events
+      WHERE payload ->> 'metric' = 'record_count' GROUP BY ALL"""
+    assert {row.stream: row.records for row in whole.streams if row.records is not None} == dict(ask(sql))
+
+
+def test_the_times_compared_are_whole_and_counted_by_themselves(whole: Report, ask: Any) -> None:
+    assert whole.compared is not None
+    before = whole.compared.before
+    assert before is not None
+    figures = {figure.name: figure for figure in whole.health}
+    sql = "SELECT count(*) FROM events WHERE moment >= '{}' AND moment < '{}'"
+    assert figures["events"].now == ask(sql.format(whole.compared.now.since, whole.compared.now.until))[0][0]
+    assert figures["events"].before == ask(sql.format(before.since, before.until))[0][0]
+
+
+def test_the_report_as_json_meets_its_schema_which_is_what_its_structs_say(whole: Report) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    path = Path(__file__).parents[3] / "schemas" / "report" / f"{VERSION}.json"
+    made = write_schema(Report, f"urn:balog:report:{VERSION}", "The report as balog report --json prints it")
+    assert path.read_bytes() == made, (
+        'write it anew with: python -c "from balog.config import write_schema; from balog.analytics.reporting.model '
+        f"import Report; open('schemas/report/{VERSION}.json', 'wb').write(write_schema(Report, "
+        f"'urn:balog:report:{VERSION}', 'The report as balog report --json prints it'))\""
+    )
+    jsonschema.Draft202012Validator(json.loads(made)).validate(json.loads(encode(whole)))
+
+
+# -- a day of trouble ---------------------------------------------------------------------------------------------
+
+TODAY = datetime(2026, 11, 20, tzinfo=timezone.utc)
+
+
+@pytest.fixture(scope="module")
+def trouble(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two days: on the second requests are slower from 06:00 on, a new failure comes, one tap is silent, one fails."""
+    lines = []
+
+    def event(when: datetime, app: str, run: str, kind: str, level: str, payload: dict[str, Any]) -> None:
+        context = {"application": app, "run_id": run}
+        header = {"id": f"LG{len(lines):022d}", "channel": f"{app}.{kind}", "timestamp": when.isoformat(),
+                  "level": level, "composition": False, "context": context}  # fmt: skip
+        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+
+    for hour in range(48):
+        at, late = TODAY - 24 * HOUR + hour * HOUR, hour >= 30
+        for app in ("tap_a", "tap_b") if hour < 24 else ("tap_a",):
+            for number in range(6):
+                tags = {"endpoint": f"/{app}", "http_status_code": 200}
+                metric = {"cls_type": "metric", "type": "timer", "metric": "http_request_duration", "tags": tags}
+                event(
+                    at,
+                    app,
+                    f"{app}-{hour}",
+                    "metric",
+                    "INFO",
+                    {**metric, "value": (5.0 if late else 1.0) + number / 10},
+                )
+            outcome = "failed" if late and hour % 2 else "succeeded"
+            if outcome == "failed":
+                log = {"cls_type": "log", "message": f"no answer from 10.0.0.{hour}"}
+                event(at, app, f"{app}-{hour}", "log", "ERROR", log)
+            event(at, app, f"{app}-{hour}", "log", "ERROR", {"cls_type": "log", "message": f"row {hour} refused"})
+            run = {
+                "cls_type": "run",
+                "outcome": outcome,
+                "duration": 2.0,
+                "exit_code": 0,
+                "command": app,
+                "records": 10,
+            }
+            event(at, app, f"{app}-{hour}", "run", "INFO", run)
+    folder = tmp_path_factory.mktemp("trouble")
+    (folder / "a.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def today(spark: Any, trouble: Path) -> Report:
+    return make_report(spark, [str(trouble)], read_question(since="2026-11-20", now=NOW), files=1)
+
+
+def test_what_is_new_silent_slower_and_failing_is_found(today: Report) -> None:
+    found = {finding.kind: finding for finding in today.findings}
+    assert found["failed_runs"].words == "tap_a: 9 of 24 runs failed; 0 of 24 before"
+    assert found["new_failure"].words == "New: no answer from <n>, 9 times"
+    assert found["new_failure"].since == TODAY + 7 * HOUR
+    assert found["slower"].words == "Slower: requests to /tap_a: p95 is 5.500 s, was 1.500 s (3.7 ×)"
+    assert found["slower"].since == TODAY + 6 * HOUR
+    assert found["silent"].words == "Silent: tap_b sent no event, 192 before"
+    assert len(found) == len(today.findings)
+
+
+def test_a_failure_is_new_when_it_was_not_seen_before(today: Report) -> None:
+    assert {one.message: (one.new, one.now, one.before) for one in today.failures} == {
+        "no answer from <n>": (True, 9, 0),
+        "row <n> refused": (False, 24, 48),
+    }
+    new = today.failures[0]
+    assert new.example is not None
+    assert new.example.message == "no answer from 10.0.0.31"
+    assert new.example.run_id == "tap_a-31"
+    runs = {run.run_id: run for run in today.runs}
+    assert new.fingerprint in runs["tap_a-31"].failures
+    assert set(new.runs) == {run_id for run_id, run in runs.items() if run.outcome == "failed"}
+
+
+def test_lists_are_of_what_was_asked_for_and_not_of_the_day_before(today: Report) -> None:
+    assert today.period is not None
+    assert today.period.since == TODAY
+    assert today.events == 24 * 8 + 9
+    assert {run.run_id for run in today.runs} == {f"tap_a-{hour}" for hour in range(24, 48)}
+    assert {row.channel for row in today.channels} == {"tap_a.metric", "tap_a.log", "tap_a.run"}
+    assert [(row.endpoint, row.requests) for row in today.requests] == [("/tap_a", 24 * 6)]
+    health = {figure.name: (figure.now, figure.before, figure.verdict) for figure in today.health}
+    assert health["errors"] == (33, 48, "same")
+    assert health["failed runs"] == (9, 0, "worse")
+    assert health["records"] == (240, 480, "unknown")
+
+
+def test_filters_by_channel_condition_and_minute_hold_for_every_list(spark: Any, trouble: Path) -> None:
+    asked = read_question(
+        since="2026-11-20T05:30:00Z", channel="tap_?.*", where="cls_type <> 'metric' AND context.run_id <> 'tap_a-47'",
+        compare="none", now=NOW,
+    )  # fmt: skip
+    found = make_report(spark, [str(trouble)], asked)
+    assert found.conditions == ["channel tap_?.*", "where cls_type <> 'metric' AND context.run_id <> 'tap_a-47'"]
+    assert (found.requests, found.findings, len(found.runs)) == ([], [], 17)
+    assert sum(row.events for row in found.channels) == found.events == 17 * 2 + 8
+
+
+def test_tables_answer_as_files_do(spark: Any, trouble: Path, today: Report, tmp_path: Path) -> None:
+    from balog.analytics.tables import open_store
+    from balog.analytics.tables.loading import load
+
+    place = str(tmp_path / "tables")
+    store = open_store(spark, place)
+    with store.writing():
+        load(spark, store, [str(trouble)])
+    stored = make_report(spark, [place], read_question(since="2026-11-20", now=NOW))
+    assert stored.source == "rollups"
+    assert plain(stored) == plain(today)
+    asked = read_question(since="2026-11-20", channel="*", now=NOW)
+    events = make_report(spark, [place], asked)
+    assert events.source == "events"
+    assert plain(events) == plain(today)
+
+
+def plain(report: Report) -> dict[str, Any]:
+    whole: dict[str, Any] = msgspec.to_builtins(report)
+    for name in ("sources", "source", "files", "conditions"):
+        del whole[name]
+    return whole
