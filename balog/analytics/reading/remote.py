@@ -151,6 +151,8 @@ class _Ranges(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         at = self._position - self._begins
         if not 0 <= at < len(self._range):
+            if self._end is not None and self._position >= self._end:
+                return 0
             self._fetch()
             at = 0
         piece = memoryview(self._range)[at : at + len(buffer)]
@@ -160,9 +162,6 @@ class _Ranges(io.RawIOBase):
 
     def _fetch(self) -> None:
         goes_on = self._position == self._begins + len(self._range)
-        if self._end is not None and self._position >= self._end:
-            self._range, self._begins = b"", self._position
-            return
         size = self._next if goes_on else _FIRST_RANGE
         self._range = b""  # the old one must not be in memory beside the new one
         self._begins = self._position
