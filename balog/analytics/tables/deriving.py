@@ -91,12 +91,12 @@ class _Typed:
 
 def _looked_up(maps: pa.MapArray, name: str) -> pa.Array:
     """Give each map's value of a key, or null; several times as fast as ``map_lookup``."""
-    places = pc.index_in(maps.keys, pa.array([name])).is_valid()
-    found = pc.indices_nonzero(places)
-    lengths = numpy.diff(maps.offsets.to_numpy())
-    rows = numpy.repeat(numpy.arange(len(maps)), lengths)[found.to_numpy() - maps.offsets[0].as_py()]
+    offsets = maps.offsets.to_numpy()
+    keys = maps.keys.slice(offsets[0], offsets[-1] - offsets[0]) if len(maps) else maps.keys[:0]
+    found = pc.indices_nonzero(pc.equal(keys, name)).to_numpy()[::-1]
+    rows = numpy.repeat(numpy.arange(len(maps)), numpy.diff(offsets))[found]
     takes = numpy.full(len(maps), -1, dtype=numpy.int64)
-    takes[rows[::-1]] = found.to_numpy()[::-1]  # the first of several
+    takes[rows] = found + offsets[0]  # the first of several is noted last
     return maps.items.take(pa.array(takes, mask=takes < 0))
 
 
