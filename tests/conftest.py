@@ -29,7 +29,7 @@ for number, handler in (
         signal.signal(number, handler)
 
 
-FIRST = ("tests/benchmarks/", "tests/services/", "tests/readme/", "tests/topics/test_local_model.py")
+FIRST = ("tests/analytics/", "tests/benchmarks/", "tests/readme/", "tests/services/")
 """What takes long, so that no worker begins with it when the others are almost done."""
 
 
