@@ -7,11 +7,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 from balog.analytics.reading.manifests import named_files
 from balog.analytics.reading.pruning import Pruner
-from balog.analytics.reading.remote import Places, is_remote, local_path
+from balog.analytics.reading.remote import Places, is_remote, local_path, patiently
 from balog.errors import ConfigError
 from balog.storage import StorageError
 
@@ -119,9 +120,9 @@ def _named(file: File, places: Places) -> Iterator[File]:
             continue
         if folder not in folders:  # one listing instead of a request for each
             storage, name = places.store(folder)
-            listed = storage.entries(name) or []
             folders[folder] = {
-                f"{folder}/{entry.name}": File(f"{folder}/{entry.name}", entry.size, entry.modified) for entry in listed
+                f"{folder}/{entry.name}": File(f"{folder}/{entry.name}", entry.size, entry.modified)
+                for entry in patiently(storage, partial(storage.entries, name)) or ()
             }
         yield folders[folder].get(path, File(path, 0))
 
@@ -167,7 +168,7 @@ def _on_store(url: str, places: Places, is_growing: bool) -> Iterator[File]:
         pattern = re.compile(_expression(url[len(root) :].strip("/")))
     storage, name = places.store(root)
     try:
-        entries = storage.entries(name)
+        entries = patiently(storage, lambda: storage.entries(name))
     except StorageError as error:
         if error.retryable:
             raise

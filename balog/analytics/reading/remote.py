@@ -8,15 +8,17 @@ import os
 import random
 import re
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
 from balog.storage.remote import RemoteStorage
 
-__all__ = ["Places", "is_remote", "local_path", "store_options"]
+__all__ = ["Places", "is_remote", "local_path", "patiently", "store_options"]
+
+T = TypeVar("T")
 
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Seconds between tries, each a little longer or shorter; the file system's own quick tries come on top."""
@@ -171,17 +173,33 @@ class _Ranges(io.RawIOBase):
         self._next = min(size * 8, _LARGEST_RANGE)
 
     def _try(self, start: int, end: int) -> bytes:
-        tries = 1 if id(self._storage) in _given_up else 1 + len(PAUSES)
-        for number in range(tries):
-            try:
-                data = self._storage.read_range(start, end, self._name)
-            except StorageError as error:
-                if error.retryable and number + 1 < tries:
-                    time.sleep(PAUSES[number] * random.uniform(0.7, 1.3))
-                    continue
-                if error.retryable:
-                    _given_up.add(id(self._storage))
-                raise OSError(str(error).removeprefix(f"{self._storage.url}/{self._name}: ")) from None
-            _given_up.discard(id(self._storage))
-            return data
-        raise AssertionError("there is at least one try")
+        storage, name = self._storage, self._name
+        try:
+            return patiently(storage, lambda: storage.read_range(start, end, name))
+        except StorageError as error:
+            raise OSError(str(error).removeprefix(f"{storage.url}/{name}: ")) from None
+
+
+def patiently(storage: RemoteStorage, ask: Callable[[], T]) -> T:
+    """Ask a store, and again after each of ``PAUSES`` while that can help.
+
+    A store that let one question wait to the end is asked but once until it answers again: else the files of a store
+    that is down would take a quarter of a minute each.
+
+    Raises:
+        StorageError: of the last try.
+    """
+    tries = 1 if id(storage) in _given_up else 1 + len(PAUSES)
+    for number in range(tries):
+        try:
+            answer = ask()
+        except StorageError as error:
+            if error.retryable and number + 1 < tries:
+                time.sleep(PAUSES[number] * random.uniform(0.7, 1.3))
+                continue
+            if error.retryable:
+                _given_up.add(id(storage))
+            raise
+        _given_up.discard(id(storage))
+        return answer
+    raise AssertionError("there is at least one try")
