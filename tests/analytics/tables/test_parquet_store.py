@@ -66,6 +66,7 @@ def run(work: str) -> subprocess.CompletedProcess[str]:
 def kill_at_each_step(root: Path) -> None:
     """Load into a folder of its own again and again, killed right before or after the n-th change of the disk."""
     os.fsync = lambda _: None  # it guards against a power cut, and here nothing but a process ends
+    load(root / "whole", "a", 0)  # what it takes is loaded once, and not by each child
     for step in range(1, 1000):
         child = os.fork()
         if not child:
