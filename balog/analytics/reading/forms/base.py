@@ -21,7 +21,8 @@ from balog.topics.archives import day_of, derive_id
 
 __all__ = ["Converter", "LineConverter", "Lines", "Origin", "pieces"]
 
-_MOST = 4 * 1024 * 1024  # bytes of events that are handed on together
+_MOST = 4 * 1024 * 1024  # bytes that are handed on together
+_OVERHEAD = 250  # what a line takes in memory beside its bytes
 _PIECE = 128 * 1024  # bytes that are converted at a time: a line of one character becomes an event of 300
 
 
@@ -57,13 +58,13 @@ class Lines:
         self.events.append(event)
         self.offsets.append(offset)
         self.raws.append(raw)
-        self.size += len(event)
+        self.size += len(event) + _OVERHEAD
 
     def refuse(self, offset: int, reason: str, raw: bytes) -> None:
         """Add something that is none."""
         raw = raw[:RAW_LIMIT]
         self.bad.append(Bad(offset, reason, raw))
-        self.size += len(raw)
+        self.size += len(raw) + _OVERHEAD
 
     def wash(self) -> Washed:
         """Look at each line by itself, as ``balog.analytics.reading.lines.wash`` does at those of a block."""

@@ -1,0 +1,127 @@
+"""Files in every form, cut off and damaged wherever chance will have it."""
+
+import bz2
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from balog.analytics.reading.blocks import Block
+from balog.analytics.reading.forms import FormOptions
+from balog.analytics.reading.forms.base import Converter, Origin
+from balog.analytics.reading.forms.old import OldConverter
+from balog.analytics.reading.forms.singer import SingerConverter
+from balog.analytics.reading.forms.sqs import SqsConverter
+from balog.analytics.reading.forms.stderr import StderrConverter
+from balog.analytics.reading.remote import Places
+
+PACKINGS: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    "gzip": gzip.compress,
+    "zstd": zstandard.ZstdCompressor(write_checksum=True).compress,
+    "bz2": bz2.compress,
+}
+
+
+def event(number: int) -> bytes:
+    header = {"id": f"LG{number:022}", "channel": "c", "timestamp": f"2026-11-20T07:46:{number:02}Z", "level": "INFO"}
+    return json.dumps({"schema": "1.0.0", "header": header, "payload": {"n": number}}).encode()
+
+
+def printed(numbers: range) -> bytes:
+    return json.dumps({"Messages": [{"Body": event(number).decode()} for number in numbers]}, indent=4).encode() + b"\n"
+
+
+NUMBERS = range(20)
+TEXTS = {
+    "events": b"".join(event(number) + b"\n" for number in NUMBERS),
+    "sqs": printed(NUMBERS[:10]) + printed(NUMBERS[10:]),
+    "old": b"".join(b'15778800%02d\tc\t{"n":%d}\n' % (number, number) for number in NUMBERS),
+    "singer": b"".join(b'{"type":"LOG","level":"INFO","value":%b}\n' % event(number) for number in NUMBERS),
+    "stderr": b"".join(b"INFO %d\n  more\n" % number for number in NUMBERS),
+}
+
+
+def numbers_in(rows: list[dict[str, Any]]) -> list[int]:
+    payloads = [json.loads(row["payload"]) for row in rows if row["quarantine"] is None]
+    return [payload["n"] if "n" in payload else payload["message"] for payload in payloads]
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("form", TEXTS)
+def test_a_whole_file_gives_all_its_events_and_nothing_bad(
+    form: str, packing: str, tmp_path: Path, read_rows: Any
+) -> None:
+    (tmp_path / "x").write_bytes(PACKINGS[packing](TEXTS[form]))
+    found = numbers_in(read_rows(tmp_path / "x"))
+    assert found == ([f"{number}\n  more" for number in NUMBERS] if form == "stderr" else list(NUMBERS))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(form=st.sampled_from(list(TEXTS)), packing=st.sampled_from(list(PACKINGS)), share=st.floats(0, 1))
+def test_of_a_file_that_was_cut_off_comes_its_beginning(
+    form: str, packing: str, share: float, tmp_path: Path, read_rows: Any
+) -> None:
+    packed = PACKINGS[packing](TEXTS[form])
+    cut = packed[: int(len(packed) * share)]
+    (tmp_path / "x").write_bytes(cut)
+    rows = read_rows(tmp_path / "x", form=form)
+    found = numbers_in(rows)
+    if form == "stderr":
+        assert found[:-1] == [f"{number}\n  more" for number in NUMBERS[: max(0, len(found) - 1)]]
+    else:
+        assert found == list(NUMBERS[: len(found)])
+    bad = [row["quarantine"] for row in rows if row["quarantine"]]
+    assert len(bad) <= 1
+    if packing and 4 <= len(cut) < len(packed):
+        assert "damaged" in bad[0]["reason"]
+    if not packing:
+        whole = cut.count(b"\n") if form != "sqs" else cut.count(b"        }")
+        assert len(found) >= whole - 1 if form != "stderr" else len(found) * 2 >= whole
+        assert all(bad_["offset"] <= len(cut) for bad_ in bad)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    form=st.sampled_from(list(TEXTS)),
+    asked=st.sampled_from(["auto", *TEXTS]),
+    places=st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), min_size=1, max_size=4),
+)
+def test_whatever_bytes_change_the_reader_goes_on_and_says_where(
+    form: str, asked: str, places: list[tuple[float, int]], tmp_path: Path, read_rows: Any
+) -> None:
+    data = bytearray(TEXTS[form])
+    for share, byte in places:
+        data[int(len(data) * share)] = byte
+    (tmp_path / "x").write_bytes(data)
+    rows = read_rows(tmp_path / "x", form=asked)
+    for row in rows:
+        if bad := row["quarantine"]:
+            assert 0 <= bad["offset"] <= len(data)
+            assert bad["reason"]
+    if form == asked and form in ("events", "old", "singer"):
+        assert len(rows) >= len(NUMBERS) - len(places)
+
+
+@pytest.mark.parametrize(
+    ("converter", "text"),
+    [
+        (StderrConverter, b"a\n"),
+        (OldConverter, b"1\tc\t{}\n"),
+        (SqsConverter, b'{"Body":""}\n'),
+        (SingerConverter, b'{"type":"LOG","value":1}\n'),
+        (SingerConverter, b"x\n"),
+    ],
+)
+def test_short_lines_are_handed_on_before_they_take_much_memory(converter: type[Converter], text: bytes) -> None:
+    data = memoryview(text * (300_000 // len(text)))
+    made = converter(Origin("date=2026-11-20/x.log", FormOptions(), Places()))
+    sizes = [len(lines.events) + len(lines.bad) for lines in made.feed(Block(0, data))]
+    assert sum(sizes) in (300_000 // len(text), 300_000 // len(text) - 1)
+    assert max(sizes) < 100_000
