@@ -258,9 +258,9 @@ class TestSignals:
                 time.sleep(0.05 * round_)
                 process.kill()
             if (tmp_path / "topics").exists():
-                home = open_topics(f"local:{tmp_path / 'topics'}")
-                found = {item.body for item in home.topic("events").receive(f"r{round_}", 5000, 0.0, 60.0)}
-                home.close()
+                with open_topics(f"local:{tmp_path / 'topics'}") as home:
+                    topic = home.topic("events")  # the folder may be all that was made
+                    found = {item.body for item in topic.receive(f"r{round_}", 5000)} if topic.exists() else set()
                 assert taken_before <= found
                 taken_before = found
         assert broker(config, data).returncode == 0
