@@ -29,6 +29,7 @@ def register(spark: SparkSession) -> None:
     _need_spark()
     from balog.analytics.source import EventSource
 
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")  # else Spark refuses a reader that takes filters
     spark.dataSource.register(EventSource)
 
 

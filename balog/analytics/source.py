@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -19,6 +25,8 @@ from pyspark.sql.types import StructType
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.projection import project
+from balog.analytics.reading.pushing import Condition, is_of_type, push
+from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.schemas import DEFAULT
 from balog.analytics.reading.streaming import Limits, Offset, Stream
 from balog.analytics.rollups.schemas import ROLLUP
@@ -38,6 +46,14 @@ class EventSource(DataSource):
 
     Options: those of ``balog.analytics.reading.inputs.read_inputs`` say what is read; ``rollup`` true gives small rows
     that can be merged instead of events (see ``balog.analytics.rollups.schemas``).
+
+    ``cls_type`` gives the events of that payload type alone, with the payload as a struct typed by the type's JSON
+    Schema: the newest of the registry, or what the option ``schemas`` names (see
+    ``balog.analytics.reading.registry_types``). A schema given to the reader goes before it. Lines that are no events
+    are of no type and are left out.
+
+    Filters on ``timestamp``, ``channel``, ``level`` and ``cls_type`` are asked while lines are parsed (see
+    ``balog.analytics.reading.pushing``). ``pushdown`` false leaves them all to Spark.
     """
 
     @classmethod
@@ -46,8 +62,14 @@ class EventSource(DataSource):
         return "balog"
 
     def schema(self) -> StructType:
-        """Give all columns of an event, or a rollup's."""
-        return ROLLUP if self._rolled else DEFAULT
+        """Give all columns of an event, or a rollup's.
+
+        Raises:
+            ConfigError: there is no schema of the ``cls_type``, or it can't be read.
+        """
+        if self._rolled:
+            return ROLLUP
+        return typed_events(self._cls_type, self.options.get("schemas")) if self._cls_type else DEFAULT
 
     def reader(self, schema: StructType) -> EventReader:
         """Give the reader of a batch; the schema is the projection."""
@@ -55,13 +77,22 @@ class EventSource(DataSource):
             raise ConfigError(
                 "a rollup has its own schema; leave .schema(...) out", "format('balog') with option rollup"
             )
+        where = (is_of_type(self._cls_type),) if self._cls_type else ()
+        if self._rolled and where:
+            raise ConfigError("a rollup is of all types; leave cls_type out", "format('balog') with option rollup")
         if not self._rolled:
-            project(schema)
-        return EventReader(read_inputs(self.options), None if self._rolled else schema)
+            project(schema, where)
+        takes_filters = not self._rolled and str(self.options.get("pushdown", "")).lower() != "false"
+        kind = FilteringReader if takes_filters else EventReader
+        return kind(read_inputs(self.options), None if self._rolled else schema, where)
 
     def streamReader(self, schema: StructType) -> EventStreamReader:
         """Give the reader of a stream of what comes to files and topics."""
         return EventStreamReader(self.reader(schema), Limits.read(self.options), self.options.get("state", ""))
+
+    @property
+    def _cls_type(self) -> str:
+        return self.options.get("cls_type", "")
 
     @property
     def _rolled(self) -> bool:
@@ -76,8 +107,8 @@ class _Task(InputPartition):
 class EventReader(DataSourceReader):
     """Reads slices of files; Spark carries it to its workers."""
 
-    def __init__(self, inputs: Inputs, schema: StructType | None) -> None:
-        self.inputs, self._schema = inputs, schema
+    def __init__(self, inputs: Inputs, schema: StructType | None, where: tuple[Condition, ...] = ()) -> None:
+        self.inputs, self._schema, self._where = inputs, schema, where
 
     def partitions(self) -> Sequence[InputPartition]:
         """Share the files out; none at all gives one task of nothing."""
@@ -91,10 +122,25 @@ class EventReader(DataSourceReader):
         """Give the same, also where slices are what was added to files."""
         from balog.analytics.reading.scan import EventQuery, scan
 
-        query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema))
+        query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema, self._where))
         return scan(
             [Slice(*piece) for piece in partition.value], query, self.inputs.places, self.inputs.forms, is_growth
         )
+
+
+class FilteringReader(EventReader):
+    """Reads what filters leave over.
+
+    Spark refuses a reader that takes filters where ``spark.sql.python.filterPushdown.enabled`` is false, which it is
+    by default; ``balog.analytics.register`` sets it.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take the filters that the parser can ask, and give the others back."""
+        pushed = push(filters, self._schema.fieldNames() if self._schema else ())
+        self._where += pushed.where
+        self.inputs = self.inputs.narrow(pushed.since, pushed.until)
+        return pushed.left
 
 
 class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

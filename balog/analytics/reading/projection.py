@@ -15,12 +15,14 @@ Of a timestamp, what is finer than a microsecond is cut off.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from balog.analytics.reading.pushing import Condition
 from balog.analytics.reading.schemas import DEFAULT
 from balog.errors import ConfigError
 
@@ -60,16 +62,24 @@ class Projection:
         select: expressions over those columns, each named as in ``arrow``. A variant is its JSON text here.
         arrow: the Arrow schema that Spark wants for the batches.
         variants: names of the columns that are still to be encoded as a variant.
+        rest: what follows the FROM: the conditions that rows have to meet.
+        only_events: leave out the rows of quarantine.
     """
 
     columns: str
     select: str
     arrow: pa.Schema
     variants: tuple[str, ...]
+    rest: str = ""
+    only_events: bool = False
 
 
-def project(schema: t.StructType) -> Projection:
+def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection:
     """Turn the schema that the reader was given into a projection.
+
+    Args:
+        where: conditions (see ``balog.analytics.reading.pushing``) on the schema's columns and ``cls_type``; where
+            there are some, rows of quarantine are left out.
 
     Raises:
         ConfigError: a column that the source does not have, or not in that type.
@@ -79,7 +89,8 @@ def project(schema: t.StructType) -> Projection:
         raise ConfigError("each column can be asked for once", "the schema for format('balog')")
     header: dict[str, str] = {}
     select: dict[str, str] = {}
-    payload = _Payload(want)
+    # A condition may be about a column that is not handed out.
+    payload = _Payload({"cls_type": t.StringType(), **want} if where else want)
     for name, kind in want.items():
         if name in _HEADER and kind == _DEFAULTS[name]:
             header[name], select[name] = _HEADER[name]
@@ -108,12 +119,26 @@ def project(schema: t.StructType) -> Projection:
         columns["header"] = _struct(header)
     if payload.column:
         columns["payload"] = payload.column
+    known = {name: expression for name, expression in select.items() if name in _FILTERED}
+    if where and payload.column:
+        known.setdefault("cls_type", payload.select("cls_type", t.StringType()))
     return Projection(
         columns="{" + ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns.items()) + "}",
         select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
         arrow=to_arrow_schema(schema, timezone="UTC"),
         variants=tuple(name for name, kind in want.items() if isinstance(kind, t.VariantType)),
+        rest=_conditions(where, known),
+        only_events=bool(where),
     )
+
+
+_FILTERED = ("timestamp", "channel", "level", "cls_type")
+
+
+def _conditions(where: Sequence[Condition], known: dict[str, str]) -> str:
+    if not where:
+        return ""
+    return "WHERE " + " AND ".join(f"({known.get(column, '')} {text})" for column, text in where)
 
 
 _DEFAULTS = {field.name: field.dataType for field in DEFAULT}

@@ -25,9 +25,10 @@ from typing import Any
 import msgspec
 from pyspark.sql import types as t
 
+from balog.analytics.reading.schemas import DEFAULT
 from balog.errors import ConfigError
 
-__all__ = ["find_schema", "payload_type", "spark_type"]
+__all__ = ["find_schema", "payload_type", "spark_type", "typed_events"]
 
 _LARGEST_SCHEMA = 4 * 1024 * 1024
 _DEEPEST = 64
@@ -54,6 +55,23 @@ def payload_type(cls_type: str, version: str | None = None, place: str | None = 
     if not isinstance(kind, t.StructType):
         raise ConfigError("want the JSON Schema of an object with properties", name)
     return kind
+
+
+def typed_events(cls_type: str, place: str | None = None) -> t.StructType:
+    """Give the columns of events of one payload type: ``DEFAULT``'s without ``quarantine``, the payload typed.
+
+    Raises:
+        ConfigError: as ``payload_type``, and when the type has no schema.
+    """
+    payload = payload_type(cls_type, place=place)
+    if payload is None:
+        raise ConfigError(
+            f"no schema of the payload type {cls_type!r:.100}; name its file or folder with the option schemas, or "
+            "give the reader a schema of its own",
+            "format('balog') with option cls_type",
+        )
+    kinds = {field.name: payload if field.name == "payload" else field.dataType for field in DEFAULT}
+    return t.StructType([t.StructField(name, kind) for name, kind in kinds.items() if name != "quarantine"])
 
 
 def find_schema(cls_type: str, version: str | None = None, place: str | None = None) -> tuple[str, Any] | None:

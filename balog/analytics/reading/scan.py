@@ -23,7 +23,7 @@ from balog.analytics.reading.variant import encode
 from balog.analytics.reading.vouching import canonical_events
 from balog.errors import EventError
 
-__all__ = ["EventQuery", "Query", "check_years", "scan"]
+__all__ = ["EventQuery", "Query", "check_years", "scan", "scan_messages"]
 
 _DETECTED = FormOptions()
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
@@ -37,17 +37,22 @@ class Query(Protocol):
         is_digest: the answer holds none of the lines' own JSON, only what was made of it, and ``run`` asks for the
             schema, the header and the payload as a struct. Lines are then vouched for by their first bytes and the
             parser, which is quicker; a parser that takes NaN for JSON does no harm.
+        only_events: lines that are none are left out.
     """
 
     is_digest: bool
+    only_events: bool
 
     @property
     def arrow(self) -> pa.Schema:
         """The schema of the batches."""
         ...
 
-    def run(self, parser: Parser) -> tuple[int, pa.Table]:
-        """Give the number of events that were read, and the answer. May raise ``duckdb.Error`` or ``ValueError``."""
+    def run(self, parser: Parser) -> tuple[int | None, pa.Table]:
+        """Give the number of events that were read, None if that isn't known, and the answer.
+
+        May raise ``duckdb.Error`` or ``ValueError``.
+        """
         ...
 
 
@@ -72,15 +77,16 @@ class EventQuery:
 
     def __init__(self, projection: Projection) -> None:
         self._projection = projection
+        self.only_events = projection.only_events
 
     @property
     def arrow(self) -> pa.Schema:
         """The projection's own schema."""
         return self._projection.arrow
 
-    def run(self, parser: Parser) -> tuple[int, pa.Table]:
-        """Give a row for each line of the block."""
-        table = parser.table(self._projection.columns, self._projection.select)
+    def run(self, parser: Parser) -> tuple[int | None, pa.Table]:
+        """Give a row for each line of the block that meets the projection's conditions."""
+        table = parser.table(self._projection.columns, self._projection.select, self._projection.rest)
         if "timestamp" in table.column_names:
             check_years(table.column("timestamp"))
         for name in self._projection.variants:
@@ -89,7 +95,7 @@ class EventQuery:
             values = [pa.array(part, pa.binary()) for part in (list(zip(*pairs)) or [(), ()])]
             encoded = pa.StructArray.from_arrays(values, fields=list(kind))
             table = table.set_column(table.schema.get_field_index(name), name, encoded)
-        return table.num_rows, table
+        return None if self._projection.rest else table.num_rows, table
 
 
 def scan(
@@ -119,7 +125,13 @@ def scan(
                 elif isinstance(part, Damage):
                     yield from _damage(parser, query, piece.path, part)
                 else:
-                    yield _quarantined(query.arrow, piece.path, [part])
+                    yield _quarantined(query, piece.path, [part])
+
+
+def scan_messages(lines: Lines, path: str, query: Query) -> Iterator[pa.RecordBatch]:
+    """Ask a query of messages that somebody else took out of a topic, as ``scan`` does of those of a slice."""
+    with borrow_parser() as parser:
+        yield from _lines(parser, query, path, lines)
 
 
 def _block(parser: Parser, query: Query, path: str, block: Block) -> Iterator[pa.RecordBatch]:
@@ -153,14 +165,14 @@ def _vouched(parser: Parser, query: Query, data: memoryview, lines: int | None =
         read, table = query.run(parser)
     except _REFUSALS:
         return None
-    return table if read == count else None
+    return table if read in (None, count) else None
 
 
 def _washed(parser: Parser, query: Query, path: str, washed: Washed) -> Iterator[pa.RecordBatch]:
     events, offsets, bad = washed
     yield from _ask(parser, query, events, offsets, bad)
     for start in range(0, len(bad), _MOST_QUARANTINED):
-        yield _quarantined(query.arrow, path, bad[start : start + _MOST_QUARANTINED])
+        yield _quarantined(query, path, bad[start : start + _MOST_QUARANTINED])
 
 
 def _ask(
@@ -191,12 +203,14 @@ def _ask(
 def _answer(parser: Parser, query: Query, events: list[bytes], lenient: bool) -> pa.Table | None:
     parser.take(b"\n".join(events) + b"\n", lenient)
     try:
-        if lenient and not all(parser.table("{'schema': 'VARCHAR'}", '"schema" IS NOT NULL').column(0).to_pylist()):
-            return None
+        if lenient:
+            were_read = parser.table("{'schema': 'VARCHAR'}", '"schema" IS NOT NULL').column(0).to_pylist()
+            if len(were_read) != len(events) or not all(were_read):
+                return None
         count, table = query.run(parser)
     except _REFUSALS:
         return None
-    return table if count == len(events) else None
+    return table if count in (None, len(events)) else None
 
 
 def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator[pa.RecordBatch]:
@@ -209,7 +223,7 @@ def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator
     else:
         yield from _block(parser, query, path, Block(offset, memoryview(tail + b"\n")))
         offset, tail = offset + len(tail), b""
-    yield _quarantined(query.arrow, path, [Bad(offset, reason, tail[:RAW_LIMIT])])
+    yield _quarantined(query, path, [Bad(offset, reason, tail[:RAW_LIMIT])])
 
 
 def _batches(table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -245,7 +259,8 @@ def _offsets(array: pa.Array) -> pa.Array:
     return pc.if_else(missing, None, array.offsets)
 
 
-def _quarantined(schema: pa.Schema, path: str, bad: list[Bad]) -> pa.RecordBatch:
+def _quarantined(query: Query, path: str, bad: list[Bad]) -> pa.RecordBatch:
+    schema, bad = query.arrow, [] if query.only_events else bad
     columns = []
     for field in schema:
         if field.name == "quarantine":

@@ -11,13 +11,13 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from balog.analytics.rollups.errors import ERROR_LEVELS, ERROR_PAYLOAD, failures
+from balog.analytics.rollups.errors import ERROR_LEVELS, ERROR_PAYLOAD, failure
 from balog.analytics.rollups.schemas import LONGEST_KEY, ROLLUP
 from balog.analytics.rollups.sketches import sketched
 
@@ -42,7 +42,7 @@ _PAYLOAD: dict[str, str | dict[str, str]] = {
     "records": "VARCHAR",
     "bytes": "VARCHAR",
     "streams": "JSON",
-    **ERROR_PAYLOAD,
+    **{name: "JSON" if name == "exception" else "VARCHAR" for name in ERROR_PAYLOAD},
 }
 """Scalars are taken as text and cast afterwards: a value of another type is then a null and not an error."""
 
@@ -81,11 +81,10 @@ UNION ALL BY NAME SELECT 'metric' AS kind, * REPLACE (
   (SELECT * EXCLUDE (number), count(*) AS "count", sum(number) AS "sum", min(number) AS low, max(number) AS high,
   list(number) FILTER ("type" <> 'counter') AS sketch
   FROM m WHERE metric IS NOT NULL AND isfinite(number) GROUP BY ALL)
-UNION ALL BY NAME SELECT 'error' AS kind, hour, fingerprint, channel, {_cut("application")}, "level", error_type,
-  message, count(*) AS events, min(moment) AS "first", max(moment) AS "last",
-  min(struct_pack("timestamp" := moment, id := left(id, {LONGEST_KEY}), run_id := left(run_id, {LONGEST_KEY}),
-    message := example)) AS example
-  FROM ({failures("e")}) GROUP BY ALL"""  # noqa: S608
+UNION ALL BY NAME SELECT 'error' AS kind, hour, channel, {_cut("application")}, "level", moment AS "first",
+  struct_pack(id := left(id, {LONGEST_KEY}), run_id := left(run_id, {LONGEST_KEY}), cls_type := payload.cls_type,
+    {_ERROR}) AS error
+  FROM e WHERE "level" IN {ERROR_LEVELS} OR payload.cls_type = 'consumer_failure'"""  # noqa: S608
 
 
 def _cut(*names: str) -> str:
@@ -99,6 +98,12 @@ _RUN = f"""struct_pack("at" := moment, outcome := payload.outcome, duration := T
     '[{{"stream":"VARCHAR","records":"BIGINT","bytes":"BIGINT"}}]')[:{LONGEST_KEY}], lambda x:
     struct_pack(stream := left(x.stream, {LONGEST_KEY}), records := x.records, bytes := x.bytes)))"""
 
+_ERROR = ", ".join(
+    f"{name} := payload.{name}"
+    if length is None
+    else f"{name} := {'left' if length > 0 else 'right'}(payload.{name}, {abs(length)})"
+    for name, length in ERROR_PAYLOAD.items()
+)
 
 _EVENTS = """header.id AS id, header.channel AS channel, header."level" AS "level", header."timestamp" AS moment,
   header.context.application AS application, header.context.run_id AS run_id, payload"""
@@ -166,13 +171,55 @@ def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _finished(table: pa.Table) -> pa.Table:
-    """Turn hours into instants and lists of values into sketches."""
+    """Turn hours into instants, lists of values into sketches, and errors into rows by fingerprint."""
     hours = pc.subtract(pc.multiply(table.column("hour"), _HOUR), _YEAR_1).cast(pa.timestamp("us", "UTC"))
     table = table.set_column(table.schema.get_field_index("hour"), "hour", hours)
-    lists = table.column("sketch").combine_chunks()
+    errors = pc.equal(table.column("kind"), "error")
+    counted, failed = table.filter(pc.invert(errors)), table.filter(errors)
+    lists = counted.column("sketch").combine_chunks()
     values, offsets = lists.values.to_numpy().copy(), lists.offsets.to_numpy()  # datasketches refuses read-only memory
     sketches = [sketched(values[start:end]) if end > start else None for start, end in pairwise(offsets)]
-    return _typed(table.set_column(table.schema.get_field_index("sketch"), "sketch", pa.array(sketches, pa.binary())))
+    place = counted.schema.get_field_index("sketch")
+    rows = _typed(counted.set_column(place, "sketch", pa.array(sketches, pa.binary())))
+    if failed.num_rows:
+        found = _failures(failed.select(["hour", "channel", "application", "level", "first", "error"]))
+        rows = pa.concat_tables([rows, _typed(pa.Table.from_pylist(found, schema=_schema()))])
+    return rows
+
+
+def _failures(errors: pa.Table) -> list[dict[str, Any]]:
+    """Count errors by fingerprint and the other keys, each with its first event as an example."""
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for hour, channel, application, level, moment, error in zip(*(column.to_pylist() for column in errors.columns)):
+        told = failure(error)
+        example = {"timestamp": moment, "id": error["id"], "run_id": error["run_id"], "message": told.said}
+        row = rows.setdefault(
+            (hour, channel, application, level, told.fingerprint),
+            {
+                "kind": "error",
+                "hour": hour,
+                "fingerprint": told.fingerprint,
+                "channel": channel,
+                "application": application,
+                "level": level,
+                "error_type": told.error_type,
+                "message": told.message,
+                "events": 0,
+                "first": moment,
+                "last": moment,
+                "example": example,
+            },
+        )
+        row["events"] += 1
+        row["last"] = max(row["last"], moment)
+        if _order(example) < _order(row["example"]):
+            row["first"], row["example"] = moment, example
+    return list(rows.values())
+
+
+def _order(example: dict[str, Any]) -> tuple[Any, ...]:
+    """Give what Spark's ``min`` compares two examples by: nulls come first."""
+    return tuple((example[name] is not None, example[name]) for name in ("timestamp", "id", "run_id", "message"))
 
 
 def _typed(table: pa.Table) -> pa.Table:
