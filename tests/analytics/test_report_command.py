@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from balog.cli.report import command
+from balog.errors import ConfigError
 
 pytestmark = pytest.mark.spark
 
@@ -43,21 +47,11 @@ def page(balog: Any, root: Path) -> tuple[Path, Any]:
 
 def test_json_gives_all_numbers(page: Any, counted: Any) -> None:
     numbers = page[1]
+    assert (numbers["version"], numbers["source"], numbers["files"]) == ("1.0.0", "files", 4)
     assert numbers["events"] == counted["events"]
     assert numbers["errors"] == sum(counted["errors"].values())
     assert numbers["quarantined"] == counted["bad"]
-    assert {(row["channel"], row["level"]): row["events"] for row in numbers["channels"]} == dict(counted["channels"])
     assert {row["run_id"] for row in numbers["runs"]} == set(counted["runs"])
-
-
-def test_tables_go_to_stdout_and_nothing_else_does(balog: Any, root: Path, counted: Any) -> None:
-    done = balog(root, "--no-html")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"{counted['events']:,} events, ")
-    for name, title in (("Channels", "errors"), ("Metrics", "p99"), ("Runs", "outcome"), ("Bad lines", "first at")):
-        assert f"\n{name}" in done.stdout
-        assert title in done.stdout
-    assert "\x1b" not in done.stdout
 
 
 def test_a_path_that_is_not_there_is_wrong_use_in_one_line(balog: Any) -> None:
@@ -67,16 +61,28 @@ def test_a_path_that_is_not_there_is_wrong_use_in_one_line(balog: Any) -> None:
     assert "missing: no such file or folder" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--since", "soon"], "--since: 'soon' is no moment"),
+        (["--since", "2026-11-20", "--until", "2026-11-19"], "--until: 2026-11-19 is not after"),
+        (["--where", "levl = 'ERROR'"], "--where: "),
+        (["--compare", "so"], "--compare: 'so' is no length of time"),
+        (["--html", "no/page.html"], "no/page.html: its folder does not exist"),
+    ],
+)
+def test_wrong_use_is_refused_before_spark_starts(tmp_path: Path, words: list[str], said: str) -> None:
+    (tmp_path / "a.jsonl").touch()
+    done = CliRunner().invoke(command, [str(tmp_path), *words])
+    assert isinstance(done.exception, ConfigError)
+    assert said in str(done.exception)
+
+
 def test_no_event_at_all_is_said_and_is_no_failure(balog: Any, tmp_path: Path) -> None:
     done = balog(tmp_path, "--no-html")
     assert done.returncode == 0
-    assert done.stderr == f"balog report: there is no event: no .jsonl or .jsonl.gz file below {tmp_path}\n"
-
-
-def test_a_page_that_cannot_be_written_is_told_before_the_work(balog: Any, tmp_path: Path) -> None:
-    done = balog(tmp_path, "--html", tmp_path / "no" / "page.html")
-    assert done.returncode == 2
-    assert "its folder does not exist" in done.stderr
+    assert done.stdout == "0 events, 0 errors, 0 bad lines; files read: 0\n"
+    assert done.stderr == f"balog report: there is no event: no file of events below {tmp_path}\n"
 
 
 def test_without_sparks_packages_one_line_says_what_to_install(tmp_path: Path) -> None:
@@ -102,7 +108,7 @@ def browser() -> Any:
 
 
 @pytest.mark.service
-@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (1200, "dark"), (390, "light")])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")])
 def test_the_page_shows_what_plain_python_counts_and_asks_for_nothing(
     browser: Any,
     page: Any,
@@ -123,33 +129,89 @@ def test_the_page_shows_what_plain_python_counts_and_asks_for_nothing(
         return opened.eval_on_selector_all(f"#{name}-table tr", rows)  # type: ignore[no-any-return]
 
     head, *rows = table("channels")
-    shown = {(row[0], level): int(row[head.index(level)]) for row in rows for level in head[1:-2]}
+    shown = {(row[0], level): int(row[head.index(level)]) for row in rows for level in head[1:-3]}
     expected = {(name, level or "no level"): count for (name, level), count in counted["channels"].items()}
     assert {key: count for key, count in shown.items() if count} == expected
-    assert sum(int(row[-1]) for row in rows) == sum(counted["errors"].values())
-    for name, kind, count, total, *shares in table("metrics")[1:]:
-        measured = counted["metrics"][name, kind]
-        assert int(count) == measured[0]
-        assert math.isclose(float(total), measured[1], rel_tol=1e-12)
-        assert [None if share == "–" else float(share) for share in shares] == measured[2]
-    assert len(table("metrics")) == len(counted["metrics"]) + 1
-    runs = {row[0]: row for row in table("runs")[1:]}
+    assert sum(int(row[-2]) for row in rows) == sum(counted["errors"].values())
+    metrics = table("metrics")[1:]
+    assert {(row[0], row[1]) for row in metrics} == set(counted["values"])
+    for name, kind, count, total, *shares in metrics:
+        values = sorted(counted["values"][name, kind])
+        assert int(count) == len(values)
+        assert math.isclose(float(total), math.fsum(values), rel_tol=1e-12)
+        ranks = [values[math.ceil(share * len(values)) - 1] for share in (0.5, 0.95, 0.99)]
+        assert [None if share == "–" else float(share) for share in shares] == (
+            [None] * 3 if kind == "counter" else ranks
+        )
+    runs = {row[0].partition("\n")[0]: row for row in table("runs")[1:]}
     assert set(runs) == set(counted["runs"])
     for name, run in counted["runs"].items():
-        assert (int(runs[name][6]), int(runs[name][7])) == (run["events"], run["errors"])
+        assert (int(runs[name][7]), int(runs[name][8])) == (run["events"], run["errors"])
         for report in run["reports"]:
             assert report["outcome"] in runs[name][4]
             assert int(runs[name][5]) == report["records"]
     assert sum(int(row[1]) for row in table("quarantine")[1:]) == counted["bad"]
+    failures = sum(int(row[1]) for row in table("failures")[1:])
+    assert failures == sum(counted["errors"].values())
 
     assert opened.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    assert (
-        opened.eval_on_selector_all(
-            "figure svg", "all => all.filter(svg => svg.getBoundingClientRect().width > 0).length"
-        )
-        == 3
-    )
+    charts = "all => all.filter(svg => svg.getBoundingClientRect().width > 0).length"
+    assert opened.eval_on_selector_all("figure svg", charts) == opened.locator("figure").count() == 4
     assert opened.eval_on_selector_all(".scroll", "all => all.every(region => region.tabIndex === 0)")
+    paper = opened.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(21, 22, 24)") == (scheme == "dark")
     assert requests == [page[0].as_uri()]
     assert messages == []
+    context.close()
+
+
+@pytest.mark.service
+def test_the_page_is_used_by_keyboard_alone(browser: Any, page: Any) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    opened.goto(page[0].as_uri())
+    opened.keyboard.press("Tab")
+    assert opened.evaluate("document.activeElement.innerText") == "Skip to the report"
+    assert opened.evaluate("document.activeElement.getBoundingClientRect().left >= 0")
+    opened.keyboard.press("Enter")
+    assert opened.evaluate("location.hash") == "#report"
+    opened.focus("#failures summary")
+    opened.keyboard.press("Enter")
+    assert opened.locator("#failures details").first.get_attribute("open") is not None
+    opened.focus("#failures-table")  # a table is no stop of its own, the region around it is
+    opened.focus("#failures .scroll")
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    opened.keyboard.press("Tab")
+    assert opened.evaluate(outline) == "solid"
+    context.close()
+
+
+@pytest.mark.service
+def test_links_inside_the_page_lead_to_what_they_name_and_back(browser: Any, page: Any) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    opened.goto(page[0].as_uri())
+    dead = "all => all.filter(link => !document.getElementById(link.hash.slice(1))).map(link => link.hash)"
+    assert opened.eval_on_selector_all("a", dead) == []
+    opened.locator("#runs-table a").first.click()
+    hash_ = opened.evaluate("location.hash")
+    assert hash_.startswith("#f-")
+    there = opened.locator(f'[id="{hash_[1:]}"]')
+    there.locator("summary").click()
+    there.locator('a[href^="#run-"]').first.click()
+    assert opened.evaluate("document.querySelector(':target').closest('table').id") == "runs-table"
+    context.close()
+
+
+@pytest.mark.service
+def test_runs_of_one_outcome_are_shown_on_choice(browser: Any, page: Any, counted: Any) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    opened = context.new_page()
+    opened.goto(page[0].as_uri())
+    opened.check("#only-unknown")
+    visible = "rows => rows.filter(row => row.getBoundingClientRect().height > 0).map(row => row.className)"
+    unreported = sum(not run["reports"] for run in counted["runs"].values())
+    assert opened.eval_on_selector_all("#runs-table tbody tr", visible) == ["unknown"] * unreported
+    opened.check("#only-all")
+    assert len(opened.eval_on_selector_all("#runs-table tbody tr", visible)) == len(counted["runs"])
     context.close()
