@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,12 +11,6 @@ from balog.analytics.reading.files import Slice
 from balog.analytics.reading.scan import scan
 from balog.analytics.rollups.errors import masked
 from balog.analytics.rollups.worker import RollupQuery
-
-
-def mask(text: str) -> str:
-    with duckdb.connect() as connection:
-        (row,) = connection.execute(f"SELECT {masked('said')} FROM (SELECT $1::VARCHAR AS said)", [text]).fetchall()
-    return str(row[0])
 
 
 @pytest.mark.parametrize(
@@ -40,13 +33,13 @@ def mask(text: str) -> str:
     ],
 )
 def test_what_changes_from_one_event_to_the_next_is_masked(text: str, expected: str) -> None:
-    assert mask(text) == expected
+    assert masked(text) == expected
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=400))
+@given(st.text(max_size=400))
 def test_a_masked_message_is_bounded_and_has_no_digit_left(text: str) -> None:
-    found = mask(text)
+    found = masked(text)
     assert len(found) <= 300
     assert not any(char in "0123456789" for char in found)
 
@@ -54,7 +47,7 @@ def test_a_masked_message_is_bounded_and_has_no_digit_left(text: str) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 10**12), st.integers(0, 10**12))
 def test_numbers_alone_make_no_other_message(one: int, other: int) -> None:
-    assert mask(f"row {one}: gave up after {other} s") == mask(f"row {other}: gave up after {one} s")
+    assert masked(f"row {one}: gave up after {other} s") == masked(f"row {other}: gave up after {one} s")
 
 
 @pytest.fixture
