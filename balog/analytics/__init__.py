@@ -1,6 +1,7 @@
 """Ask the whole history: the Spark data source ``balog``, its rollup, and the report that people read.
 
-Importing this costs nothing; Spark and its company are imported by the functions that need them.
+Importing this costs nothing; Spark and its company are imported by the functions that need them. The questions of
+``balog.analytics.functions`` are here, too: ``balog.analytics.failures(frame)``.
 """
 
 from __future__ import annotations
@@ -13,6 +14,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["register", "session"]
+
+_FUNCTIONS = frozenset(
+    ("between", "channels", "failures", "health", "http", "metrics", "quarantine", "runs", "streams", "throughput",
+     "waiting")
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Give what ``balog.analytics.functions`` has, which needs Spark."""
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _need_spark()
+    from balog.analytics import functions
+
+    return getattr(functions, name)
 
 
 def register(spark: SparkSession) -> None:

@@ -300,3 +300,13 @@ def test_a_frame_that_holds_no_events_is_refused_by_what_it_lacks(spark: Any) ->
 
     with pytest.raises(ConfigError, match="no column channel, context, level, payload_json, timestamp"):
         channels(spark.range(1))
+
+
+def test_the_questions_are_found_where_the_session_is() -> None:
+    import balog.analytics
+    from balog.analytics import functions
+
+    for name in set(functions.__all__) - {"rolled"}:
+        assert getattr(balog.analytics, name) is getattr(functions, name)
+    with pytest.raises(AttributeError, match="no attribute 'oracle'"):
+        _ = balog.analytics.oracle

@@ -1,0 +1,140 @@
+"""Rollup rows as a worker makes them, of blocks of lines and of frames."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from balog.analytics.reading.files import Slice
+from balog.analytics.reading.scan import scan
+from balog.analytics.rollups import worker
+from balog.analytics.rollups.worker import RollupQuery, roll_batches
+
+Roll = Callable[..., list[dict[str, Any]]]
+
+
+def of_lines(write: Any, documents: list[Any]) -> list[dict[str, Any]]:
+    path = write("a.jsonl", *documents)
+    return [row for batch in scan([Slice(str(path))], RollupQuery()) for row in batch.to_pylist()]
+
+
+def of_a_frame(documents: list[Any]) -> list[dict[str, Any]]:
+    def row(document: dict[str, Any]) -> dict[str, Any]:
+        header = document["header"]
+        return {
+            **{name: header.get(name) for name in ("id", "channel", "level")},
+            **{name: header.get("context", {}).get(name) for name in ("application", "run_id")},
+            "moment": pa.scalar(header["timestamp"]).cast(pa.timestamp("us", "UTC")).as_py(),
+            "payload_json": json.dumps(document["payload"]),
+            "quarantine": None,
+        }
+
+    names = ("id", "channel", "level", "application", "run_id", "payload_json")
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in names),
+            ("moment", pa.timestamp("us", "UTC")),
+            ("quarantine", RollupQuery().arrow.field("quarantine").type),
+        ]
+    )
+    batches = [pa.RecordBatch.from_pylist([row(document)], schema) for document in documents]
+    return [row for batch in roll_batches(iter(batches)) for row in batch.to_pylist()]
+
+
+@pytest.fixture(params=["lines", "frame"])
+def roll(write: Any, request: pytest.FixtureRequest) -> Roll:
+    """Gives the rollup rows of documents, both ways."""
+    return lambda *documents: (
+        of_lines(write, list(documents)) if request.param == "lines" else of_a_frame(list(documents))
+    )
+
+
+def kinds(rows: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [row for row in rows if row["kind"] == kind]
+
+
+def test_every_event_is_in_one_row_of_events_and_in_one_of_each_kind_it_belongs_to(roll: Roll, make: Any) -> None:
+    report = {"cls_type": "run", "outcome": "failed", "duration": 1.5, "exit_code": 1, "command": "tap", "records": 3,
+              "bytes": 40, "streams": [{"stream": "users", "records": 3, "bytes": 40}]}  # fmt: skip
+    timer = {"cls_type": "metric", "type": "timer", "metric": "m", "value": 2, "tags": {"stream": "users", "pid": 1}}
+    rows = roll(make(), make(timer), make(timer), make(report, level="ERROR"), make(context={}))
+    assert sum(row["events"] for row in kinds(rows, "events")) == 5
+    (run,) = kinds(rows, "run")
+    assert (run["events"], run["errors"], run["run"]["outcome"], run["run"]["bytes"]) == (4, 1, "failed", 40)
+    assert run["run"]["streams"] == report["streams"]
+    (metric,) = kinds(rows, "metric")
+    assert (metric["metric"], metric["stream"], metric["count"], metric["sum"]) == ("m", "users", 2, 4.0)
+    (error,) = kinds(rows, "error")
+    assert (error["message"], error["events"]) == ("tap ended with exit code <n>", 1)
+    # of a log line with an application and one without, of metrics, of the report
+    assert len(kinds(rows, "events")) == 4
+
+
+@pytest.mark.parametrize("value", ["nan", "NaN", "Infinity", "-inf", "1e999", "many", None, True, {"a": 1}, [1], ""])
+def test_what_is_no_finite_number_is_not_measured_but_is_an_event(roll: Roll, make: Any, value: Any) -> None:
+    rows = roll(make({"cls_type": "metric", "type": "gauge", "metric": "m", "value": value}))
+    assert kinds(rows, "metric") == []
+    assert [row["events"] for row in kinds(rows, "events")] == [1]
+
+
+def test_a_number_in_text_is_a_number_and_a_metric_without_a_type_is_a_value(roll: Roll, make: Any) -> None:
+    rows = roll(
+        make({"cls_type": "metric", "metric": "m", "value": "2.5"}),
+        make({"cls_type": "metrics", "values": [{"name": "m", "value": "3"}, {"name": None, "value": 1}, 7, {}]}),
+        make({"cls_type": "metrics", "values": "none"}),
+    )
+    found = kinds(rows, "metric")
+    assert {(row["type"], row["metric"]) for row in found} == {("value", "m")}
+    assert sum(row["sum"] for row in found) == 5.5
+
+
+@pytest.mark.parametrize("tags", [None, "none", [], {"stream": {"a": 1}}, {"stream": None, "status": 5}])
+def test_tags_of_another_type_are_no_reason_to_lose_the_value(roll: Roll, make: Any, tags: Any) -> None:
+    (row,) = kinds(
+        roll(make({"cls_type": "metric", "type": "counter", "metric": "m", "value": 1, "tags": tags})), "metric"
+    )
+    assert (row["sum"], row["sketch"]) == (1.0, None)
+
+
+def test_keys_are_cut_so_that_no_event_makes_a_row_large(roll: Roll, make: Any) -> None:
+    long = "x" * 100_000
+    document = make(
+        {"cls_type": "metric", "type": long, "metric": long, "value": 1, "message": long, "tags": {"stream": long}},
+        level="ERROR",
+        context={"run_id": long, "application": long},
+    )
+    for row in roll(document):
+        assert all(len(value) <= 1000 for value in row.values() if isinstance(value, str))
+        assert len(json.dumps(row["example"], default=str)) < 2500
+
+
+def test_many_names_of_metrics_are_as_many_rows(roll: Roll, make: Any) -> None:
+    rows = roll(
+        *(
+            make({"cls_type": "metric", "type": "gauge", "metric": f"m{number}", "value": number})
+            for number in range(3000)
+        )
+    )
+    assert len(kinds(rows, "metric")) == 3000
+    assert all(len(row["sketch"]) == 16 for row in kinds(rows, "metric"))
+
+
+def test_before_1970_an_hour_begins_before_its_events(roll: Roll, make: Any) -> None:
+    (row,) = kinds(roll(make(timestamp="1969-12-31T23:59:59.999999Z")), "events")
+    assert (row["hour"].isoformat(), row["events"]) == ("1969-12-31T23:00:00+00:00", 1)
+
+
+def test_a_payload_of_a_frame_that_is_no_json_is_an_event_of_no_type(
+    monkeypatch: pytest.MonkeyPatch, make: Any
+) -> None:
+    monkeypatch.setattr(json, "dumps", lambda value: "{ broken")
+    (row,) = of_a_frame([make(context={})])
+    assert (row["kind"], row["events"], row["cls_type"]) == ("events", 1, None)
+
+
+def test_a_frame_is_rolled_some_events_at_a_time(monkeypatch: pytest.MonkeyPatch, make: Any) -> None:
+    monkeypatch.setattr(worker, "_MOST_ROWS", 4)
+    rows = of_a_frame([make(context={}) for _ in range(10)])
+    assert [row["events"] for row in rows] == [4, 4, 2]
