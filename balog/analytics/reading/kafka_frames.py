@@ -1,0 +1,63 @@
+"""Frames of Spark's own Kafka connector as events, where a cluster has its jar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StringType, StructField, StructType
+
+from balog.analytics.reading.projection import project
+from balog.analytics.reading.schemas import DEFAULT
+from balog.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["from_kafka"]
+
+_EVENTS = StructType(
+    [StructField("payload_json", StringType()) if field.name == "payload" else field for field in DEFAULT]
+)
+
+
+def from_kafka(records: DataFrame, schema: StructType = _EVENTS) -> DataFrame:
+    """Give the events in the records of ``spark.readStream.format("kafka")``, or of ``spark.read``.
+
+    Args:
+        records: with ``value binary``, ``topic string``, ``partition int`` and ``offset bigint``, as the connector
+            gives them; other columns may be there.
+        schema: the columns that are wanted, as for ``spark.read.format("balog")``.
+
+    Returns:
+        ``id``, ``channel``, ``timestamp``, ``level``, ``schema``, ``composition``, ``context map<string,string>``,
+        ``cls_type``, ``payload_json string`` and ``quarantine struct<file, offset, reason, raw>``, where ``file`` is
+        ``kafka:#TOPIC/PARTITION`` and ``offset`` the record's. Records without a value are left out.
+
+    Raises:
+        ConfigError: a column of ``records`` is missing, or one of ``schema`` can't be had.
+    """
+    wanted = ["value", "topic", "partition", "offset"]
+    missing = [name for name in wanted if name not in records.columns]
+    if missing:
+        raise ConfigError(f"no column {', '.join(missing)}; give the frame as the connector does", "from_kafka")
+    project(schema)
+    return records.select(*wanted).mapInArrow(partial(_events, schema), schema)
+
+
+def _events(schema: StructType, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from balog.analytics.reading.forms.base import Lines
+    from balog.analytics.reading.scan import EventQuery, scan_messages
+
+    query = EventQuery(project(schema))
+    for batch in batches:
+        found: dict[str, Lines] = {}
+        for value, topic, partition, offset in zip(*(column.to_pylist() for column in batch.columns)):
+            body = value.encode() if isinstance(value, str) else value
+            if body and body.strip():
+                lines = found.setdefault(f"kafka:#{topic}/{partition}", Lines())
+                lines.add(body.replace(b"\n", b" "), offset, body)
+        for path, lines in found.items():
+            yield from scan_messages(lines, path, query)
