@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
 from balog.analytics.tables.catalogs import columns_of, quoted, read_place, state_folder, text
-from balog.analytics.tables.lake import LakeStore
+from balog.analytics.tables.lake import LakeStore, reach
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def open_store(spark: SparkSession, place: str) -> DeltaStore:
             "spark.sql.extensions and spark.sql.catalog.spark_catalog as its page says",
             place,
         )
+    reach(spark, "spark_catalog.default", place, "delta-spark")
     said = read_place(place)
     url = urlsplit(said.name)
     if url.scheme not in ("", "file"):
@@ -74,12 +75,12 @@ class DeltaStore(LakeStore):
     def _read(self, name: str) -> DataFrame:
         return self._spark.read.format("delta").load(self._path(name))
 
-    def _has_batch(self, name: str, batch: str) -> bool:
+    def _is_marked(self, name: str, mark: str) -> bool:
         history = self._spark.sql(f"DESCRIBE HISTORY {self._table(name)}")
-        return not history.where(f"userMetadata = {text(batch)}").isEmpty()
+        return not history.where(f"userMetadata = {text(mark)}").isEmpty()
 
-    def _append_rows(self, name: str, rows: DataFrame, batch: str) -> None:
-        rows.write.format("delta").mode("append").option("userMetadata", batch).save(self._path(name))
+    def _append_rows(self, name: str, rows: DataFrame, mark: str) -> None:
+        rows.write.format("delta").mode("append").option("userMetadata", mark).save(self._path(name))
 
     def _compact_one(self, name: str) -> str:
         done = self._spark.sql(f"OPTIMIZE {self._table(name)}").first()

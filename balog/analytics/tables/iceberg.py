@@ -10,11 +10,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
 from balog.analytics.tables.catalogs import columns_of, quoted, read_place, state_folder, text
-from balog.analytics.tables.lake import LakeStore
+from balog.analytics.tables.lake import LakeStore, reach
 from balog.analytics.tables.log import Change
 from balog.errors import ConfigError
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["IcebergStore", "open_store"]
+
+_PACKAGE = "iceberg-spark-runtime"
 
 _COLUMNS = "balog.columns"
 """The table property that has Spark's JSON of a table's columns: with the fields' names, which columns can't have."""
@@ -40,10 +41,11 @@ def open_store(spark: SparkSession, place: str) -> IcebergStore:
     catalog, *database = said.name.split(".")
     if not spark.conf.get(f"spark.sql.catalog.{catalog}", ""):
         raise ConfigError(
-            f"this Spark session has no catalog {catalog}; have Iceberg's package on the cluster "
-            f"(iceberg-spark-runtime) and set spark.sql.catalog.{catalog} and what belongs to it",
+            f"this Spark session has no catalog {catalog}; set spark.sql.catalog.{catalog} and what belongs to it, and "
+            "have Iceberg's package on the cluster (org.apache.iceberg:iceberg-spark-runtime)",
             place,
         )
+    reach(spark, quoted(catalog, *database), place, _PACKAGE)
     return IcebergStore(spark, place, catalog, database, state_folder(said))
 
 
@@ -57,13 +59,11 @@ class IcebergStore(LakeStore):
     def names(self) -> list[str]:
         """Give the tables, sorted: those of the log, and those that another log's loads made."""
         found = set(super().names())
-        try:
-            rows = self._spark.sql(f"SHOW TABLES IN {quoted(self._catalog, *self._database)}").collect()
-        except PySparkException as error:
-            if error.getCondition() != "SCHEMA_NOT_FOUND":
-                raise
-            rows = []
-        return sorted(found | {row.tableName for row in rows if self.schema(row.tableName) is not None})
+        database = quoted(self._catalog, *self._database)
+        if reach(self._spark, database, self._place, _PACKAGE):
+            others = {row.tableName for row in self._spark.sql(f"SHOW TABLES IN {database}").collect()} - found
+            found |= {name for name in others if self.schema(name) is not None}
+        return sorted(found)
 
     def schema(self, table: str) -> t.StructType | None:
         """Give a table's columns without ``date``, or None when there is no such table of ours."""
@@ -92,12 +92,12 @@ class IcebergStore(LakeStore):
             said = f"{text(_COLUMNS)} = {text(change.columns)}"
             self._spark.sql(f"ALTER TABLE {self._table(name)} SET TBLPROPERTIES ({said})")
 
-    def _has_batch(self, name: str, batch: str) -> bool:
+    def _is_marked(self, name: str, mark: str) -> bool:
         snapshots = self._spark.table(f"{self._table(name)}.snapshots")
-        return not snapshots.where(f"summary['{_BATCH}'] = {text(batch)}").isEmpty()
+        return not snapshots.where(f"summary['{_BATCH}'] = {text(mark)}").isEmpty()
 
-    def _append_rows(self, name: str, rows: DataFrame, batch: str) -> None:
-        rows.writeTo(self._table(name)).option(f"snapshot-property.{_BATCH}", batch).append()
+    def _append_rows(self, name: str, rows: DataFrame, mark: str) -> None:
+        rows.writeTo(self._table(name)).option(f"snapshot-property.{_BATCH}", mark).append()
 
     def _compact_one(self, name: str) -> str:
         system = f"CALL {quoted(self._catalog)}.system"

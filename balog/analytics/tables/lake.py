@@ -9,6 +9,7 @@ table with or without a batch, never with a part of it.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
@@ -23,12 +24,12 @@ from balog.analytics.tables.catalogs import alter, text
 from balog.analytics.tables.evolution import steps
 from balog.analytics.tables.log import Change, Commit
 from balog.analytics.tables.parquet import ParquetStore
-from balog.analytics.tables.store import Part, Staged, TableError
+from balog.analytics.tables.store import Batch, Part, Staged, TableError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["LakeStore"]
+__all__ = ["LakeStore", "reach"]
 
 
 class LakeStore(ParquetStore):
@@ -55,12 +56,12 @@ class LakeStore(ParquetStore):
         """Make a table that is partitioned by ``date``."""
         raise NotImplementedError
 
-    def _has_batch(self, name: str, batch: str) -> bool:
-        """Tell whether the table's history has the batch's mark."""
+    def _is_marked(self, name: str, mark: str) -> bool:
+        """Tell whether the table's history has a batch's mark."""
         raise NotImplementedError
 
-    def _append_rows(self, name: str, rows: DataFrame, batch: str) -> None:
-        """Append rows in one commit of the table that bears the batch's mark."""
+    def _append_rows(self, name: str, rows: DataFrame, mark: str) -> None:
+        """Append rows in one commit of the table that bears a mark."""
         raise NotImplementedError
 
     def _compact_one(self, name: str) -> str:
@@ -96,19 +97,30 @@ class LakeStore(ParquetStore):
         told = [(name, self._compact_one(name)) for name in self.names() if not tables or name in tables]
         return [f"{name}: {line}" for name, line in told if line]
 
+    def commit(self, batch: Batch) -> None:
+        """Take a batch; what is not staged any more was taken before.
+
+        Raises:
+            TableError: the catalog refused; then the batch is safe, or nothing of it is there.
+        """
+        staged = [file.path for part in batch.parts.values() for file in part.files]
+        if not staged or any(map(os.path.exists, staged)):
+            super().commit(batch)
+
     def _append(self, commit: Commit) -> None:
         self._fresh.add(commit.batch)
         super()._append(commit)
 
     def _finish_one(self, commit: Commit) -> None:
         staging = self._staging / commit.batch
+        mark = f"{commit.batch} {commit.at}"  # a later load of other rows may have the same id
         is_fresh = commit.batch in self._fresh
         self._fresh.discard(commit.batch)  # if this is tried again, it may have been done in part
         try:
             for name, change in sorted(commit.tables.items()):
                 self._bring(name, change)
-                if change.added and (is_fresh or not self._has_batch(name, commit.batch)):
-                    self._append_rows(name, _rows(self._spark, staging / name, change), commit.batch)
+                if change.added and (is_fresh or not self._is_marked(name, mark)):
+                    self._append_rows(name, _rows(self._spark, staging / name, change), mark)
                 if change.removed:
                     old = f"`date` < DATE{text(commit.floor)}"
                     self._spark.sql(f"DELETE FROM {self._table(name)} WHERE {old}")  # noqa: S608
@@ -127,6 +139,27 @@ class LakeStore(ParquetStore):
             self._create(name, columns)
         for step in steps(self._read(name).schema, columns):
             alter(self._spark, self._table(name), step)
+
+
+def reach(spark: SparkSession, database: str, place: str, package: str) -> bool:
+    """Have a session load a catalog's classes; tell whether a database of it is there.
+
+    Args:
+        database: in SQL, with its catalog.
+
+    Raises:
+        TableError: the classes are not there, or the catalog can't be reached.
+    """
+    try:
+        return spark.catalog.databaseExists(database)
+    except Exception as error:  # Java's are no PySparkException
+        told = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = next((line for line in told if re.search(r"(Exception|Error)\b", line)), told[0])
+        raise TableError(
+            f"its catalog can't be used: {said.lstrip(': '):.200}; is the package {package} on the cluster, and of "
+            "this Spark's version?",
+            place,
+        ) from None
 
 
 def _rows(spark: SparkSession, folder: Path, change: Change) -> DataFrame:
