@@ -1,4 +1,4 @@
-"""What real clients took from a queue, printed as the AWS command line does it, is read as the events that it carries."""
+"""What real clients took from a queue, printed as the AWS command line does it, is read as the events in it."""
 
 import json
 from pathlib import Path
