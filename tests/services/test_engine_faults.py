@@ -257,7 +257,7 @@ def test_what_is_over_the_limit_of_an_event_is_refused_in_one_line_or_dead_lette
         assert home.topic(name).group_state("balog").pending == 0
 
 
-def test_an_engine_goes_on_when_kafka_died_and_is_back(name: str, tmp_path: Path) -> None:
+def test_an_engine_goes_on_when_kafka_died_and_is_back(name: str, kafka: KafkaServer) -> None:
     events = some_events(200)
     handled: Counter[str] = Counter()
     halfway = threading.Event()
@@ -270,16 +270,16 @@ def test_an_engine_goes_on_when_kafka_died_and_is_back(name: str, tmp_path: Path
 
     hub = ConsumerHub()
     hub.add(Consumer(handle, name, name="c"))
-    with running_kafka(tmp_path) as server, open_topics(server.url(partitions=1)) as home:
+    with open_topics(kafka.url(partitions=1)) as home:
         wanted = publish(home.topic(name), events[:100])
-        engine = KafkaEngine(hub, server.servers, lease=5.0)
+        engine = KafkaEngine(hub, kafka.servers, lease=5.0)
         thread = threading.Thread(target=engine.run)
         thread.start()
         try:
             assert halfway.wait(60)
-            server.stop()
+            kafka.stop()
             time.sleep(1)
-            server.up()
+            kafka.up()
             wanted |= publish(home.topic(name), events[100:])
             wait_for(lambda: set(handled) == wanted)
             wait_for(lambda: home.topic(name).group_state("balog").pending == 0)
