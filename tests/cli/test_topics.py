@@ -299,7 +299,7 @@ class TestDumpAndIngest:
         publish(url, event())
         run("dump", "--topics", url, "orders", "--to", tmp_path / "archive", "--compression", "zstd")
         (file,) = find(str(tmp_path / "archive"))
-        assert file.endswith(".jsonl.zst")
+        assert file.path.endswith(".jsonl.zst")
 
     def test_older_files_become_events(self, url: str, tmp_path: Path) -> None:
         (tmp_path / "old.gz").write_bytes(gzip.compress(b'1577880000\tc.d\t{"a": 1}\nnonsense\n'))
