@@ -56,7 +56,7 @@ def session(application: str = "balog", *, master: str = "", remote: str = "", *
         application: the name that Spark shows.
         master: where to work, ``local[*]`` by default; see ``balog.analytics.sessions.start``.
         remote: a Spark Connect server, ``sc://HOST:PORT``, in place of a master.
-        settings: Spark settings, with ``_`` for ``.``: ``spark_driver_memory="4g"``.
+        settings: Spark settings, with ``_`` for ``.`` where there is none: ``spark_driver_memory="4g"``.
 
     Raises:
         MissingExtraError: pyspark or its company is not installed.
@@ -66,7 +66,7 @@ def session(application: str = "balog", *, master: str = "", remote: str = "", *
     _need_spark()
     from balog.analytics.sessions import start
 
-    named = {name.replace("_", "."): str(value) for name, value in settings.items()}
+    named = {name if "." in name else name.replace("_", "."): str(value) for name, value in settings.items()}
     spark = start(application, named, master, remote)
     register(spark)
     return spark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -62,8 +63,10 @@ def command(
     try:
         from balog.analytics import session
         from balog.analytics.progress import progress
+        from balog.analytics.reading.inputs import read_inputs
         from balog.analytics.reporting.periods import length, moment
         from balog.analytics.tables import is_tables, open_store
+        from balog.analytics.tables.catalogs import session_settings
         from balog.analytics.tables.loading import Options
     except ImportError:
         raise MissingExtraError("balog load", "spark") from None
@@ -83,8 +86,10 @@ def command(
         {"form": form} if form else {},
     )
     paths = [_absolute(source) for source in sources]
+    if paths:  # what can't be read need not wait for Spark
+        read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
     with progress("Starting Spark") as say:
-        spark = session("balog load", master=master or "", remote=remote or "")
+        spark = session("balog load", master=master or "", remote=remote or "", **session_settings(place))
         try:
             store = open_store(spark, place)
             if plan:

@@ -50,6 +50,7 @@ def command(
         from balog.analytics.querying.checking import check
         from balog.analytics.querying.writing import write_parquet, write_text
         from balog.analytics.tables import is_tables, open_tables
+        from balog.analytics.tables.catalogs import session_settings
     except ImportError:
         raise MissingExtraError("balog query", "spark") from None
     text = sys.stdin.read() if sql == "-" else sql
@@ -63,7 +64,7 @@ def command(
     if not is_tables(place):
         raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", place)
     with progress("Starting Spark") as say:
-        spark = session("balog query", master=master or "", remote=remote or "")
+        spark = session("balog query", master=master or "", remote=remote or "", **session_settings(place))
         try:
             say("Asking")
             frame = ask(spark, open_tables(spark, place), text)

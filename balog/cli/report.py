@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ __all__ = ["command"]
 @click.option(
     "--since", default="", metavar="TIME", help="Events from then on: 2026-11-20, 2026-11-20T07:00Z, 24h, 7d."
 )
-@click.option("--until", default="", metavar="TIME", help="Events before then.")
+@click.option("--until", default="", metavar="TIME", help="Before then.")
 @click.option(
     "--compare",
     default="",
@@ -63,12 +64,13 @@ def command(
 
         from balog.analytics import session
         from balog.analytics.progress import progress
-        from balog.analytics.reading.files import find
+        from balog.analytics.reading.inputs import read_inputs
         from balog.analytics.reporting.model import encode
         from balog.analytics.reporting.printing import print_tables
         from balog.analytics.reporting.questions import read_question
         from balog.analytics.reporting.report import empty_report, make_report
         from balog.analytics.tables import is_tables
+        from balog.analytics.tables.catalogs import session_settings
     except ImportError:
         raise MissingExtraError("balog report", "spark") from None
     question = read_question(since, until, compare, channel, where)
@@ -79,17 +81,20 @@ def command(
     if of_tables and len(sources) > 1:
         raise ConfigError("tables are asked by themselves; leave the other sources out", of_tables[0])
     paths = list(sources) if of_tables else [_absolute(source) for source in sources]
-    files = None if of_tables else len(find(paths, since=question.earliest, until=question.until))
+    if of_tables and form:
+        raise ConfigError("tables have one form; leave it out", "--form")
     options = {"form": form} if form else {}
+    files, topics = None, 0
+    if not of_tables:
+        inputs = read_inputs({**options, "paths": json.dumps(paths)}).narrow(question.earliest, question.until)
+        files, topics = len(inputs.files()), len(inputs.topics)
     with progress("Starting Spark") as say:
-        if files == 0:
+        if files == 0 and not topics:
             report = empty_report(paths, question)
         else:
-            spark = session("balog report", master=master, remote=remote)
+            spark = session("balog report", master=master, remote=remote, **session_settings(sources[0]))
             try:
-                say("Reading tables" if of_tables else f"Reading {files:,} files")
-                if say.folder and not of_tables:
-                    options["progress"] = say.folder
+                say("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
                 with say.watching(spark):
                     report = make_report(spark, paths, question, files, **options)
             finally:
@@ -102,7 +107,7 @@ def command(
     else:
         print_tables(report)
     if not report.events:
-        why = f": no file of events below {', '.join(sources)}" if files == 0 else ""
+        why = f": no file of events below {', '.join(sources)}" if files == 0 and not topics else ""
         click.echo(f"balog report: there is no event{why}", err=True)
     if page is not None:
         click.echo(f"balog report: wrote {page}", err=True)

@@ -93,11 +93,22 @@ def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         settings = {"spark.sql.warehouse.dir": str(folder / "warehouse")}
         return {"kind": kind, **run(sys.executable, f"hive:balog?location={folder}/tables", folder, **settings)}
     settings = {"spark.jars": jars(kind)}
+    if kind == "delta":
+        settings |= {
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            "spark.databricks.delta.snapshotPartitions": "1",  # few rows would be thousands of tasks
+            "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
+        }
     place = f"delta:{folder}/tables"
     if kind == "iceberg":
         place = f"iceberg:lake.db?location={folder}/log"
         catalog = "spark.sql.catalog.lake"
-        settings |= {f"{catalog}.type": "hadoop", f"{catalog}.warehouse": str(folder / "warehouse")}
+        settings |= {
+            catalog: "org.apache.iceberg.spark.SparkCatalog",
+            f"{catalog}.type": "hadoop",
+            f"{catalog}.warehouse": str(folder / "warehouse"),
+        }
     return {"kind": kind, **run(request.getfixturevalue("other_spark"), place, folder, **settings)}
 
 

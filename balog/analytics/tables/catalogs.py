@@ -76,25 +76,11 @@ def state_folder(place: Place) -> Path:
 
 
 def session_settings(place: str) -> dict[str, str]:
-    """Give the settings of Spark without which a session can't work with a place; they are for its start.
+    """Give the settings that a session has to be started with for a place.
 
-    The packages are the cluster's to have: as jars, or by ``spark.jars.packages`` in ``spark-defaults.conf``.
+    Iceberg and Delta have settings of their own, which belong with their packages: into ``spark-defaults.conf``.
     """
-    if place.startswith("hive:"):
-        return {"spark.sql.catalogImplementation": "hive"}
-    if place.startswith("iceberg:"):
-        catalog = read_place(place).name.split(".")[0]
-        extensions = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
-        return {
-            "spark.sql.extensions": extensions,
-            f"spark.sql.catalog.{catalog}": "org.apache.iceberg.spark.SparkCatalog",
-        }
-    if place.startswith("delta:"):
-        return {
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        }
-    return {}
+    return {"spark.sql.catalogImplementation": "hive"} if place.startswith("hive:") else {}
 
 
 def quoted(*names: str) -> str:

@@ -1,7 +1,7 @@
 """Delta Lake tables below one folder or URL: ``delta:DIR``, each at ``DIR/<table>``.
 
 The log is in ``DIR/_balog``, or below ``location`` where the folder is on no disk. Delta's package has to be on the
-cluster and its extension and catalog in the session: see ``catalogs.session_settings``.
+cluster and its extension and catalog in the session's settings.
 """
 
 from __future__ import annotations
