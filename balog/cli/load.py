@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import BalogError, ConfigError, MissingExtraError
 from balog.signals import StopSignals
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ def command(
     balog load --tables tables --compact --keep 90d        look after them; a job for the night
     """
     try:
+        from pyspark.errors import PySparkException
+
         from balog.analytics import session
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import read_inputs
@@ -113,6 +115,9 @@ def command(
                 if compact and not dry_run:
                     say("Compacting")
                     _lines("compacted", store.compact(), "compacted nothing: no day has several small files")
+        except PySparkException as error:
+            first = (str(error).strip().splitlines() or [""])[0]
+            raise BalogError(f"Spark: {first:.300}; what was committed is safe, run it again") from None
         finally:
             spark.stop()
 

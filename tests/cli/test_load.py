@@ -1,0 +1,38 @@
+"""``balog load`` as it is called; what it does with events is tested in ``tests/analytics/tables``."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from balog.cli import main
+
+
+def load(*words: str) -> Result:
+    return CliRunner().invoke(main, ["load", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ([], "nothing to do; give a SOURCE, --compact or --keep"),
+        (["x", "--dry-run"], "--dry-run: it says what --keep would remove"),
+        (["x", "--follow", "--plan"], "--follow: give it a SOURCE, and no --plan"),
+        (["--follow", "--compact"], "--follow: give it a SOURCE, and no --plan"),
+        (["--compact"], "there are no tables; make some"),
+        (["x", "--keep", "soon"], "--keep: 'soon' is no length of time"),
+        (["x", "--since", "soon"], "--since: 'soon' is no moment"),
+        (["x", "--form", "nonsense"], "nonsense"),
+        (["nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
+    ],
+)
+def test_wrong_use_is_one_line_before_spark_starts(
+    words: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
+    monkeypatch.chdir(tmp_path)
+    done = load("--tables", str(tmp_path / "tables"), *words)
+    assert done.exit_code == 2, done.output
+    [line] = done.stderr.splitlines()
+    assert problem in line
