@@ -18,6 +18,7 @@ from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.blocks import Block
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.lines import Washed, wash
+from balog.analytics.reading.parser import Parser
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.schemas import DEFAULT, QUARANTINE
@@ -400,3 +401,21 @@ def test_a_timestamp_means_the_same_or_is_refused_both_ways(
     path = write("a.jsonl", make(timestamp=stamp))
     schema = struct(timestamp=t.TimestampType(), quarantine=QUARANTINE)
     assert rows(path, schema) == slowly(rows, path, schema)
+
+
+def test_small_files_are_asked_together_and_what_is_wrong_with_one_is_its_own(
+    make: Any, write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [write(f"{number}.jsonl", make(), b"broken" if number == 13 else make()) for number in range(40)]
+    slices = [Slice(str(path)) for path in paths]
+    takes = []
+    real = Parser.take
+    monkeypatch.setattr(Parser, "take", lambda self, *a, **o: takes.append(1) or real(self, *a, **o))
+    batches = list(scan(slices[:13], EventQuery(project(TEXT))))
+    assert (len(takes), [batch.num_rows for batch in batches]) == (1, [26])
+    found = [row for batch in scan(slices, EventQuery(project(TEXT))) for row in batch.to_pylist()]
+    assert len({row["id"] for row in found if row["quarantine"] is None}) == 79
+    (bad,) = [row["quarantine"] for row in found if row["quarantine"]]
+    offset = paths[13].read_bytes().index(b"broken")
+    assert (bad["file"], bad["offset"], bad["raw"]) == (str(paths[13]), offset, "broken")
+    assert len(takes) < 20
