@@ -78,7 +78,7 @@ def assemble(rows: Rows, asked: Asked, hourly: Sequence[Row]) -> dict[str, Any]:
     whole = [row for row in rows["outcomes"] if row["grouping"] == 3]
     outcomes = {row["outcome"]: row for row in rows["outcomes"] if row["grouping"] == 2}
     totals = {
-        "failures": rows["failures"][0]["of"] if rows["failures"] else 0,
+        "failures": sum(row["count"] for row in rows["all_failures"]),
         "runs": sum(row["runs"] or 0 for row in whole),
         "failed_runs": _of(outcomes.get("failed"), "runs"),
         "unknown_runs": _of(outcomes.get("unknown"), "runs"),

@@ -87,7 +87,10 @@ def ask(rollups: Rollups, asked: Asked) -> Rows:
     }
     with ThreadPoolExecutor(4) as threads:
         found = threads.map(lambda question: _rows(question()), questions.values())
-        return dict(zip(questions, found))
+        rows = dict(zip(questions, found))
+    many = len(rows["failures"]) == MOST_ROWS
+    rows["all_failures"] = [{"count": _all_failures(rollups, asked).count() if many else len(rows["failures"])}]
+    return rows
 
 
 def hourly(rollups: Rollups, asked: Asked, keys: Sequence[tuple[str, str | None, str | None]]) -> list[Row]:
@@ -202,6 +205,10 @@ def _metrics(rollups: Rollups, asked: Asked) -> DataFrame:
 
 
 def _failures(rollups: Rollups, asked: Asked) -> DataFrame:
+    return _all_failures(rollups, asked).orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS)
+
+
+def _all_failures(rollups: Rollups, asked: Asked) -> DataFrame:
     spans = _spans(asked)
     events = [f.coalesce(f.sum(f.when(inside, f.col("events"))), f.lit(0)).alias(f"events{suffix}")
               for suffix, inside in spans.items()]  # fmt: skip
@@ -218,8 +225,7 @@ def _failures(rollups: Rollups, asked: Asked) -> DataFrame:
         f.min(f.when(inside, f.col("example"))).alias("example"), *some,
     )  # fmt: skip
     example = f.col("example").withField("timestamp", f.unix_micros("example.timestamp"))
-    rows = groups.where("events > 0").withColumn("example", example).withColumn("of", f.count("*").over(_all()))
-    return rows.orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS)
+    return groups.where("events > 0").withColumn("example", example)
 
 
 def _runs(rollups: Rollups, asked: Asked) -> DataFrame:
@@ -265,11 +271,11 @@ def _latest_runs(rollups: Rollups, asked: Asked) -> DataFrame:
 
 def _outcomes(rollups: Rollups, asked: Asked) -> DataFrame:
     """Give runs by application and outcome, and over all of them (``applications`` null) their durations' p95."""
-    rows = _runs(rollups, asked)
+    rows = _runs(rollups, asked).withColumnRenamed("duration", "took")
     spans = _spans(asked)
     for suffix, inside in spans.items():
         rows = rows.withColumn(f"in{suffix}", f.when(inside, 1)).withColumn(
-            f"duration{suffix}", f.when(inside, f.col("duration"))
+            f"duration{suffix}", f.when(inside, f.col("took"))
         )
     counts = [f.sum(f"in{suffix}").alias(f"runs{suffix}") for suffix in spans]
     slow = [f.percentile(f"duration{suffix}", 0.95).alias(f"p95{suffix}") for suffix in spans]
@@ -324,12 +330,6 @@ def _spans(asked: Asked) -> dict[str, Column]:
 
 def _step(asked: Asked) -> Column:
     return f.date_trunc(step_of(asked.period)[0], f.col("hour")).alias("at")
-
-
-def _all() -> Any:
-    from pyspark.sql import Window
-
-    return Window.partitionBy()
 
 
 def _micros(column: Column) -> Column:

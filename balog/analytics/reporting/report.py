@@ -37,6 +37,7 @@ _SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
 }
 
 
@@ -179,7 +180,8 @@ def _asked(data: Period | None, question: Question) -> Asked:
 
 def empty_report(paths: Sequence[str], question: Question) -> Report:
     """Give the report of paths that hold no file; it takes no Spark."""
-    names = ("events", "throughput", "records", "metrics", "failures", "runs", "outcomes", "run_streams", "quarantine")
+    first = ("events", "throughput", "records", "metrics", "failures", "all_failures")
+    names = (*first, "runs", "outcomes", "run_streams", "quarantine")
     asked = _asked(None, question)
     lists = assemble({name: [] for name in names}, asked, [])
     return Report(

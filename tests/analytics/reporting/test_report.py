@@ -218,6 +218,8 @@ def test_lists_are_of_what_was_asked_for_and_not_of_the_day_before(today: Report
     assert health["errors"] == (33, 48, "same")
     assert health["failed runs"] == (9, 0, "worse")
     assert health["records"] == (240, 480, "unknown")
+    assert health["run time, p95"] == (2.0, 2.0, "same")
+    assert health["request time, p95"] == (5.5, 1.5, "worse")
 
 
 def test_filters_by_channel_condition_and_minute_hold_for_every_list(spark: Any, trouble: Path) -> None:
