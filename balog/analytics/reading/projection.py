@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from balog.analytics.reading.arrow_types import arrow_schema
 from balog.analytics.reading.pushing import Condition
 from balog.analytics.reading.schemas import DEFAULT
 from balog.errors import ConfigError
@@ -125,7 +125,7 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
     return Projection(
         columns="{" + ", ".join(f"{_text(name)}: {_text(kind)}" for name, kind in columns.items()) + "}",
         select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
-        arrow=to_arrow_schema(schema, timezone="UTC"),
+        arrow=arrow_schema(schema),
         variants=tuple(name for name, kind in want.items() if isinstance(kind, t.VariantType)),
         rest=_conditions(where, known),
         only_events=bool(where),

@@ -17,6 +17,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from balog.analytics.reading.arrow_types import arrow_schema
 from balog.analytics.rollups.errors import ERROR_LEVELS, ERROR_PAYLOAD, failure
 from balog.analytics.rollups.schemas import LONGEST_KEY, ROLLUP
 from balog.analytics.rollups.sketches import sketched
@@ -234,6 +235,4 @@ def _typed(table: pa.Table) -> pa.Table:
 
 @lru_cache(maxsize=1)
 def _schema() -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    return to_arrow_schema(ROLLUP, timezone="UTC")
+    return arrow_schema(ROLLUP)

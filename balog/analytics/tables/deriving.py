@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_schema
 
+from balog.analytics.reading.arrow_types import arrow_schema, arrow_type
 from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.rollups.worker import roll_batches
 from balog.analytics.tables.evolution import FACILITY
@@ -31,7 +31,7 @@ ROLLED = "-rollup"
 _ROWS = 100_000  # at a time
 _WAITING = 192 * 1024 * 1024  # bytes of all tables together before all are written
 _TASK_ROWS = 300_000
-_QUARANTINE = to_arrow_schema(t.StructType([t.StructField("quarantine", QUARANTINE)])).field(0).type
+_QUARANTINE = arrow_type(QUARANTINE)
 
 
 class Kind(NamedTuple):
@@ -80,7 +80,7 @@ class _Typed:
         self.kind = kind
         self.days = Days(stage, kind.table)
         self._schema = t.StructType.fromJson(json.loads(kind.schema))
-        self._arrow = to_arrow_schema(self._schema, timezone="UTC")
+        self._arrow = arrow_schema(self._schema)
         self._columns = Columns(self._schema, kind.cls_type)
 
     def add(self, events: pa.RecordBatch) -> None:

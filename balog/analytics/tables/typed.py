@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta
 from pyspark.sql import types as t
 
+from balog.analytics.reading.arrow_types import arrow_type
 from balog.analytics.tables.evolution import RECOVERED, payload_fields
 from balog.analytics.tables.placing import EXACT, WHOLE, homes, is_void, place
 
@@ -109,7 +110,6 @@ class Columns:
     def arrays(self, texts: Sequence[bytes]) -> dict[str, pa.Array]:
         """Give the columns of some payloads, ``payload_recovered`` among them, by name."""
         import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_type
 
         model = self._model  # sharing out may learn, and make another
         rows: list[Any] = []
@@ -130,7 +130,7 @@ class Columns:
                 order[index] = len(rows) + number
             takes = pa.array([index if other < 0 else other for index, other in enumerate(order)])
             for column in self._fields:
-                kind = to_arrow_type(column.dataType, timezone="UTC")
+                kind = arrow_type(column.dataType)
                 patch = pa.array([taken.get(column.name) for taken, _ in slow.values()], kind)
                 made[column.name] = pa.concat_arrays([made[column.name], patch]).take(takes)
             made[RECOVERED] = pa.concat_arrays(
@@ -217,9 +217,8 @@ class _Slot:
     def array(self, values: list[Any]) -> pa.Array:
         """Give values of the types of ``python``, or None, as an Arrow array of the column's type."""
         import pyarrow as pa
-        from pyspark.sql.pandas.types import to_arrow_type
 
-        kind = to_arrow_type(self.column.dataType, timezone="UTC")
+        kind = arrow_type(self.column.dataType)
         if isinstance(self._inner, _Model):
             made = self._inner.arrays(values)
             fields = [kind.field(number) for number in range(kind.num_fields)]

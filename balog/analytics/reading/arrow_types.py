@@ -1,0 +1,29 @@
+"""Spark's types as Arrow's, timestamps in UTC, for every version of Spark."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.pandas.types import to_arrow_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import DataType, StructType
+
+__all__ = ["arrow_schema", "arrow_type"]
+
+# Spark 4.1 has all timestamps in UTC; later ones want to be told the zone.
+_ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """Give a schema as Arrow has it."""
+    return to_arrow_schema(schema, **_ZONE)
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """Give a type as Arrow has it."""
+    from pyspark.sql.types import StructField, StructType
+
+    return arrow_schema(StructType([StructField("one", kind)])).field(0).type
