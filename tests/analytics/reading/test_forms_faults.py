@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import Block
@@ -65,6 +65,7 @@ def test_a_whole_file_gives_all_its_events_and_nothing_bad(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(form=st.sampled_from(list(TEXTS)), packing=st.sampled_from(list(PACKINGS)), share=st.floats(0, 1))
+@example(form="sqs", packing="", share=0.251953125)
 def test_of_a_file_that_was_cut_off_comes_its_beginning(
     form: str, packing: str, share: float, tmp_path: Path, read_rows: Any
 ) -> None:

@@ -99,7 +99,8 @@ class DocumentReader:
                 yield oversized(offset + start, data[start : start + RAW_LIMIT])
         if position < len(data):  # with how far in it begins
             position -= len(_indent(data, position))
-        self._rest, self._offset = data[position:], offset + position
+        self._rest = data[position:]
+        self._offset = offset + (position if self._rest else len(data.rstrip()))
 
     def _step(self, data: bytes, position: int, is_last: bool) -> tuple[int | None, bool]:
         """Give where the next token or value ends, None when more must be read to know, and whether it is a message."""
