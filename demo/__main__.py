@@ -22,6 +22,7 @@ TAP_WEATHER = ["balog", "run", "--name", "tap-weather", "--", *PYTHON_TAP]
 LIST = ["consumers", "list", "consumers"]
 TOPIC = ["singer-events", "--topics", TOPICS]
 FORWARD = ["--topics", TOPICS, "--topic", "singer-events", "--config", "demo/forward.json", "--group", "forward"]
+SLOWEST = "SELECT application, outcome, round(duration, 1) AS seconds, records FROM run ORDER BY seconds DESC"
 INCIDENT = "balog/tap-weather"
 TARGET = [".demo/target-csv/bin/target-csv", "--config", "demo/target.json"]
 
@@ -96,9 +97,14 @@ def demo(root: Path, receiver: Receiver) -> None:
         Pipeline([["balog", "forward", *FORWARD, "--until-empty"]]),
     )
     step(
-        "10. Spark asks the archive that the handlers made",
-        Pipeline([["balog", "report", str(OUT / "archive"), "--html", str(OUT / "report.html")]]),
+        "10. Spark lays the archive that the handlers made out as tables",
+        Pipeline([["balog", "load", str(OUT / "archive"), "--tables", str(OUT / "tables")]]),
     )
+    step(
+        "11. And reports: what ran, what failed, what slowed down",
+        Pipeline([["balog", "report", str(OUT / "tables"), "--html", str(OUT / "report.html")]]),
+    )
+    step("12. Everything else is SQL", Pipeline([["balog", "query", SLOWEST, "--tables", str(OUT / "tables")]]))
     ask(
         [
             lambda: check.csv_is_complete(OUT / "csv/airports.csv", data.read(root, data.AIRPORTS), "airports"),
@@ -107,6 +113,7 @@ def demo(root: Path, receiver: Receiver) -> None:
             lambda: check.alerts_are_settled(receiver, INCIDENT),
             lambda: check.runs_were_called_back(receiver, OUT / "archive", "/runs"),
             lambda: check.runs_were_called_back(receiver, OUT / "archive", "/forwarded"),
+            lambda: check.tables_are_complete(OUT / "tables", OUT / "archive"),
             lambda: check.page_is_whole(OUT / "report.html"),
         ]
     )

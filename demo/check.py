@@ -11,6 +11,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from balog.topics import open_topics
 from demo.data import Row
 from demo.receiver import Receiver
@@ -25,6 +27,7 @@ __all__ = [
     "read_archive",
     "records_are_counted",
     "runs_were_called_back",
+    "tables_are_complete",
 ]
 
 
@@ -122,6 +125,17 @@ class _Asked(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         self._in_style = False
+
+
+def tables_are_complete(tables: Path, archive: Path) -> str:
+    """The table of events, read by DuckDB, has every event of the archive once, under its own day."""
+    events = [event["header"] for event in read_archive(archive)]
+    asked = f"SELECT id, date::VARCHAR FROM read_parquet('{tables}/events/**/*.parquet', hive_partitioning = true)"
+    with duckdb.connect() as connection:
+        rows = connection.execute(asked).fetchall()
+    if sorted(rows) != sorted((header["id"], header["timestamp"][:10]) for header in events):
+        raise Wrong(f"{tables}: {len(rows)} events, {archive} has {len(events)}, or they are not the same")
+    return f"{tables} has the archive's {len(rows)} events, each once, for whoever reads Parquet"
 
 
 def page_is_whole(page: Path) -> str:
