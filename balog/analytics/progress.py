@@ -15,11 +15,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import uuid4
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["Meter", "Progress", "Tally", "progress"]
+__all__ = ["Counts", "Meter", "Progress", "Tally", "metered", "progress"]
 
 _LOOK = 0.3  # seconds between two looks
 _COUNT = struct.Struct("<q")
@@ -30,6 +32,14 @@ class Tally(NamedTuple):
 
     done: int
     total: int
+
+
+class Counts(NamedTuple):
+    """What workers have read so far: events, the tasks that read any, and the events of the largest task."""
+
+    events: int = 0
+    tasks: int = 0
+    largest: int = 0
 
 
 class Meter:
@@ -59,6 +69,36 @@ class Meter:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def metered(batches: Iterable[pa.RecordBatch], folder: str) -> Iterator[pa.RecordBatch]:
+    """Hand on what a task reads, events or rollup rows, and count the events for the driver.
+
+    Args:
+        folder: see ``Meter``; "" counts nothing.
+    """
+    if not folder:
+        yield from batches
+        return
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    task = f"{context.stageId()}-{context.partitionId()}.{context.attemptNumber()}" if context else uuid4().hex
+    meter = Meter(folder, task)
+    try:
+        for batch in batches:
+            meter.add(_events(batch))
+            yield batch
+    finally:
+        meter.close()
+
+
+def _events(batch: pa.RecordBatch) -> int:
+    import pyarrow.compute as pc
+
+    if "kind" in batch.schema.names:  # rows of a rollup; each event is in one of this kind
+        return pc.sum(batch.column("events").filter(pc.equal(batch.column("kind"), "events"))).as_py() or 0
+    return int(batch.num_rows)
 
 
 class Progress:
@@ -103,12 +143,12 @@ class Progress:
         began = time.monotonic()
         while not stop.wait(_LOOK):
             now = tally()
-            events = count_events(self._folder.name) if self._folder is not None else 0
+            counts = count_events(self._folder.name) if self._folder is not None else Counts()
             self._bars.update(
                 self._task,
                 completed=now.done,
                 total=now.total or None,
-                note=note(now, events, time.monotonic() - began),
+                note=note(now, counts, time.monotonic() - began),
             )
 
     def close(self) -> None:
@@ -144,26 +184,31 @@ def progress(first: str) -> Iterator[Progress]:
             shown.close()
 
 
-def note(tally: Tally, events: int, seconds: float) -> str:
-    """Put numbers into words.
+def note(tally: Tally, counts: Counts, seconds: float) -> str:
+    """Put numbers into words; a task with more than twice its share of the events is told, as the others wait for it.
 
-    >>> note(Tally(3, 8), 1_200_000, 4.0)
+    >>> note(Tally(3, 8), Counts(1_200_000, 8, 150_000), 4.0)
     '3/8 tasks, 1,200,000 events, 300,000/s'
+    >>> note(Tally(3, 8), Counts(1_200_000, 8, 600_000), 4.0)
+    '3/8 tasks, 1,200,000 events, 300,000/s, one task has 50 %'
     """
+    events, tasks, largest = counts
     parts = [f"{tally.done}/{tally.total} tasks"] if tally.total else []
     if events:
         parts += [f"{events:,} events", f"{events / max(seconds, 0.001):,.0f}/s"]
+    if largest * tasks > 2 * events:
+        parts.append(f"one task has {largest / events:.0%}".replace("%", " %"))
     return ", ".join(parts)
 
 
-def count_events(folder: str) -> int:
+def count_events(folder: str) -> Counts:
     """Sum up what workers have counted. Of a task that was tried again the attempt that got furthest counts."""
     most: dict[str, int] = {}
     for path in Path(folder).iterdir():
         with suppress(OSError, struct.error):
             task = path.name.partition(".")[0]
             most[task] = max(most.get(task, 0), _COUNT.unpack(path.read_bytes())[0])
-    return sum(most.values())
+    return Counts(sum(most.values()), sum(map(bool, most.values())), max(most.values(), default=0))
 
 
 @contextmanager

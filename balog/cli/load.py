@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,7 @@ def command(
     if paths:  # what can't be read need not wait for Spark
         read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
     with progress("Starting Spark") as say:
+        options = replace(options, progress=say.folder)
         spark = session("balog load", master=master or "", remote=remote or "", **session_settings(place))
         try:
             store = open_store(spark, place)

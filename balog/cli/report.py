@@ -96,7 +96,7 @@ def command(
             try:
                 say("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
                 with say.watching(spark):
-                    report = make_report(spark, paths, question, files, **options)
+                    report = make_report(spark, paths, question, files, progress=say.folder, **options)
             finally:
                 spark.stop()
         if page is not None:

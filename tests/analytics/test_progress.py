@@ -1,4 +1,5 @@
 import io
+import json
 import os
 import sys
 import threading
@@ -7,12 +8,17 @@ from typing import Any
 
 import pytest
 
-from balog.analytics.progress import Meter, Progress, Tally, count_events, note, progress
+from balog.analytics.progress import Counts, Meter, Progress, Tally, count_events, metered, note, progress
 
 
 def test_numbers_in_words() -> None:
-    assert note(Tally(3, 8), 1_200_000, 4.0) == "3/8 tasks, 1,200,000 events, 300,000/s"
-    assert note(Tally(0, 0), 0, 1.0) == ""
+    assert note(Tally(3, 8), Counts(1_200_000, 8, 150_000), 4.0) == "3/8 tasks, 1,200,000 events, 300,000/s"
+    assert note(Tally(0, 0), Counts(), 1.0) == ""
+
+
+def test_a_task_with_more_than_its_share_is_told() -> None:
+    assert note(Tally(0, 0), Counts(90, 3, 61), 1.0) == "90 events, 90/s, one task has 68 %"
+    assert note(Tally(0, 0), Counts(90, 3, 60), 1.0) == "90 events, 90/s"
 
 
 class TestCounting:
@@ -22,14 +28,14 @@ class TestCounting:
             for count in counts:
                 meter.add(count)
             meter.close()
-        assert count_events(str(tmp_path)) == 42
+        assert count_events(str(tmp_path)) == Counts(42, 2, 30)
 
     def test_a_task_that_is_tried_again_counts_once(self, tmp_path: Path) -> None:
         for attempt, count in (("0.0", 5), ("0.1", 9)):
             meter = Meter(str(tmp_path), attempt)
             meter.add(count)
             meter.close()
-        assert count_events(str(tmp_path)) == 9
+        assert count_events(str(tmp_path)) == Counts(9, 1, 9)
 
     @pytest.mark.parametrize("folder", ["", "/nowhere/at/all"])
     def test_nobody_looks(self, folder: str) -> None:
@@ -39,7 +45,23 @@ class TestCounting:
 
     def test_a_half_written_count_is_passed_over(self, tmp_path: Path) -> None:
         (tmp_path / "0.0").write_bytes(b"abc")
-        assert count_events(str(tmp_path)) == 0
+        assert count_events(str(tmp_path)) == Counts()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("options", [{}, {"rollup": "true"}], ids=["events", "rollup"])
+def test_tasks_count_what_they_read(spark: Any, tmp_path: Path, options: dict[str, str]) -> None:
+    header = {"id": "1", "channel": "tap.log", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO", "context": {}}
+    line = json.dumps({"schema": "s/1.0.0", "header": header, "payload": {"cls_type": "log"}}) + "\n"
+    (tmp_path / "a.jsonl").write_text(line * 40)
+    (tmp_path / "counts").mkdir()
+    reader = spark.read.format("balog").options(progress=str(tmp_path / "counts"), parallel="1", **options)
+    reader.load(str(tmp_path / "a.jsonl")).collect()
+    assert count_events(str(tmp_path / "counts")) == Counts(40, 1, 40)
+
+
+def test_nobody_looks_and_all_is_handed_on() -> None:
+    assert list(metered([1, 2], "")) == [1, 2]  # type: ignore[list-item]
 
 
 def test_without_a_terminal_nothing_is_said(capsys: pytest.CaptureFixture[str]) -> None:

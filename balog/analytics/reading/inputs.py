@@ -27,6 +27,7 @@ class Inputs(NamedTuple):
 
     ``since`` and ``until`` leave out files, see ``balog.analytics.reading.pruning.Pruner``; they filter no event.
     ``forms`` says what the files' bytes are. ``listed`` are files that somebody found already, in the place of paths.
+    ``progress`` is a folder of this machine in which workers count events for who watches; "" for nobody.
     """
 
     paths: tuple[str, ...]
@@ -36,6 +37,7 @@ class Inputs(NamedTuple):
     until: datetime | None = None
     forms: FormOptions = FormOptions()
     listed: tuple[File, ...] | None = None
+    progress: str = ""
 
     @property
     def topics(self) -> list[str]:
@@ -74,7 +76,8 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
     ``path`` or ``paths``: see ``find``, and ``balog.analytics.reading.topics`` for topics. ``since`` and ``until``:
     times in ISO 8601, in UTC unless they name a zone. ``parallel``: how many workers to plan for, by default this
     machine's cores. ``files``: what ``find`` gave before, as a JSON list of ``[path, size, modified]``, in the place of
-    paths; what has gone away since becomes a row of quarantine. And those of ``store_options`` and ``FormOptions``.
+    paths; what has gone away since becomes a row of quarantine. ``progress``: see ``Inputs``. And those of
+    ``store_options`` and ``FormOptions``.
 
     Raises:
         ConfigError: no path, or a value that is none.
@@ -87,6 +90,7 @@ def read_inputs(options: Mapping[str, str]) -> Inputs:
         _moment(options, "until"),
         FormOptions.read(options),
         tuple(File(*file) for file in json.loads(options["files"])) if "files" in options else None,
+        options.get("progress", ""),
     )
 
 

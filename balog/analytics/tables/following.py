@@ -59,7 +59,7 @@ def follow(
     stream = _Stream(spark, store, paths, options, say, compact)
     reader = spark.readStream.format("balog").schema(READ).options(**options.reader)
     reader = reader.options(paths=json.dumps(list(paths)), state=str(stream.checkpoint / "arrivals"))
-    reader = reader.option("maxBytesPerTrigger", str(options.batch_bytes))
+    reader = reader.options(maxBytesPerTrigger=str(options.batch_bytes), progress=options.progress)
     writer = (
         reader.load().writeStream.foreachBatch(stream.take).trigger(processingTime=f"{every.total_seconds()} seconds")
     )

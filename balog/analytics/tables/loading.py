@@ -31,12 +31,14 @@ class Options:
         since, until: only events of that time, ``until`` not included. Their files are read again by a load of more.
         reader: options of the data source, such as ``form``.
         batch_bytes: about so many bytes of events, decompressed, are one commit.
+        progress: a folder in which workers count events, see ``balog.analytics.progress``; "" for nobody.
     """
 
     since: datetime | None = None
     until: datetime | None = None
     reader: Mapping[str, str] = field(default_factory=dict)
     batch_bytes: int = BATCH_BYTES
+    progress: str = ""
 
 
 @dataclass
@@ -127,7 +129,7 @@ def reader_of(share: Share, options: Options) -> EventReader:
     """Give what reads a batch, in the workers without Spark in between."""
     files = [[path, *source] for path, source in share.sources.items()]  # a topic has none
     what = {"files": json.dumps(files)} if files else {"paths": json.dumps(share.paths)}
-    return EventSource({**options.reader, **what}).reader(READ)
+    return EventSource({**options.reader, **what, "progress": options.progress}).reader(READ)
 
 
 def stage_of(store: Store, folder: str, batch: str, options: Options) -> Stage:
