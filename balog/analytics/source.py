@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    Filter,
-    InputPartition,
-)
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxBytes,
-    ReadMaxFiles,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+import pyspark
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from balog.analytics.reading.files import Slice
 from balog.analytics.reading.inputs import Inputs, read_inputs
+from balog.analytics.reading.partitions import partitions, slices
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.pushing import Condition, is_of_type, push
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.schemas import DEFAULT
-from balog.analytics.reading.streaming import Limits, Offset, Stream
+from balog.analytics.reading.streaming import Limits
 from balog.analytics.rollups.schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
@@ -37,8 +25,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from balog.analytics.reading.scan import Query
+    from balog.analytics.reading.stream_reader import EventStreamReader
 
-__all__ = ["EventReader", "EventSource", "EventStreamReader"]
+__all__ = ["EventReader", "EventSource"]
 
 
 class EventSource(DataSource):
@@ -87,8 +76,20 @@ class EventSource(DataSource):
         return kind(read_inputs(self.options), None if self._rolled else schema, where)
 
     def streamReader(self, schema: StructType) -> EventStreamReader:
-        """Give the reader of a stream of what comes to files and topics."""
-        return EventStreamReader(self.reader(schema), Limits.read(self.options), self.options.get("state", ""))
+        """Give the reader of a stream of what comes to files and topics.
+
+        Raises:
+            ConfigError: this Spark is older than 4.2, or an option can't be understood.
+        """
+        try:
+            from balog.analytics.reading.stream_reader import EventStreamReader
+        except ImportError:  # pyspark.sql.streaming.datasource came with 4.2; batches are read by 4.1, too
+            raise ConfigError(
+                f"streams need Spark 4.2 or newer, this is {pyspark.__version__}; read in batches", "format('balog')"
+            ) from None
+        reader = self.reader(schema)
+        scan = partial(reader.scan, is_growth=True)
+        return EventStreamReader(reader.inputs, scan, Limits.read(self.options), self.options.get("state", ""))
 
     @property
     def _cls_type(self) -> str:
@@ -99,11 +100,6 @@ class EventSource(DataSource):
         return str(self.options.get("rollup", "")).lower() == "true"
 
 
-class _Task(InputPartition):
-    def __init__(self, slices: Sequence[Slice]) -> None:
-        super().__init__([tuple(piece) for piece in slices])
-
-
 class EventReader(DataSourceReader):
     """Reads slices of files; Spark carries it to its workers."""
 
@@ -112,7 +108,7 @@ class EventReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Share the files out; none at all gives one task of nothing."""
-        return [_Task(slices) for slices in self.inputs.tasks()] or [_Task([])]
+        return partitions(self.inputs.tasks())
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Give the Arrow batches of one task."""
@@ -123,9 +119,7 @@ class EventReader(DataSourceReader):
         from balog.analytics.reading.scan import EventQuery, scan
 
         query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema, self._where))
-        return scan(
-            [Slice(*piece) for piece in partition.value], query, self.inputs.places, self.inputs.forms, is_growth
-        )
+        return scan(slices(partition), query, self.inputs.places, self.inputs.forms, is_growth)
 
 
 class FilteringReader(EventReader):
@@ -141,55 +135,3 @@ class FilteringReader(EventReader):
         self._where += pushed.where
         self.inputs = self.inputs.narrow(pushed.since, pushed.until)
         return pushed.left
-
-
-class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what comes to growing files and topics; see ``balog.analytics.reading.streaming``.
-
-    Args:
-        state: see ``Stream``; nothing is opened before it is needed, as Spark carries this to its workers too.
-    """
-
-    def __init__(self, reader: EventReader, limits: Limits, state: str) -> None:
-        self._reader, self._limits, self._state = reader, limits, state
-        self._stream: Stream | None = None
-
-    @property
-    def _now(self) -> Stream:
-        if self._stream is None:
-            self._stream = Stream(self._reader.inputs, self._state)
-        return self._stream
-
-    def initialOffset(self) -> dict[str, Any]:
-        """Begin before the first line of every file, and at the oldest message of every topic."""
-        return Offset().write()
-
-    def getDefaultReadLimit(self) -> ReadLimit:
-        """Give one of the limits that were asked for; ``latestOffset`` keeps to them all."""
-        if self._limits.files is not None:
-            return ReadMaxFiles(self._limits.files)
-        if self._limits.bytes is not None:
-            return ReadMaxBytes(self._limits.bytes)
-        return ReadAllAvailable() if self._limits.messages is None else ReadMaxRows(self._limits.messages)
-
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Look what has come."""
-        limits = Limits() if isinstance(limit, ReadAllAvailable) else self._limits
-        return self._now.latest(Offset.read(start), limits).write()
-
-    def prepareForTriggerAvailableNow(self) -> None:
-        """Let what is there now be all there is."""
-        self._now.freeze()
-
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Share out what lies between two offsets."""
-        tasks = self._now.batch(Offset.read(start), Offset.read(end))
-        return [_Task(slices) for slices in tasks] or [_Task([])]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Give the Arrow batches of one task."""
-        return self._reader.scan(partition, is_growth=True)
-
-    def commit(self, end: dict[str, Any]) -> None:
-        """Note that all up to this offset is done with."""
-        self._now.commit(Offset.read(end))
