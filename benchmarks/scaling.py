@@ -43,6 +43,15 @@ def ask(spark: SparkSession, place: Path) -> int:
     return sum(row.events for row in make_report(spark, [str(place)], read_question()).channels)
 
 
+def sizes(tables: Path) -> str:
+    """Say what the tables weigh."""
+    found = {"events": 0, "types": 0, "rollups": 0}
+    for path in tables.glob("*/date=*/*.parquet"):
+        name = path.parts[len(tables.parts)]
+        found["rollups" if name.startswith("rollup_") else name if name == "events" else "types"] += path.stat().st_size
+    return ", ".join(f"{name} {size / 1e6:,.1f} MB" for name, size in found.items())
+
+
 def peak(pid: int) -> float:
     """Give the most memory that a process has had, in MB (Linux)."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -107,6 +116,8 @@ def main(base: int, rounds: int, folder: Path, quick: bool) -> None:
             for name, median in told:
                 growth, rate = median / first[name], count / median
                 click.echo(f"  {name:18} {median:7.2f} s  {growth:6.2f} × the time  {rate:10,.0f} events/s")
+            weight = sum(path.stat().st_size for path in root.rglob("*.jsonl"))
+            click.echo(f"  of {weight / 1e6:,.0f} MB of JSON lines the tables make: {sizes(tables)}")
         shutil.rmtree(tables, ignore_errors=True)
     spark.stop()
 
