@@ -82,6 +82,8 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
     if _LOCAL.fullmatch(master):
         defaults |= _settings_here(folder)
         environment |= _environment_here()
+    if settings.get("spark.sql.catalogImplementation") == "hive":
+        defaults.pop("spark.sql.warehouse.dir", None)  # a metastore outlives the session, and so must its tables
     builder = SparkSession.builder
     for name, value in {**defaults, **settings}.items():
         builder = builder.config(name, value)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from balog.analytics.tables.log import File
 
-__all__ = ["COLUMNS", "SMALL", "compacted", "small_files"]
+__all__ = ["COLUMNS", "SMALL", "compacted", "merged_rollups", "small_files"]
 
 SMALL = 64 * 1024 * 1024
 """A smaller file, in bytes, is small; a day that has several of them is worth writing again."""
@@ -55,7 +55,7 @@ def compacted(table: str, frame: DataFrame, files: Sequence[File], folder: str, 
     stage = Stage(folder, batch, datetime.now(timezone.utc))
     order = ["date", when] if when else ["date"]
     parts = -(-sum(file.size for file in files) // _LARGE)
-    rows = _merged(table, frame) if when == "hour" else frame
+    rows = merged_rollups(table, frame) if when == "hour" else frame
     rows = rows.coalesce(1) if parts == 1 else rows.repartitionByRange(parts, *order)
     rows = rows.sortWithinPartitions(*order)
 
@@ -80,7 +80,7 @@ def compacted(table: str, frame: DataFrame, files: Sequence[File], folder: str, 
     return made
 
 
-def _merged(table: str, frame: DataFrame) -> DataFrame:
+def merged_rollups(table: str, frame: DataFrame) -> DataFrame:
     """Make rollup rows of the same key one; an hour lies in one day, so no row changes its day."""
     spark = frame.sparkSession
     of = next(name for name, rolled in ROLLUPS.items() if rolled == table)

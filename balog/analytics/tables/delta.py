@@ -82,6 +82,10 @@ class DeltaStore(LakeStore):
     def _append_rows(self, name: str, rows: DataFrame, mark: str) -> None:
         rows.write.format("delta").mode("append").option("userMetadata", mark).save(self._path(name))
 
+    def _replace_days(self, name: str, rows: DataFrame) -> None:
+        writer = rows.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        writer.save(self._path(name))
+
     def _compact_one(self, name: str) -> str:
         done = self._spark.sql(f"OPTIMIZE {self._table(name)}").first()
         self._spark.sql(f"VACUUM {self._table(name)}")  # files that no version of the last week has

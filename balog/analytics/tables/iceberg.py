@@ -99,6 +99,9 @@ class IcebergStore(LakeStore):
     def _append_rows(self, name: str, rows: DataFrame, mark: str) -> None:
         rows.writeTo(self._table(name)).option(f"snapshot-property.{_BATCH}", mark).append()
 
+    def _replace_days(self, name: str, rows: DataFrame) -> None:
+        rows.writeTo(self._table(name)).overwritePartitions()
+
     def _compact_one(self, name: str) -> str:
         system = f"CALL {quoted(self._catalog)}.system"
         table = text(".".join([*self._database, name]))

@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from balog.analytics.tables import ROLLUPS
 from balog.analytics.tables.catalogs import alter, text
 from balog.analytics.tables.evolution import steps
 from balog.analytics.tables.log import Change, Commit
@@ -64,6 +65,10 @@ class LakeStore(ParquetStore):
         """Append rows in one commit of the table that bears a mark."""
         raise NotImplementedError
 
+    def _replace_days(self, name: str, rows: DataFrame) -> None:
+        """Put rows in place of all that the table has of their days, in one commit of the table."""
+        raise NotImplementedError
+
     def _compact_one(self, name: str) -> str:
         """Rewrite small files, and let go what only old snapshots need; say what was done, if anything."""
         raise NotImplementedError
@@ -90,12 +95,34 @@ class LakeStore(ParquetStore):
         return self._spark.table(self._table(name))
 
     def compact(self, tables: Sequence[str] = ()) -> list[str]:
-        """Have small files rewritten by the catalog's own means; give a line for each table that changed.
+        """Make rollup rows of one key one, and have small files rewritten by the catalog's own means.
 
-        Rollup rows of one key stay as many as there are batches: they are merged by who reads them.
+        Raises:
+            TableError: the catalog refused; then a table has what it had, or the same in fewer files.
         """
-        told = [(name, self._compact_one(name)) for name in self.names() if not tables or name in tables]
-        return [f"{name}: {line}" for name, line in told if line]
+        lines = []
+        for name in self.names():
+            if not tables or name in tables:
+                try:
+                    told = [self._merge_rollups(name), self._compact_one(name)]
+                except PySparkException as error:
+                    raise TableError(f"{name} can't be compacted: {_said(error)}", self._place) from None
+                lines += [f"{name}: {line}" for line in told if line]
+        return lines
+
+    def _merge_rollups(self, name: str) -> str:
+        from balog.analytics.tables.compaction import merged_rollups
+
+        columns = self.schema(name)
+        if name not in ROLLUPS.values() or columns is None or "hour" not in columns.names:
+            return ""
+        rows = self._read(name)
+        had, wanted = _by_day(rows), _by_day(merged_rollups(name, rows))
+        days = [day for day, count in had.items() if wanted[day] < count]
+        if not days:
+            return ""
+        self._replace_days(name, merged_rollups(name, rows.where(f.col("date").isin(days))))
+        return f"{sum(had[day] for day in days):,} rows became {sum(wanted[day] for day in days):,}"
 
     def commit(self, batch: Batch) -> None:
         """Take a batch; what is not staged any more was taken before.
@@ -125,9 +152,8 @@ class LakeStore(ParquetStore):
                     old = f"`date` < DATE{text(commit.floor)}"
                     self._spark.sql(f"DELETE FROM {self._table(name)} WHERE {old}")  # noqa: S608
         except PySparkException as error:
-            said = str(error).strip().splitlines()[0]
             raise TableError(
-                f"the catalog refused: {said:.300}; the batch is safe in {staging}, the next load appends it",
+                f"the catalog refused: {_said(error)}; the batch is safe in {staging}, the next load appends it",
                 self._place,
             ) from None
         shutil.rmtree(staging, ignore_errors=True)
@@ -168,6 +194,14 @@ def _rows(spark: SparkSession, folder: Path, change: Change) -> DataFrame:
         for file in change.added
     ]
     return Part(t.StructType.fromJson(_decoded(change.columns)), files).frame(spark)
+
+
+def _by_day(rows: DataFrame) -> dict[date, int]:
+    return {row["date"]: row["count"] for row in rows.groupBy("date").count().collect()}
+
+
+def _said(error: PySparkException) -> str:
+    return f"{str(error).strip().splitlines()[0]:.300}"
 
 
 def _decoded(columns: str) -> dict[str, object]:
