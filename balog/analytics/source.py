@@ -10,6 +10,7 @@ import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from balog.analytics.progress import metered
 from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.partitions import partitions, slices
 from balog.analytics.reading.projection import project
@@ -119,7 +120,8 @@ class EventReader(DataSourceReader):
         from balog.analytics.reading.scan import EventQuery, scan
 
         query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema, self._where))
-        return scan(slices(partition), query, self.inputs.places, self.inputs.forms, is_growth)
+        batches = scan(slices(partition), query, self.inputs.places, self.inputs.forms, is_growth)
+        return metered(batches, self.inputs.progress)
 
 
 class FilteringReader(EventReader):

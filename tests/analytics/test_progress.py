@@ -51,8 +51,8 @@ class TestCounting:
 @pytest.mark.spark
 @pytest.mark.parametrize("options", [{}, {"rollup": "true"}], ids=["events", "rollup"])
 def test_tasks_count_what_they_read(spark: Any, tmp_path: Path, options: dict[str, str]) -> None:
-    header = {"id": "1", "channel": "tap.log", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO", "context": {}}
-    line = json.dumps({"schema": "s/1.0.0", "header": header, "payload": {"cls_type": "log"}}) + "\n"
+    header = {"id": "LG1", "channel": "tap.log", "timestamp": "2026-11-20T07:46:12Z", "level": "INFO", "context": {}}
+    line = json.dumps({"schema": "1.0.0", "header": header, "payload": {"cls_type": "log"}}) + "\n"
     (tmp_path / "a.jsonl").write_text(line * 40)
     (tmp_path / "counts").mkdir()
     reader = spark.read.format("balog").options(progress=str(tmp_path / "counts"), parallel="1", **options)
