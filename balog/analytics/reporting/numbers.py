@@ -1,7 +1,7 @@
 """The report's numbers, asked of rollups by Spark: bounded lists, of the period and of the two times compared.
 
-Each question is one small Spark job over rows of an hour; they are asked at the same time. An hour belongs to a time by
-its beginning. Nothing here grows with the archive but the work: lists end at ``MOST_ROWS``.
+Each question is one small Spark job over rows of an hour; they are asked at the same time. An hour belongs to the times
+that it is in part in. Nothing here grows with the archive but the work: lists end at ``MOST_ROWS``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from balog.analytics.reporting.model import MOST_ROWS
-from balog.analytics.reporting.periods import HOUR, Comparison, Period
+from balog.analytics.reporting.periods import EPOCH, HOUR, Comparison, Period
 from balog.analytics.rollups.sketches import merged_sketch, quantiles
 
 if TYPE_CHECKING:
@@ -313,7 +313,8 @@ def _quarantine(rollups: Rollups) -> DataFrame:
 def _within(period: Period | None) -> Column:
     if period is None:
         return f.lit(False)
-    return (f.col("hour") >= f.lit(period.since)) & (f.col("hour") < f.lit(period.until))
+    # an hour that the period begins within has only events of the period, see report._counted
+    return (f.col("hour") > f.lit(period.since - HOUR)) & (f.col("hour") < f.lit(period.until))
 
 
 def _read(asked: Asked) -> Column:
@@ -329,7 +330,8 @@ def _spans(asked: Asked) -> dict[str, Column]:
 
 
 def _step(asked: Asked) -> Column:
-    return f.date_trunc(step_of(asked.period)[0], f.col("hour")).alias("at")
+    name, _ = step_of(asked.period)
+    return (f.col("hour") if name == "hour" else f.date_trunc(name, f.col("hour"))).alias("at")
 
 
 def _micros(column: Column) -> Column:
@@ -337,7 +339,7 @@ def _micros(column: Column) -> Column:
 
 
 def _moment(micros: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=micros)
+    return EPOCH + timedelta(microseconds=micros)
 
 
 def _rows(frame: DataFrame) -> list[Row]:

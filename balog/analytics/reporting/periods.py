@@ -11,6 +11,7 @@ from balog.errors import ConfigError
 
 __all__ = ["Comparison", "Period", "compare", "length", "moment", "whole_hours"]
 
+EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 _UNITS = {"m": timedelta(minutes=1), "h": HOUR, "d": DAY, "w": timedelta(weeks=1)}

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
-from balog.analytics.reporting.periods import HOUR, length, moment, whole_hours
+from balog.analytics.reporting.periods import DAY, EPOCH, HOUR, length, moment, whole_hours
 from balog.errors import ConfigError
 from balog.expressions import Expression
 
@@ -38,18 +38,28 @@ class Question(NamedTuple):
     @property
     def of_rollups(self) -> bool:
         """Whether rollups by hour can answer: whole hours, and all events of them."""
-        return not self.channel and self.where is None and whole_hours(self.since, self.until)
+        return not self.channel and self.where is None and self.of_whole_hours
+
+    @property
+    def of_whole_hours(self) -> bool:
+        """Whether the time asked about begins and ends with a full hour."""
+        return whole_hours(self.since, self.until)
+
+    @property
+    def past_the_hour(self) -> timedelta:
+        """How long after a full hour the hours have to begin for the time asked about to begin, or end, with one."""
+        edge = self.since or self.until
+        return timedelta(0) if edge is None else (edge - EPOCH) % HOUR
 
     @property
     def earliest(self) -> datetime | None:
         """The beginning of what has to be read, the time before included; null for all."""
         if self.since is None or not self.compared:
             return self.since
-        # where the end is not known before, no more than all that there is can be meant
-        if self.back is None and self.until is None:
-            return None
+        # events end when it was asked; a clock that is a day ahead is still believed, see numbers.bounds
+        end = self.until or max(self.since, self.made + DAY + HOUR)
         try:
-            return self.since - (self.back or ((self.until or self.made) - self.since))
+            return self.since - (self.back or (end - self.since))
         except OverflowError:
             return None
 
@@ -87,6 +97,8 @@ def read_question(
         raise ConfigError(f"{until or 'now'} is not after --since {since}", "--until")
     compared = compare.lower() != "none"
     back = length(compare, "--compare") if compare and compared else None
+    if back is not None and back % HOUR:
+        raise ConfigError(f"{compare!r:.60} is not of whole hours, which events are counted by", "--compare")
     try:
         condition = Expression(where) if where else None
         if condition is not None:

@@ -64,7 +64,7 @@ def make_report(
         rows = rolling.from_files(spark, paths, **options, **named)
     else:
         events = spark.read.format("balog").options(**options).schema(f"{_COLUMNS}, quarantine {_BAD}")
-        rows = rolling.from_events(_chosen(events.load(list(paths)), question))
+        rows = _counted(_chosen(events.load(list(paths)), question), question)
     return _of_rows(rows, question, paths, "files", files)
 
 
@@ -73,7 +73,7 @@ def _of_tables(spark: SparkSession, paths: Sequence[str], question: Question) ->
     if question.of_rollups and "rollup_events" in tables.names():
         return _answer(_stored(tables, question), question, paths, "rollups")
     events = _chosen(tables.frame("events", question.earliest, question.until), question)
-    return _of_rows(rolling.from_events(events), question, paths, "events")
+    return _of_rows(_counted(events, question), question, paths, "events")
 
 
 def _stored(tables: Tables, question: Question) -> Rollups:
@@ -91,6 +91,11 @@ def _chosen(events: DataFrame, question: Question) -> DataFrame:
         wanted &= f.col("timestamp") >= f.lit(question.earliest)
     if question.until is not None:
         wanted &= f.col("timestamp") < f.lit(question.until)
+        if question.since is not None and question.back is not None and not question.of_whole_hours:
+            # hours that the time before ends within have no more events than those of it
+            wanted &= (f.col("timestamp") < f.lit(question.until - question.back)) | (
+                f.col("timestamp") >= f.lit(question.since)
+            )
     if question.channel:
         wanted &= f.col("channel").rlike(channel_pattern(question.channel))
     if question.where is not None:
@@ -99,6 +104,21 @@ def _chosen(events: DataFrame, question: Question) -> DataFrame:
     if "quarantine" in events.columns:
         wanted |= f.col("quarantine").isNotNull()
     return events.where(wanted).drop("payload")
+
+
+def _counted(events: DataFrame, question: Question) -> DataFrame:
+    """Give rollup rows of hours that begin so long after the full one as the time asked about does."""
+    shift = f.make_dt_interval(secs=f.lit(question.past_the_hour.total_seconds()).cast("decimal(18,6)"))
+    if not question.past_the_hour:
+        return rolling.from_events(events)
+    rows = rolling.from_events(events.withColumn("timestamp", f.col("timestamp") - shift))
+    return rows.withColumns(
+        {
+            **{name: f.col(name) + shift for name in ("hour", "first", "last")},
+            "example": f.col("example").withField("timestamp", f.col("example.timestamp") + shift),
+            "run": f.col("run").withField("at", f.col("run.at") + shift),
+        }
+    )
 
 
 def _of_rows(

@@ -28,6 +28,13 @@ def test_the_time_before_is_read_too() -> None:
     assert read_question(now=NOW).earliest is None
 
 
+def test_without_an_end_as_much_is_read_before_as_there_can_be_until_now() -> None:
+    asked = read_question(since="2026-11-20", now=NOW)
+    assert asked.earliest is not None
+    assert asked.earliest <= datetime(2026, 11, 19, 9, 23, tzinfo=timezone.utc)
+    assert asked.earliest >= datetime(2026, 11, 18, tzinfo=timezone.utc)
+
+
 @pytest.mark.parametrize("asked", [{"since": "90m"}, {"channel": "tap_*"}, {"where": "level = 'ERROR'"}])
 def test_what_rollups_of_hours_cannot_answer_is_asked_of_events(asked: dict[str, str]) -> None:
     assert not read_question(**asked, now=NOW).of_rollups
@@ -39,6 +46,7 @@ def test_what_rollups_of_hours_cannot_answer_is_asked_of_events(asked: dict[str,
         ({"since": "soon"}, "--since: 'soon' is no moment"),
         ({"since": "2026-11-20", "until": "2026-11-19"}, "--until: .* is not after"),
         ({"compare": "last week"}, "--compare: .* is no length of time"),
+        ({"compare": "90m"}, "--compare: .* whole hours"),
         ({"where": "levl = 'ERROR'"}, "--where: .*levl"),
         ({"where": "level = "}, "--where: "),
     ],

@@ -233,6 +233,28 @@ def test_filters_by_channel_condition_and_minute_hold_for_every_list(spark: Any,
     assert sum(row.events for row in found.channels) == found.events == 17 * 2 + 8
 
 
+@pytest.mark.parametrize("compare", ["", "2h"])
+def test_times_inside_of_an_hour_are_counted_to_the_minute(spark: Any, tmp_path: Path, compare: str) -> None:
+    lines = []
+    for number in range(240):  # minutes
+        header = {"id": f"LG{number:022d}", "channel": "t.log", "level": "ERROR",
+                  "timestamp": (TODAY + number * HOUR / 60).isoformat(), "composition": False,
+                  "context": {"application": "t", "run_id": "r"}}  # fmt: skip
+        payload = {"cls_type": "run", "outcome": "failed", "duration": 1.5, "exit_code": 1, "command": "t"}
+        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    asked = read_question(since="2026-11-20T02:10Z", until="2026-11-20T03:25Z", compare=compare, now=NOW)
+    found = make_report(spark, [str(tmp_path)], asked)
+    # before is 00:55 to 02:10, or 00:10 to 01:25
+    assert (found.events, found.failures[0].events, found.failures[0].before) == (75, 75, 75)
+    assert {figure.name: (figure.now, figure.before) for figure in found.health}["errors"] == (75, 75)
+    assert [(row.at, row.events) for row in found.throughput] == [
+        (TODAY + 130 * HOUR / 60, 60),
+        (TODAY + 190 * HOUR / 60, 15),
+    ]
+    assert found.runs[0].started == TODAY + 130 * HOUR / 60 - HOUR / 60 * (75 if not compare else 120)
+
+
 def test_tables_answer_as_files_do(spark: Any, trouble: Path, today: Report, tmp_path: Path) -> None:
     from balog.analytics.tables import open_store
     from balog.analytics.tables.loading import load
