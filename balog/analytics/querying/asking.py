@@ -35,6 +35,8 @@ def ask(spark: SparkSession, tables: Tables, sql: str) -> DataFrame:
         # a view costs reading a schema, so only those that are named get one
         if name.lower() in words or _MANY.match(text):
             tables.frame(name).createOrReplaceTempView(name)
+    # Spark would put environment variables and settings, secrets among them, in the place of ${env:…} in a statement
+    spark.conf.set("spark.sql.variable.substitute", "false")
     try:
         frame = spark.sql(text)
         frame.schema  # noqa: B018  under Spark Connect, this is when it is looked at

@@ -112,6 +112,8 @@ def _parse(sql: str) -> Any:
         raise _refused(_first_line(error)) from None
     except RecursionError:
         raise _refused("nested too deep; write it with WITH") from None
+    except (LookupError, AttributeError, TypeError, ValueError) as error:  # the parser's own faults
+        raise _refused(f"it cannot be understood ({type(error).__name__})") from None
     finally:
         quiet.setLevel(level)
     if len(statements) != 1:

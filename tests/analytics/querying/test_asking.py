@@ -110,6 +110,11 @@ def test_what_spark_does_not_understand_is_one_line_with_the_place(
     assert "SQLSTATE" not in str(refused.value)
 
 
+def test_nothing_of_the_environment_is_put_into_a_statement(spark: Any, tables: Any) -> None:
+    asked = "'${env:PATH} ${spark.app.name} ${system:user.home}'"
+    assert json.loads(text(spark, tables, f"SELECT {asked} AS x", "jsonl")) == {"x": asked.strip("'")}
+
+
 def test_json_wants_each_column_to_have_a_name_of_its_own(spark: Any, tables: Any) -> None:
     with pytest.raises(ConfigError, match="two columns are called 'id'"):
         text(spark, tables, "SELECT id, id FROM events", "jsonl")

@@ -60,6 +60,7 @@ def test_what_only_reads_the_tables_passes_as_it_is(sql: str) -> None:
         ("SELECT * FROM IDENTIFIER('csv.' || '`/etc/passwd`')", "IDENTIFIER"),
         ("SELECT * FROM read_files('/etc')", "read_files"),
         ("SELECT TRANSFORM(id) USING 'cat' FROM events", "TRANSFORM"),
+        ("SELECT MAP(id) USING 'cat' FROM events", "cannot be understood"),
         ("SELECT java_method('java.lang.System', 'exit', 1)", "java_method"),
         ("SELECT `reflect`('java.lang.System', 'exit', 1)", "reflect"),
         ("SELECT system.builtin.try_reflect('a', 'b')", "try_reflect"),
