@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -66,9 +65,9 @@ def command(
 
         from balog.analytics import session
         from balog.analytics.progress import progress
-        from balog.analytics.reading.inputs import read_inputs
+        from balog.analytics.reading.inputs import absolute, read_inputs
         from balog.analytics.reporting.periods import length, moment
-        from balog.analytics.tables import is_tables, open_store
+        from balog.analytics.tables import check_place, is_tables, open_store
         from balog.analytics.tables.catalogs import session_settings
         from balog.analytics.tables.loading import Options
     except ImportError:
@@ -80,6 +79,7 @@ def command(
         raise ConfigError("it says what --keep would remove; give --keep too, or --plan instead", "--dry-run")
     if follow and (plan or since or until or not sources):
         raise ConfigError("give it a SOURCE, and no --plan, --since or --until", "--follow")
+    check_place(place)
     if not sources and not is_tables(place):
         raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", place)
     oldest = (now - length(keep, "--keep")).date() if keep is not None else None
@@ -88,7 +88,7 @@ def command(
         moment(until, now, "--until") if until else None,
         {"form": form} if form else {},
     )
-    paths = [_absolute(source) for source in sources]
+    paths = [absolute(source) for source in sources]
     if paths:  # what can't be read need not wait for Spark
         read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
     with progress("Starting Spark") as say:
@@ -122,12 +122,6 @@ def command(
             raise BalogError(f"Spark: {first:.300}; what was committed is safe, run it again") from None
         finally:
             spark.stop()
-
-
-def _absolute(source: str) -> str:
-    from balog.analytics.reading.topics import is_topic
-
-    return source if "://" in source or source.startswith("file:") or is_topic(source) else os.path.abspath(source)
 
 
 def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options, say: Progress) -> None:

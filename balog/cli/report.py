@@ -64,7 +64,7 @@ def command(
 
         from balog.analytics import session
         from balog.analytics.progress import progress
-        from balog.analytics.reading.inputs import read_inputs
+        from balog.analytics.reading.inputs import absolute, read_inputs
         from balog.analytics.reporting.model import encode
         from balog.analytics.reporting.printing import print_tables
         from balog.analytics.reporting.questions import read_question
@@ -80,7 +80,7 @@ def command(
     of_tables = [source for source in sources if is_tables(source)]
     if of_tables and len(sources) > 1:
         raise ConfigError("tables are asked by themselves; leave the other sources out", of_tables[0])
-    paths = list(sources) if of_tables else [_absolute(source) for source in sources]
+    paths = list(sources) if of_tables else [absolute(source) for source in sources]
     if of_tables and form:
         raise ConfigError("tables have one form; leave it out", "--form")
     options = {"form": form} if form else {}
@@ -111,11 +111,6 @@ def command(
         click.echo(f"balog report: there is no event{why}", err=True)
     if page is not None:
         click.echo(f"balog report: wrote {page}", err=True)
-
-
-def _absolute(path: str) -> str:
-    """Give a path as workers in another folder find it; URLs and topics are left as they are."""
-    return path if ":" in path.partition("/")[0] else str(Path(path).absolute())
 
 
 def write_page(report: Report, path: Path) -> None:

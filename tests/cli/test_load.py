@@ -36,3 +36,23 @@ def test_wrong_use_is_one_line_before_spark_starts(
     assert done.exit_code == 2, done.output
     [line] = done.stderr.splitlines()
     assert problem in line
+
+
+@pytest.mark.parametrize(
+    ("place", "problem"),
+    [
+        ("s3://lake/tables", "s3://lake/tables: is no folder; give one"),
+        ("icberg:lake.balog", "icberg:lake.balog: is no folder; give one"),
+        ("dump.jsonl", "dump.jsonl: is a file; give a folder for the tables"),
+    ],
+)
+def test_where_no_tables_can_be_nothing_is_made(
+    place: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dump.jsonl").touch()
+    done = load("dump.jsonl", "--tables", place)
+    assert (done.exit_code, [path.name for path in tmp_path.iterdir()]) == (2, ["dump.jsonl"])
+    assert done.stderr.startswith(f"balog load: {problem}")

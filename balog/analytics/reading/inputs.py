@@ -12,12 +12,12 @@ from balog.analytics.reading.files import File, Slice, find
 from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.planning import plan
 from balog.analytics.reading.pruning import Pruner
-from balog.analytics.reading.remote import Places, store_options
+from balog.analytics.reading.remote import Places, is_remote, store_options
 from balog.analytics.reading.topics import bounds, is_topic, stretches
 from balog.errors import ConfigError
 from balog.expressions.functions import parse_time
 
-__all__ = ["Inputs", "read_inputs", "read_number"]
+__all__ = ["Inputs", "absolute", "read_inputs", "read_number"]
 
 _WHERE = "format('balog')"
 
@@ -68,6 +68,11 @@ class Inputs(NamedTuple):
             since=max(filter(None, (self.since, since)), default=None),
             until=min(filter(None, (self.until, until)), default=None),
         )
+
+
+def absolute(path: str) -> str:
+    """Give a path as workers in another folder find it; URLs and topics are left as they are."""
+    return path if is_remote(path) or path.startswith("file:") or is_topic(path) else os.path.abspath(path)
 
 
 def read_inputs(options: Mapping[str, str]) -> Inputs:

@@ -6,9 +6,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING
 
 from balog.analytics.tables.store import Store, TableError
+from balog.errors import ConfigError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
     from balog.analytics.rollups import Rollups
 
-__all__ = ["ROLLUPS", "TableError", "Tables", "is_tables", "open_store", "open_tables"]
+__all__ = ["ROLLUPS", "TableError", "Tables", "check_place", "is_tables", "open_store", "open_tables"]
 
 CATALOGS = ("hive:", "iceberg:", "delta:")
 """What a place in a catalog begins with; ``balog.analytics.tables.<catalog>.open_store(spark, place)`` opens it."""
@@ -78,6 +81,19 @@ class Tables:
         return Rollups(**frames)
 
 
+def check_place(place: str) -> None:
+    """Refuse the name of a place where no tables can be, before anything is written there.
+
+    Raises:
+        ConfigError: a URL of a store, another catalog, or a file.
+    """
+    if re.match(r"[A-Za-z][\w+.-]+:", place) and not place.startswith((*CATALOGS, "file:")):
+        want = "hive:…, iceberg:… or delta:… (their files may be on a store)"
+        raise ConfigError(f"is no folder; give one (./NAME where it has a colon), or {want}", place.partition("?")[0])
+    if os.path.isfile(place):
+        raise ConfigError("is a file; give a folder for the tables", place)
+
+
 def is_tables(place: str) -> bool:
     """Tell whether ``place`` names tables: a catalog's place, or a folder that ``balog load`` wrote."""
     from balog.analytics.tables.log import is_log
@@ -89,7 +105,7 @@ def open_store(spark: SparkSession, place: str) -> Store:
     """Give the store behind a place, which need not be there yet.
 
     Raises:
-        ConfigError: the place's name can't be understood.
+        ConfigError: the place's name can't be understood, see ``check_place``.
         TableError: it can't be reached.
     """
     catalog = next((name for name in CATALOGS if place.startswith(name)), "")
@@ -98,6 +114,7 @@ def open_store(spark: SparkSession, place: str) -> Store:
 
         store: Store = import_module(f"balog.analytics.tables.{catalog[:-1]}").open_store(spark, place)
         return store
+    check_place(place)
     from balog.analytics.tables.parquet import ParquetStore
 
     return ParquetStore(spark, place)
