@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
 
@@ -192,9 +192,11 @@ def wash_line(line: bytes) -> bytes:
     if header.level is UNSET and event.schema != "0.0.1":
         raise EventError("missing; facility 1.x has one in every event", "$.header.level")
     try:
-        msgspec.convert(header.timestamp, _Timestamp)
+        msgspec.convert(header.timestamp, _Timestamp).astimezone(timezone.utc)
     except msgspec.ValidationError as error:
         raise EventError(str(error)[:1].lower() + str(error)[1:], "$.header.timestamp") from None
+    except OverflowError:  # the parser would refuse all lines that are asked together with this one
+        raise EventError("not in the years 1 to 9999 in UTC", "$.header.timestamp") from None
     header.timestamp = header.timestamp.upper()  # RFC 3339 allows a small t and z, the parser does not
     return _encode(event)
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
 from balog.analytics.reading.files import Slice
-from balog.analytics.reading.forms import FormOptions, Lines, read_parts
+from balog.analytics.reading.forms import FormOptions, Lines, pieces, read_parts
 from balog.analytics.reading.lines import Washed, count_events, wash, wash_line
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import Projection
@@ -29,6 +29,7 @@ _DETECTED = FormOptions()
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
 _SMALL = 256 * 1024
 _TOGETHER = 4 * 1024 * 1024  # the parser takes a millisecond or more for a question, however little is in it
+_CLOSELY = 2 * 1024 * 1024  # of a block that isn't vouched for as a whole, at a time
 _MOST_QUARANTINED = 1000  # rows of a batch; each may hold 64 KiB of raw text
 
 
@@ -174,8 +175,15 @@ def _block(parser: Parser, query: Query, path: str, block: Block) -> Iterator[pa
     table = _vouched(parser, query, block.data)
     if table is not None:
         yield from _batches(table, query.arrow)
-    else:
-        yield from _washed(parser, query, path, wash(block))
+        return
+    # A line of two bytes takes two hundred when it is looked at, and one bad line should not cost all others that.
+    for data, offset in pieces(block, _CLOSELY):
+        part = Block(offset, memoryview(data))
+        table = _vouched(parser, query, part.data) if len(data) < len(block.data) else None
+        if table is not None:
+            yield from _batches(table, query.arrow)
+        else:
+            yield from _washed(parser, query, path, wash(part))
 
 
 def _lines(parser: Parser, query: Query, path: str, lines: Lines) -> Iterator[pa.RecordBatch]:

@@ -115,11 +115,11 @@ class Origin:
         return 0.0
 
 
-def pieces(block: Block) -> Iterator[tuple[bytes, int]]:
-    """Give a block's lines some at a time, each piece with its offset."""
+def pieces(block: Block, size: int = _PIECE) -> Iterator[tuple[bytes, int]]:
+    """Give a block's lines some at a time, about so many bytes, each piece with its offset."""
     data, start = bytes(block.data), 0
     while start < len(data):
-        end = data.find(b"\n", start + _PIECE) + 1 or len(data)
+        end = data.find(b"\n", start + size) + 1 or len(data)
         yield data[start:end], block.offset + start
         start = end
 
