@@ -89,6 +89,14 @@ class Parser:
             lines = f"(SELECT * FROM {lines} WHERE CASE WHEN {_MISSING} THEN error('a key is missing') ELSE true END)"  # noqa: S608
         return self._connection.sql(f"SELECT {select} FROM {lines} {rest}").to_arrow_table()  # noqa: S608
 
+    def ask(self, sql: str, given: pa.Table) -> pa.Table:
+        """Ask a table, which the SQL calls ``given``."""
+        self._connection.register("given", given)
+        try:
+            return self._connection.sql(sql).to_arrow_table()
+        finally:
+            self._connection.unregister("given")
+
 
 _idle: dict[int, list[Parser]] = {}  # by process: what a fork inherits is not for its use
 

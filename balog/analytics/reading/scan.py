@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import duckdb
 import msgspec
@@ -29,15 +29,20 @@ _DETECTED = FormOptions()
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
 _SMALL = 256 * 1024
 _TOGETHER = 4 * 1024 * 1024  # the parser takes a millisecond or more for a question, however little is in it
+_DIGESTED = 32 * 1024 * 1024  # bytes of digests that are held until they are merged
 _CLOSELY = 2 * 1024 * 1024  # of a block that isn't vouched for as a whole, at a time
 _MOST_QUARANTINED = 1000  # rows of a batch; each may hold 64 KiB of raw text
+
+
+_Answer: TypeAlias = "pa.Table | pa.RecordBatch"  # what a query made of good lines; rows of quarantine
 
 
 class Query(Protocol):
     """What is asked of each block of good lines.
 
     Attributes:
-        is_digest: the answer holds none of the lines' own JSON, only what was made of it, and ``run`` asks for the
+        is_digest: answers are merged before they are handed out. The answer holds none of the lines' own JSON, only
+            what was made of it, and ``run`` asks for the
             schema, the header and the payload as a struct. Lines are then vouched for by their first bytes and the
             parser, which is quicker; a parser that takes NaN for JSON does no harm.
         only_events: lines that are none are left out.
@@ -56,6 +61,10 @@ class Query(Protocol):
 
         May raise ``duckdb.Error`` or ``ValueError``.
         """
+        ...
+
+    def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
+        """Make one answer of those of many blocks, at least one; raises nothing, whatever events hold."""
         ...
 
 
@@ -100,6 +109,10 @@ class EventQuery:
             table = table.set_column(table.schema.get_field_index(name), name, encoded)
         return None if self._projection.rest else table.num_rows, table
 
+    def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
+        """Put them behind one another."""
+        return pa.concat_tables(digests)
+
 
 def scan(
     slices: Sequence[Slice],
@@ -113,35 +126,57 @@ def scan(
     Args:
         is_growth: see ``balog.analytics.reading.forms.read_parts``.
     """
-    places = places or Places()
     with borrow_parser() as parser:
-        small: list[_Piece] = []
-        size = 0
-        for piece in slices:
-            if is_topic(piece.path):
-                for lines in read_topic(piece):
-                    yield from _lines(parser, query, piece.path, lines)
-                continue
-            for part in read_parts(piece, parser.buffer, places, options, is_growth):
-                is_small = isinstance(part, Block) and len(part.data) < _SMALL
-                if isinstance(part, Block) and is_small:
-                    small.append(_Piece(piece.path, Block(part.offset, memoryview(bytes(part.data)))))
-                    size += len(part.data)
-                if not is_small or size >= _TOGETHER:
-                    yield from _pieces(parser, query, small)
-                    small, size = [], 0
-                if not is_small:
-                    yield from _part(parser, query, piece.path, part)
-        yield from _pieces(parser, query, small)
+        yield from _handed_out(parser, query, _answers(parser, query, slices, places or Places(), options, is_growth))
 
 
 def scan_messages(lines: Lines, path: str, query: Query) -> Iterator[pa.RecordBatch]:
     """Ask a query of messages that somebody else took out of a topic, as ``scan`` does of those of a slice."""
     with borrow_parser() as parser:
-        yield from _lines(parser, query, path, lines)
+        yield from _handed_out(parser, query, _lines(parser, query, path, lines))
 
 
-def _part(parser: Parser, query: Query, path: str, part: Block | Lines | Bad | Damage) -> Iterator[pa.RecordBatch]:
+def _handed_out(parser: Parser, query: Query, answers: Iterator[_Answer]) -> Iterator[pa.RecordBatch]:
+    """Give answers in the query's own schema; digests are merged first, as many as there are or memory allows."""
+    held: list[pa.Table] = []
+    size = 0
+    for answer in answers:
+        if isinstance(answer, pa.RecordBatch):
+            yield answer
+            continue
+        held.append(answer)
+        size += answer.nbytes
+        if size >= _DIGESTED or not query.is_digest:
+            yield from _batches(query.merge(parser, held), query.arrow)
+            held, size = [], 0
+    if held:
+        yield from _batches(query.merge(parser, held), query.arrow)
+
+
+def _answers(
+    parser: Parser, query: Query, slices: Sequence[Slice], places: Places, options: FormOptions, is_growth: bool
+) -> Iterator[_Answer]:
+    small: list[_Piece] = []
+    size = 0
+    for piece in slices:
+        if is_topic(piece.path):
+            for lines in read_topic(piece):
+                yield from _lines(parser, query, piece.path, lines)
+            continue
+        for part in read_parts(piece, parser.buffer, places, options, is_growth):
+            is_small = isinstance(part, Block) and len(part.data) < _SMALL
+            if isinstance(part, Block) and is_small:
+                small.append(_Piece(piece.path, Block(part.offset, memoryview(bytes(part.data)))))
+                size += len(part.data)
+            if not is_small or size >= _TOGETHER:
+                yield from _pieces(parser, query, small)
+                small, size = [], 0
+            if not is_small:
+                yield from _part(parser, query, piece.path, part)
+    yield from _pieces(parser, query, small)
+
+
+def _part(parser: Parser, query: Query, path: str, part: Block | Lines | Bad | Damage) -> Iterator[_Answer]:
     if isinstance(part, Block):
         yield from _block(parser, query, path, part)
     elif isinstance(part, Lines):
@@ -157,12 +192,12 @@ class _Piece(NamedTuple):
     block: Block
 
 
-def _pieces(parser: Parser, query: Query, pieces: list[_Piece]) -> Iterator[pa.RecordBatch]:
+def _pieces(parser: Parser, query: Query, pieces: list[_Piece]) -> Iterator[_Answer]:
     """Ask blocks of small files together, and by halves where one of them wants a closer look."""
     if len(pieces) > 1:
         table = _vouched(parser, query, memoryview(b"".join(piece.block.data for piece in pieces)))
         if table is not None:
-            yield from _batches(table, query.arrow)
+            yield table
             return
         half = len(pieces) // 2
         yield from _pieces(parser, query, pieces[:half])
@@ -171,26 +206,26 @@ def _pieces(parser: Parser, query: Query, pieces: list[_Piece]) -> Iterator[pa.R
         yield from _block(parser, query, *pieces[0])
 
 
-def _block(parser: Parser, query: Query, path: str, block: Block) -> Iterator[pa.RecordBatch]:
+def _block(parser: Parser, query: Query, path: str, block: Block) -> Iterator[_Answer]:
     table = _vouched(parser, query, block.data)
     if table is not None:
-        yield from _batches(table, query.arrow)
+        yield table
         return
     # A line of two bytes takes two hundred when it is looked at, and one bad line should not cost all others that.
     for data, offset in pieces(block, _CLOSELY):
         part = Block(offset, memoryview(data))
         table = _vouched(parser, query, part.data) if len(data) < len(block.data) else None
         if table is not None:
-            yield from _batches(table, query.arrow)
+            yield table
         else:
             yield from _washed(parser, query, path, wash(part))
 
 
-def _lines(parser: Parser, query: Query, path: str, lines: Lines) -> Iterator[pa.RecordBatch]:
+def _lines(parser: Parser, query: Query, path: str, lines: Lines) -> Iterator[_Answer]:
     """Ask events that were made of another form, like a block of them."""
     table = _vouched(parser, query, memoryview(b"\n".join([*lines.events, b""])), len(lines.events))
     if table is not None:
-        yield from _batches(table, query.arrow)
+        yield table
         yield from _washed(parser, query, path, Washed([], [], lines.bad))
     else:
         yield from _washed(parser, query, path, lines.wash())
@@ -212,16 +247,14 @@ def _vouched(parser: Parser, query: Query, data: memoryview, lines: int | None =
     return table if read in (None, count) else None
 
 
-def _washed(parser: Parser, query: Query, path: str, washed: Washed) -> Iterator[pa.RecordBatch]:
+def _washed(parser: Parser, query: Query, path: str, washed: Washed) -> Iterator[_Answer]:
     events, offsets, bad = washed
     yield from _ask(parser, query, events, offsets, bad)
     for start in range(0, len(bad), _MOST_QUARANTINED):
         yield _quarantined(query, path, bad[start : start + _MOST_QUARANTINED])
 
 
-def _ask(
-    parser: Parser, query: Query, events: list[bytes], offsets: list[int], bad: list[Bad]
-) -> Iterator[pa.RecordBatch]:
+def _ask(parser: Parser, query: Query, events: list[bytes], offsets: list[int], bad: list[Bad]) -> Iterator[_Answer]:
     """Ask washed events, halving them when they can't be asked together, until what is left is one bad line."""
     if not events:
         return
@@ -229,7 +262,7 @@ def _ask(
     if table is None and len(events) == 1:  # a lenient parser refuses deep nesting that a strict one takes
         table = _answer(parser, query, events, lenient=False)
     if table is not None:
-        yield from _batches(table, query.arrow)
+        yield table
     elif len(events) == 1:
         bad.append(
             Bad(
@@ -257,7 +290,7 @@ def _answer(parser: Parser, query: Query, events: list[bytes], lenient: bool) ->
     return table if count in (None, len(events)) else None
 
 
-def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator[pa.RecordBatch]:
+def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator[_Answer]:
     """Take the line at which a damaged file stops, if it is whole, and report the damage behind it."""
     offset, reason, tail = damage
     try:

@@ -1,29 +1,27 @@
 """What a worker makes of the events in its hands: rollup rows, by one SQL for lines of files and for frames.
 
-The events are parsed once, into a relation that DuckDB keeps, and counted from there. What that costs: of the time
-that reading lines takes, the tags of metrics, the texts of errors and the reports of runs are a sixth; each table made
-of the relation reads only its own rows, so errors are dear where there are many of them, and nowhere else.
+Two steps. Each block is grouped once by all keys of all tables together into a digest, which is small: there DuckDB's
+time goes into parsing, and planning a large query anew for each block would cost as much as a fifth of that. A digest
+has the few events whole that more is asked of: errors, reports of runs, payloads with many metrics. What a task has of
+digests, up to ``scan``'s limit, is then rolled up together, so that what is costly once a query is paid once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from balog.analytics.reading.arrow_types import arrow_schema
+from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.rollups.errors import ERROR_LEVELS, ERROR_PAYLOAD, failure
 from balog.analytics.rollups.schemas import LONGEST_KEY, ROLLUP
 from balog.analytics.rollups.sketches import sketched
-
-if TYPE_CHECKING:
-    from balog.analytics.reading.parser import Parser
 
 __all__ = ["RollupQuery", "roll_batches"]
 
@@ -58,34 +56,23 @@ _COLUMNS = f"""{{'schema': 'VARCHAR', 'header': 'STRUCT(id VARCHAR, channel VARC
   'payload': '{_struct(_PAYLOAD)}'}}"""
 
 
-def _roll(events: str) -> str:
-    """Give the SQL of the rollup of a query that gives the columns of ``_EVENTS``."""
-    return f"""WITH parsed AS ({events}), e AS MATERIALIZED (SELECT *,
-  (epoch_us(moment) + {_YEAR_1}) // {_HOUR} AS hour FROM parsed),
-g AS MATERIALIZED (SELECT hour, channel, "level", payload.cls_type AS cls_type, application, run_id,
-  count(*) AS events, min(moment) AS "first", max(moment) AS "last", max(CASE WHEN payload.cls_type = 'run'
-    THEN {_RUN} END) AS run FROM e GROUP BY ALL),
-m AS (SELECT hour, channel, application, payload.metric AS metric, coalesce(payload."type", 'value') AS "type",
-  payload.tags.stream AS stream, payload.tags.endpoint AS endpoint,
-  coalesce(payload.tags.http_status_code, payload.tags.status) AS status, payload.tags.stage AS stage,
-  TRY_CAST(payload."value" AS DOUBLE) AS number FROM e WHERE payload.cls_type = 'metric'
-UNION ALL BY NAME SELECT hour, channel, application, 'value' AS "type", item ->> '$.name' AS metric,
-  TRY_CAST(item ->> '$.value' AS DOUBLE) AS number FROM (SELECT hour, channel, application,
-  unnest(json_extract(payload."values", '$[*]')) AS item FROM e WHERE payload.cls_type = 'metrics'))
-SELECT 'events' AS kind, hour, channel, "level", {_cut("cls_type", "application")}, sum(events)::BIGINT AS events,
-  min("first") AS "first", max("last") AS "last" FROM g GROUP BY ALL
-UNION ALL BY NAME SELECT 'run' AS kind, hour, {_cut("run_id", "application")}, sum(events)::BIGINT AS events,
-  sum(CASE WHEN "level" IN {ERROR_LEVELS} THEN events ELSE 0 END)::BIGINT AS errors,
-  min("first") AS "first", max("last") AS "last", max(run) AS run FROM g WHERE run_id IS NOT NULL GROUP BY ALL
-UNION ALL BY NAME SELECT 'metric' AS kind, * REPLACE (
-  {_cut("application", "metric", "type", "stream", "endpoint", "status", "stage")}) FROM
-  (SELECT * EXCLUDE (number), count(*) AS "count", sum(number) AS "sum", min(number) AS low, max(number) AS high,
-  list(number) FILTER ("type" <> 'counter') AS sketch
-  FROM m WHERE metric IS NOT NULL AND isfinite(number) GROUP BY ALL)
-UNION ALL BY NAME SELECT 'error' AS kind, hour, channel, {_cut("application")}, "level", moment AS "first",
-  struct_pack(id := left(id, {LONGEST_KEY}), run_id := left(run_id, {LONGEST_KEY}), cls_type := payload.cls_type,
-    {_ERROR}) AS error
-  FROM e WHERE "level" IN {ERROR_LEVELS} OR payload.cls_type = 'consumer_failure'"""  # noqa: S608
+def _digested(lines: str) -> str:
+    """Give the SQL of the digest of a query that gives the columns of ``_LINES``.
+
+    Grouping by all keys at once reads each line once, and nothing is kept of it but what ``_RARE`` is told in full.
+    """
+    return f"""(epoch_us(moment) + {_YEAR_1}) // {_HOUR} AS hour, channel, "level", application, run_id,
+  payload.cls_type AS cls_type, payload."type" AS "type", payload.metric AS metric, payload.tags.stream AS stream,
+  payload.tags.endpoint AS endpoint, coalesce(payload.tags.http_status_code, payload.tags.status) AS status,
+  payload.tags.stage AS stage, count(*) AS events, min(moment) AS "first", max(moment) AS "last",
+  count(number) AS "count", sum(number) AS "sum", min(number) AS low, max(number) AS high,
+  list(number) FILTER (number IS NOT NULL AND payload."type" IS DISTINCT FROM 'counter') AS numbers,
+  list(struct_pack(id := id, moment := moment, payload := payload)) FILTER ({_RARE}) AS told
+FROM (SELECT *, CASE WHEN payload.cls_type = 'metric' AND isfinite(TRY_CAST(payload."value" AS DOUBLE))
+  THEN TRY_CAST(payload."value" AS DOUBLE) END AS number FROM (SELECT {lines})) GROUP BY ALL"""  # noqa: S608
+
+
+_RARE = f""""level" IN {ERROR_LEVELS} OR payload.cls_type IN ('run', 'metrics', 'consumer_failure')"""
 
 
 def _cut(*names: str) -> str:
@@ -95,8 +82,8 @@ def _cut(*names: str) -> str:
 _RUN = f"""struct_pack("at" := moment, outcome := payload.outcome, duration := TRY_CAST(payload.duration AS DOUBLE),
   exit_code := TRY_CAST(payload.exit_code AS INTEGER), records := TRY_CAST(payload.records AS BIGINT),
   bytes := TRY_CAST(payload.bytes AS BIGINT), signal := left(payload.signal, {LONGEST_KEY}),
-  problem := left(payload.problem, {LONGEST_KEY}), streams := list_transform(json_transform(payload.streams,
-    '[{{"stream":"VARCHAR","records":"BIGINT","bytes":"BIGINT"}}]')[:{LONGEST_KEY}], lambda x:
+  problem := left(payload.problem, {LONGEST_KEY}), streams := list_transform(TRY(json_transform(payload.streams,
+    '[{{"stream":"VARCHAR","records":"BIGINT","bytes":"BIGINT"}}]'))[:{LONGEST_KEY}], lambda x:
     struct_pack(stream := left(x.stream, {LONGEST_KEY}), records := x.records, bytes := x.bytes)))"""
 
 _ERROR = ", ".join(
@@ -106,15 +93,40 @@ _ERROR = ", ".join(
     for name, length in ERROR_PAYLOAD.items()
 )
 
-_EVENTS = """header.id AS id, header.channel AS channel, header."level" AS "level", header."timestamp" AS moment,
+_LINES = """header.id AS id, header.channel AS channel, header."level" AS "level", header."timestamp" AS moment,
   header.context.application AS application, header.context.run_id AS run_id, payload"""
-_SELECT, _, _REST = _roll(f"SELECT {_EVENTS}\0").partition("\0")
-_FRAME = _roll(f"""SELECT id, channel, "level", moment, application, run_id,
-  TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM batch""")  # noqa: S608
+_SELECT, _, _REST = _digested(f"{_LINES} FROM \0").partition(" FROM \0")
+_FRAME = _digested(f"""id, channel, "level", moment, application, run_id,
+  TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM given""")
+
+_ROLLED = f"""WITH told AS (SELECT * EXCLUDE (t), t.* FROM
+  (SELECT hour, channel, "level", cls_type, application, run_id, unnest(told) AS t FROM given)),
+m AS (SELECT hour, channel, application, metric, coalesce("type", 'value') AS "type", stream, endpoint, status, stage,
+  "count", "sum", low, high, numbers FROM given WHERE cls_type = 'metric' AND metric IS NOT NULL AND "count" > 0
+UNION ALL BY NAME SELECT hour, channel, application, metric, 'value' AS "type", 1 AS "count", number AS "sum",
+  number AS low, number AS high, [number] AS numbers FROM (SELECT hour, channel, application,
+  item ->> '$.name' AS metric, TRY_CAST(item ->> '$.value' AS DOUBLE) AS number FROM (SELECT hour, channel, application,
+  unnest(TRY(json_extract(payload."values", '$[*]'))) AS item FROM told WHERE cls_type = 'metrics'))
+  WHERE metric IS NOT NULL AND isfinite(number)),
+reports AS (SELECT hour, run_id, application, max({_RUN}) AS run FROM told WHERE cls_type = 'run' GROUP BY ALL)
+SELECT 'events' AS kind, hour, channel, "level", {_cut("cls_type", "application")}, sum(events)::BIGINT AS events,
+  min("first") AS "first", max("last") AS "last" FROM given GROUP BY ALL
+UNION ALL BY NAME SELECT 'run' AS kind, hour, {_cut("run_id", "application")}, sum(events)::BIGINT AS events,
+  sum(CASE WHEN "level" IN {ERROR_LEVELS} THEN events ELSE 0 END)::BIGINT AS errors,
+  min("first") AS "first", max("last") AS "last", max(run) AS run FROM
+  (SELECT hour, run_id, application, "level", events, "first", "last", NULL AS run FROM given
+   UNION ALL BY NAME SELECT hour, run_id, application, run FROM reports) WHERE run_id IS NOT NULL GROUP BY ALL
+UNION ALL BY NAME SELECT 'metric' AS kind, hour, channel,
+  {_cut("application", "metric", "type", "stream", "endpoint", "status", "stage")}, sum("count")::BIGINT AS "count",
+  sum("sum") AS "sum", min(low) AS low, max(high) AS high, flatten(list(numbers)) AS sketch FROM m GROUP BY ALL
+UNION ALL BY NAME SELECT 'error' AS kind, hour, channel, {_cut("application")}, "level", moment AS "first",
+  struct_pack(id := left(id, {LONGEST_KEY}), run_id := left(run_id, {LONGEST_KEY}), cls_type := payload.cls_type,
+    {_ERROR}) AS error
+  FROM told WHERE "level" IN {ERROR_LEVELS} OR cls_type = 'consumer_failure'"""  # noqa: S608
 
 
 class RollupQuery:
-    """The rollup of one block of lines."""
+    """The rollup of lines."""
 
     is_digest = True
     only_events = False
@@ -125,18 +137,21 @@ class RollupQuery:
         return _schema()
 
     def run(self, parser: Parser) -> tuple[int, pa.Table]:
-        """Give the number of events in the block, and the rows.
+        """Give the number of events in the block, and its digest.
 
         Raises:
             ValueError: a time is not in the years 1 to 9999.
         """
         from balog.analytics.reading.scan import check_years
 
-        table = parser.table(_COLUMNS, f"* FROM ({_SELECT}", f"{_REST})")
+        table = parser.table(_COLUMNS, _SELECT, _REST)
         check_years(table.column("first"))
         check_years(table.column("last"))
-        counted = pc.sum(pc.if_else(pc.equal(table.column("kind"), "events"), table.column("events"), 0))
-        return counted.as_py() or 0, _finished(table)
+        return pc.sum(table.column("events")).as_py() or 0, table
+
+    def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
+        """Give the rows of digests."""
+        return _finished(parser.ask(_ROLLED, pa.concat_tables(digests)))
 
 
 def roll_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -153,9 +168,9 @@ def roll_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield from _typed(broken).to_batches()
         events = table.filter(pc.invert(bad)).drop_columns(["quarantine"])
         if events.num_rows:
-            with duckdb.connect(config={"threads": 1}) as connection:
-                connection.register("batch", events)
-                yield from _finished(connection.sql(_FRAME).to_arrow_table()).to_batches()
+            with borrow_parser() as parser:
+                digest = parser.ask(f"SELECT {_FRAME}", events)
+                yield from _finished(parser.ask(_ROLLED, digest)).to_batches()
 
 
 def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
