@@ -77,7 +77,8 @@ class HiveStore(ParquetStore):
     def _register(self, tables: Sequence[str]) -> None:
         """Make the metastore's tables those of the log."""
         try:
-            self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(self._database)}")
+            if not self._spark.catalog.databaseExists(self._database):  # Hive logs an error where it is made again
+                self._spark.sql(f"CREATE DATABASE IF NOT EXISTS {quoted(self._database)}")
             for name in tables:
                 self._register_one(name)
         except PySparkException as error:
