@@ -41,6 +41,7 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
 """
 _RESULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.python.filterPushdown.enabled": "true"}
 _MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|(spark|mesos|k8s)://.+|yarn")
+_PATIENCE = 30.0  # seconds until a Spark Connect server answers
 _LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
 
 
@@ -136,24 +137,47 @@ def _settings_here(folder: Path) -> dict[str, str]:
 
 def _connect(application: str, settings: Mapping[str, str], remote: str) -> SparkSession:
     if not re.fullmatch(r"sc://.+|local(\[.+\])?", remote):
-        raise ConfigError(f"{remote!r:.100} is no Spark Connect server; want sc://HOST:PORT", "--remote")
+        raise ConfigError(f"{_shown(remote)!r:.100} is no Spark Connect server; want sc://HOST:PORT", "--remote")
     if find_spec("grpc") is None:
         raise MissingExtraError("Spark Connect", "connect")
     builder = SparkSession.builder.remote(remote).appName(application)
     for name, value in {**_RESULTS, **settings}.items():
         builder = builder.config(name, value)
     if not _LOCAL.fullmatch(remote):
+        _reach(remote)
         return _had(builder, remote)
     home = wrap(find_java(), _scratch() / "java")
     with _environment({"JAVA_HOME": str(home), **_environment_here()}):  # a server of its own, for trying things out
         return _had(builder, remote)
 
 
+def _reach(remote: str) -> None:
+    """Look whether a server answers; Spark's client tries for ten minutes before it says so."""
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    try:
+        channel = DefaultChannelBuilder(remote).toChannel()
+    except ValueError:  # Spark's own are such, too
+        raise ConfigError(f"{_shown(remote)!r:.100} is no URL; want sc://HOST:PORT/;NAME=VALUE", "--remote") from None
+    with channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_PATIENCE)
+        except grpc.FutureTimeoutError:
+            raise BalogError(f"no Spark Connect server at {_shown(remote)} answers; start it, or check it") from None
+
+
+def _shown(remote: str) -> str:
+    """Give a server's URL without what may be secret in it: a token among its parameters, a password."""
+    return re.sub(r"//[^/]*@", "//", remote.partition(";")[0])
+
+
 def _had(builder: SparkSession.Builder, place: str) -> SparkSession:
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        raise BalogError(f"no Spark session at {place}: {str(error).splitlines()[0]:.300}") from None
+        first = (str(error).splitlines() or [""])[0].replace(place, _shown(place))
+        raise BalogError(f"no Spark session at {_shown(place)}: {first:.300}") from None
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from balog.analytics import sessions
-from balog.errors import ConfigError, MissingExtraError
+from balog.errors import BalogError, ConfigError, MissingExtraError
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +33,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             return "a session"
 
     monkeypatch.setattr(sessions.SparkSession, "builder", Builder())
+    monkeypatch.setattr(sessions, "_load_sketches", lambda spark: None)
     return made
 
 
@@ -57,8 +58,11 @@ def test_settings_come_before_the_defaults(built: dict[str, Any]) -> None:
     assert (built["spark.driver.memory"], built["spark.master"]) == ("7g", "local[3]")
 
 
-def test_a_connect_server_is_told_what_results_depend_on(built: dict[str, Any]) -> None:
+def test_a_connect_server_is_told_what_results_depend_on(
+    built: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("grpc")
+    monkeypatch.setattr(sessions, "_reach", lambda remote: None)
     sessions.start("mine", {}, remote="sc://server:15002")
     assert built["remote"] == "sc://server:15002"
     assert built["spark.sql.session.timeZone"] == "UTC"
@@ -82,3 +86,22 @@ def test_connect_without_its_packages_names_the_extra(monkeypatch: pytest.Monkey
 def test_a_wrong_place_is_refused_before_anything_starts(master: str, remote: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         sessions.start("mine", {}, master, remote)
+
+
+@pytest.mark.parametrize(
+    ("remote", "said"),
+    [
+        ("http://server/;token=SECRET", "'http://server/' is no Spark Connect server"),
+        ("sc://me:SECRET@server:port", "'sc://server:port' is no URL"),
+        ("sc://server/path;token=SECRET", "'sc://server/path' is no URL"),
+        ("sc://127.0.0.1:1/;user_id=SECRET", "no Spark Connect server at sc://127.0.0.1:1/ answers; start it"),
+    ],
+)
+def test_a_remote_that_is_none_is_told_soon_and_without_its_secrets(
+    remote: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("grpc")
+    monkeypatch.setattr(sessions, "_PATIENCE", 0.3)
+    with pytest.raises(BalogError, match=said) as raised:
+        sessions.start("mine", {}, remote=remote)
+    assert "SECRET" not in str(raised.value)
