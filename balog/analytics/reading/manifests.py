@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Raw
 
-from balog.analytics.reading.remote import Places, is_remote, local_path
+from balog.analytics.reading.remote import Places, is_remote, local_path, store_of
 from balog.errors import ConfigError
 from balog.singer.batch.dialects import BatchError, read_batch, shown
 
@@ -28,14 +28,15 @@ def named_files(path: str, size: int, places: Places) -> list[str] | None:
     """Give the files that a file's BATCH messages name, as paths and URLs; None where it holds anything else.
 
     It may hold SCHEMA, STATE and ACTIVATE_VERSION messages too, as the output of a tap that writes batches does. A
-    relative path begins at the manifest's folder.
+    relative path begins at the manifest's folder. What a manifest says is somebody else's word: it leads to its own
+    bucket or host only, or from a file of this machine to others of it.
 
     Args:
         path: a file that was named itself.
         size: its bytes.
 
     Raises:
-        ConfigError: a BATCH message that is none, or names files of another format than JSON lines.
+        ConfigError: a BATCH message that is none, or names files elsewhere or of another format than JSON lines.
     """
     if size > MOST_BYTES:
         return None
@@ -82,5 +83,10 @@ def _files(line: bytes, where: str, manifest: str) -> Iterator[str]:
         if urlsplit(file).scheme in ("http", "https"):
             raise ConfigError(f"names {shown(file)}; fetch it first, such a URL can't be read here", where)
         path = local_path(file)
-        is_whole = is_remote(path) or os.path.isabs(path)
-        yield path if is_whole else f"{folder}/{path}"
+        if "\0" in path:
+            raise ConfigError("names a file with a null character in its path", where)
+        if not (file.startswith("file:") or is_remote(path) or os.path.isabs(path)):
+            path = f"{folder}/{path}"
+        if store_of(path) != store_of(manifest):
+            raise ConfigError(f"names {shown(file)}, but files must be where the manifest is; read it by itself", where)
+        yield path

@@ -16,7 +16,7 @@ from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
 from balog.storage.remote import RemoteStorage
 
-__all__ = ["Places", "is_remote", "local_path", "patiently", "store_options"]
+__all__ = ["Places", "is_remote", "local_path", "patiently", "store_of", "store_options"]
 
 T = TypeVar("T")
 
@@ -37,6 +37,12 @@ def is_remote(path: str) -> bool:
 def local_path(path: str) -> str:
     """Give the path that a ``file:`` URL means; any other path as it is."""
     return unquote(urlsplit(path).path) if path.startswith("file:") else path
+
+
+def store_of(path: str) -> str:
+    """Give the kind and the bucket or host of a URL of a store, ``s3://lake``; "" for a path on this machine."""
+    kind, mark, host = _URL.match(path)[0].partition("://") if is_remote(path) else ("", "", "")  # type: ignore[index]
+    return {"s3a": "s3"}.get(kind.lower(), kind.lower()) + mark + host
 
 
 def store_options(options: Mapping[str, str]) -> dict[str, Any]:
@@ -65,9 +71,9 @@ def store_options(options: Mapping[str, str]) -> dict[str, Any]:
         if not isinstance(found, dict):
             raise ConfigError('option storage_options is no JSON object; want {"endpoint_url": "https://…"}', where)
     if endpoint := options.get("endpoint_url"):
-        if not re.fullmatch(r"https?://[^/@?#]+/?", endpoint):
-            raise ConfigError("option endpoint_url is no address; want http(s)://HOST:PORT", where)
         found["endpoint_url"] = endpoint
+    if not re.fullmatch(r"https?://[^/@?#]+/?", str(found.get("endpoint_url", "http://none"))):
+        raise ConfigError("option endpoint_url is no address; want http(s)://HOST:PORT", where)
     if region := options.get("region"):
         found.setdefault("client_kwargs", {})["region_name"] = region
     if profile := options.get("profile"):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 from balog.analytics.reading.files import find
@@ -71,3 +72,32 @@ def test_what_can_not_be_read_is_refused_before_anything_runs(manifest: Any, mes
 def test_in_a_folder_it_is_a_file_like_any_other(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text(json.dumps({**PROPOSAL, "manifest": ["a.jsonl"]}))
     assert [slices[0].path for slices in plan(find(str(tmp_path)), 1)] == [str(tmp_path / "m.jsonl")]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "s3://other/x",
+        "ftp://10.0.0.1/x",
+        "memory://other/x",
+        "sftp://u:hunter2@h/x",
+        "file:///etc/passwd",
+        "/etc/passwd",
+    ],
+)
+def test_a_manifest_on_a_store_leads_to_that_store_only(file: str) -> None:
+    manifest = {**PROPOSAL, "manifest": ["a.jsonl", "memory://balog-manifest/c.jsonl", file]}
+    fsspec.filesystem("memory").pipe_file("/balog-manifest/t/m.singer", json.dumps(manifest).encode())
+    with pytest.raises(ConfigError, match=r"m\.singer:1: names .* files must be where the manifest is") as caught:
+        find("memory://balog-manifest/t/m.singer")
+    assert "hunter2" not in str(caught.value)
+    manifest["manifest"].pop()
+    fsspec.filesystem("memory").pipe_file("/balog-manifest/t/m.singer", json.dumps(manifest).encode())
+    found = [file.path.removeprefix("memory://balog-manifest/") for file in find("memory://balog-manifest/t/m.singer")]
+    assert found == ["c.jsonl", "t/a.jsonl"]
+
+
+@pytest.mark.parametrize("file", ["s3://lake/x", "webhdfs://127.0.0.1:1/x", "a\0b"])
+def test_a_manifest_on_this_machine_leads_to_no_store(manifest: Any, file: str) -> None:
+    with pytest.raises(ConfigError, match=r"out\.singer:1: names "):
+        manifest({**PROPOSAL, "manifest": ["a.jsonl", file]})

@@ -151,6 +151,7 @@ def test_places_travel_to_workers_without_their_connections(folder: str) -> None
         {"session_token": "hunter2"},
         {"Password": "hunter2"},
         {"endpoint_url": "https://user:hunter2@host"},
+        {"storage_options": '{"endpoint_url": "https://user:hunter2@host"}'},
         {"storage_options": "hunter2"},
         {"anon": "hunter2"},
     ],
