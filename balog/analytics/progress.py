@@ -141,14 +141,17 @@ class Progress:
 
     def _look(self, tally: Callable[[], Tally], stop: threading.Event) -> None:
         began = time.monotonic()
+        counts, seconds = Counts(), 0.0
         while not stop.wait(_LOOK):
             now = tally()
-            counts = count_events(self._folder.name) if self._folder is not None else Counts()
+            before, counts = counts, count_events(self._folder.name) if self._folder is not None else counts
+            if counts != before:  # the rate is that of reading, also while what was read is written
+                seconds = time.monotonic() - began
             self._bars.update(
                 self._task,
                 completed=now.done,
                 total=now.total or None,
-                note=note(now, counts, time.monotonic() - began),
+                note=note(now, counts, seconds),
             )
 
     def close(self) -> None:
