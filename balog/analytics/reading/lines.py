@@ -1,9 +1,10 @@
 """Tell events from bad lines: a whole block at once when all is well, line by line when it is not.
 
 A reader of history is more lenient than ``balog.event.decode``: unknown keys in the header or at the top are ignored in
-every facility version, and JSON is what other programs, Python's own ``json`` among them, write for it: NaN and
-Infinity are read as null, and a comma before a closing bracket is not read at all. (DuckDB takes those too, so whether
-a line is an event does not depend on who looks at it, nor on its neighbours.) All else is refused for the same reasons.
+every facility version. All else is refused for the same reasons.
+
+Every line is looked at here by a strict parser, since DuckDB, which reads the values, takes NaN, Infinity and a comma
+before a closing bracket for JSON. They are bad lines: what is an event must not depend on who reads it.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def wash_line(line: bytes) -> bytes:
     """
     try:
         str(line, "utf-8")
-        event = _decode(line)
+        event = _close.decode(line)
     except UnicodeDecodeError:
         raise EventError("not UTF-8") from None
     except msgspec.ValidationError as error:
@@ -199,34 +200,6 @@ def wash_line(line: bytes) -> bytes:
         raise EventError("not in the years 1 to 9999 in UTC", "$.header.timestamp") from None
     header.timestamp = header.timestamp.upper()  # RFC 3339 allows a small t and z, the parser does not
     return _encode(event)
-
-
-def _decode(line: bytes) -> _CloseLine:
-    try:
-        return _close.decode(line)
-    except msgspec.ValidationError:
-        raise
-    except msgspec.DecodeError as error:
-        strict = _LOOSE.sub(_tighten, line)
-        if strict == line:
-            raise
-        try:
-            return _close.decode(strict)
-        except msgspec.ValidationError:
-            raise
-        except msgspec.DecodeError:
-            raise error from None
-
-
-# Texts, which stay as they are (one that doesn't end goes to the end of the line); numbers that are none; late commas.
-_LOOSE = re.compile(
-    rb'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)|(?<![\w.])[-+]?(?:nan|inf|infinity)(?![\w.])|,(?=[ \t\r]*[}\]])',
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def _tighten(found: re.Match[bytes]) -> bytes:
-    return found[0] if found[0].startswith(b'"') else b"" if found[0] == b"," else b"null"
 
 
 @lru_cache(maxsize=256)

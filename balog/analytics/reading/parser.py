@@ -16,8 +16,6 @@ from balog.analytics.reading.lines import LONGEST_LINE
 
 __all__ = ["Parser", "borrow_parser"]
 
-_MISSING = '"schema" IS NULL OR header IS NULL OR payload IS NULL'
-
 
 class Parser:
     """One DuckDB connection and the file in memory that it parses.
@@ -44,7 +42,7 @@ class Parser:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         self.buffer = new_buffer()
         self._longest = 0
-        self._lenient, self._has_keys = False, True
+        self._lenient = False
 
     def close(self) -> None:
         """Give memory and files back."""
@@ -53,14 +51,12 @@ class Parser:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def take(self, data: bytes | memoryview, lenient: bool, has_keys: bool = True) -> None:
+    def take(self, data: bytes | memoryview, lenient: bool) -> None:
         """Put a block of lines before the parser.
 
         Args:
             lenient: give null for a value of another type, and a row of nulls for a line that can't be read; else
                 anything of that kind raises. Only a strict parser refuses a key that comes twice.
-            has_keys: each line is known to have a schema, a header and a payload; else a query that asks for these
-                three raises where one is missing.
         """
         written, data = 0, memoryview(data)
         while written < len(data):
@@ -68,7 +64,6 @@ class Parser:
         os.ftruncate(self._file, len(data))
         self._longest = LONGEST_LINE if not lenient else max(LONGEST_LINE, max(map(len, bytes(data).split(b"\n"))) + 1)
         self._lenient = lenient
-        self._has_keys = has_keys
 
     def table(self, columns: str, select: str, rest: str = "") -> pa.Table:
         """Ask the block.
@@ -85,8 +80,6 @@ class Parser:
             f"read_json('{self._path}', format='newline_delimited', compression='uncompressed', records=true, "
             f"columns={columns}, ignore_errors={self._lenient}, maximum_object_size={self._longest})"
         )
-        if not self._has_keys:
-            lines = f"(SELECT * FROM {lines} WHERE CASE WHEN {_MISSING} THEN error('a key is missing') ELSE true END)"  # noqa: S608
         return self._connection.sql(f"SELECT {select} FROM {lines} {rest}").to_arrow_table()  # noqa: S608
 
     def ask(self, sql: str, given: pa.Table) -> pa.Table:

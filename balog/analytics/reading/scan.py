@@ -20,7 +20,6 @@ from balog.analytics.reading.projection import Projection
 from balog.analytics.reading.remote import Places
 from balog.analytics.reading.topics import is_topic, read_topic
 from balog.analytics.reading.variant import encode
-from balog.analytics.reading.vouching import canonical_events
 from balog.errors import EventError
 
 __all__ = ["EventQuery", "Query", "check_years", "scan", "scan_messages"]
@@ -29,10 +28,9 @@ _DETECTED = FormOptions()
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
 _SMALL = 256 * 1024
 _TOGETHER = 4 * 1024 * 1024  # the parser takes a millisecond or more for a question, however little is in it
-_DIGESTED = 32 * 1024 * 1024  # bytes of digests that are held until they are merged
+_DIGESTED, _MOST_DIGESTS = 32 * 1024 * 1024, 500  # bytes of digests that are held until they are merged, and digests
 _CLOSELY = 2 * 1024 * 1024  # of a block that isn't vouched for as a whole, at a time
 _MOST_QUARANTINED = 1000  # rows of a batch; each may hold 64 KiB of raw text
-
 
 _Answer: TypeAlias = "pa.Table | pa.RecordBatch"  # what a query made of good lines; rows of quarantine
 
@@ -41,10 +39,7 @@ class Query(Protocol):
     """What is asked of each block of good lines.
 
     Attributes:
-        is_digest: answers are merged before they are handed out. The answer holds none of the lines' own JSON, only
-            what was made of it, and ``run`` asks for the
-            schema, the header and the payload as a struct. Lines are then vouched for by their first bytes and the
-            parser, which is quicker; a parser that takes NaN for JSON does no harm.
+        is_digest: answers are small, and merged before they are handed out.
         only_events: lines that are none are left out.
     """
 
@@ -146,7 +141,7 @@ def _handed_out(parser: Parser, query: Query, answers: Iterator[_Answer]) -> Ite
             continue
         held.append(answer)
         size += answer.nbytes
-        if size >= _DIGESTED or not query.is_digest:
+        if size >= _DIGESTED or len(held) >= _MOST_DIGESTS or not query.is_digest:
             yield from _batches(query.merge(parser, held), query.arrow)
             held, size = [], 0
     if held:
@@ -233,14 +228,11 @@ def _lines(parser: Parser, query: Query, path: str, lines: Lines) -> Iterator[_A
 
 def _vouched(parser: Parser, query: Query, data: memoryview, lines: int | None = None) -> pa.Table | None:
     """Ask a whole block, in which there should be so many lines; None where it wants a closer look."""
-    count = canonical_events(data) if query.is_digest else None
-    has_keys = count is None
-    if count is None:
-        count = count_events(data)
+    count = count_events(data)
     if count is None or lines not in (None, count):
         return None
     try:
-        parser.take(data, lenient=False, has_keys=has_keys)
+        parser.take(data, lenient=False)
         read, table = query.run(parser)
     except _REFUSALS:
         return None

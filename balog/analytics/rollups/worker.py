@@ -51,8 +51,8 @@ def _struct(fields: Mapping[str, str | Mapping[str, str]]) -> str:
     return f"STRUCT({', '.join(kinds)})"
 
 
-_COLUMNS = f"""{{'schema': 'VARCHAR', 'header': 'STRUCT(id VARCHAR, channel VARCHAR, "timestamp" TIMESTAMPTZ,
-  "level" VARCHAR, composition BOOLEAN, context STRUCT(application VARCHAR, run_id VARCHAR))',
+_COLUMNS = f"""{{'header': 'STRUCT(id VARCHAR, channel VARCHAR, "timestamp" TIMESTAMPTZ, "level" VARCHAR,
+  context STRUCT(application VARCHAR, run_id VARCHAR))',
   'payload': '{_struct(_PAYLOAD)}'}}"""
 
 

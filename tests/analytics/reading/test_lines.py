@@ -112,21 +112,12 @@ def test_of_a_key_that_comes_twice_the_last_counts(make: Any) -> None:
     assert json.loads(wash_line(line))["header"]["level"] == "ERROR"
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("NaN", None),
-        ("-Infinity", None),
-        ("inf", None),
-        ("[1, nan ,]", [1, None]),
-        ('{"a": [1,], }', {"a": [1]}),
-        (r'["NaN,]", "\",}", Infinity]', ["NaN,]", '",}', None]),
-    ],
-)
-def test_json_as_other_programs_write_it_is_read(make: Any, written: str, meant: Any) -> None:
+@pytest.mark.parametrize("written", ["NaN", "-Infinity", "inf", "[1, nan]", '{"a": [1,]}', '{"a": 1, }'])
+def test_what_only_looks_like_json_is_a_bad_line_as_a_whole_block_and_alone(make: Any, written: str) -> None:
     line = json.dumps(make({"value": 0})).replace('{"value": 0}', f'{{"value": {written}}}').encode()
-    assert count_events(block(line)) is None
-    assert json.loads(wash_line(line))["payload"] == {"value": meant}
+    assert count_events(block(make(), line)) is None
+    with pytest.raises(EventError, match="not JSON"):
+        wash_line(line)
 
 
 def test_blank_lines_are_no_lines(make: Any) -> None:
