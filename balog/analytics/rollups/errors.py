@@ -66,7 +66,8 @@ _MASKS = [
         (r"(^|[\s(=:,])(?:~|[A-Za-z]:)?(?:[\\/][\w.@%+~-]+){2,}[\\/]?", r"\1<path>"),
         # an id may be digits alone by chance, so whatever has digits becomes the same
         (r"\b(?:0[xX][0-9a-fA-F]+|[0-9a-fA-F]{8,}|[A-Za-z]+\d+[A-Za-z]\w*|\d+[A-Za-z]+\d\w*)\b", "<n>"),
-        (r"-?\d+(?:[.,]\d+)*", "<n>"),
+        (r"(?<=_)(?=[A-Za-z]*\d)[A-Za-z0-9]{8,}\b", "<n>"),  # an id behind what it is of: cus_NffrFeUfNV2Hib
+        (r"-?\d+(?:[.,]\d+)*(?:[eE][+-]?\d+)?(?:(?:[nuµm]?s|min|[hd]|[kKMGT]?i?B)\b)?", "<n>"),
     )
 ]
 _LAST_LINE = re.compile(r"^([A-Za-z_][\w.]*)(?:: (.*)|:?[ \t]*)$", re.ASCII | re.MULTILINE)

@@ -21,6 +21,8 @@ from balog.analytics.rollups.worker import RollupQuery
         ("no user 6f1c2d7e-0a1b-4c3d-8e9f-001122334455 here", "no user <id> here"),
         ("event LG0Vbf3qsOW27E0nCW6M001d is late", "event <n> is late"),
         ("commit deadbeef12 at 0x7fA0", "commit <n> at <n>"),
+        ("customer cus_NffrFeUfNV2Hib, charge ch_3NxYz1AbCdEf", "customer cus_<n>, charge ch_<n>"),
+        ("took 500ms, 1.2e-05 s, 30s, 2h or 1.5GiB", "took <n>, <n> s, <n>, <n> or <n>"),
         ("KeyError: 'customer_id'", "KeyError: <value>"),
         ("column \"a b\" and `c`, not 'd'", "column <value> and <value>, not <value>"),
         ("can't read what isn't there", "can't read what isn't there"),
