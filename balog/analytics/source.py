@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pyspark
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
@@ -17,7 +16,7 @@ from balog.analytics.reading.projection import project
 from balog.analytics.reading.pushing import Condition, is_of_type, push
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.schemas import DEFAULT
-from balog.analytics.reading.streaming import Limits
+from balog.analytics.reading.streaming import Limits, need_streams
 from balog.analytics.rollups.schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
@@ -82,12 +81,9 @@ class EventSource(DataSource):
         Raises:
             ConfigError: this Spark is older than 4.2, or an option can't be understood.
         """
-        try:
-            from balog.analytics.reading.stream_reader import EventStreamReader
-        except ImportError:  # pyspark.sql.streaming.datasource came with 4.2; batches are read by 4.1, too
-            raise ConfigError(
-                f"streams need Spark 4.2 or newer, this is {pyspark.__version__}; read in batches", "format('balog')"
-            ) from None
+        need_streams()
+        from balog.analytics.reading.stream_reader import EventStreamReader
+
         reader = self.reader(schema)
         scan = partial(reader.scan, is_growth=True)
         return EventStreamReader(reader.inputs, scan, Limits.read(self.options), self.options.get("state", ""))
@@ -135,5 +131,5 @@ class FilteringReader(EventReader):
         """Take the filters that the parser can ask, and give the others back."""
         pushed = push(filters, self._schema.fieldNames() if self._schema else ())
         self._where += pushed.where
-        self.inputs = self.inputs.narrow(pushed.since, pushed.until)
+        self.inputs = self.inputs.filter(pushed.since, pushed.until)
         return pushed.left

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from balog.analytics.reading.topics import Bounds, bounds, stretches
 from balog.errors import ConfigError
 from balog.storage import open_storage
 
-__all__ = ["Limits", "Offset", "Stream"]
+__all__ = ["Limits", "Offset", "Stream", "need_streams"]
 
 
 class Offset(Struct, frozen=True, omit_defaults=True):
@@ -68,6 +69,18 @@ class Limits(Struct, frozen=True):
         """
         names = ("maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger")
         return cls(*(read_number(options, name, 0) or None for name in names))
+
+
+def need_streams() -> None:
+    """Check that this Spark has streams that are told where a batch begins, as 4.2 has; 4.1 has none such.
+
+    Raises:
+        ConfigError: it has not.
+    """
+    import pyspark
+
+    if find_spec("pyspark.sql.streaming.datasource") is None:
+        raise ConfigError(f"a stream needs Spark 4.2 or newer, this is {pyspark.__version__}; load in batches", "Spark")
 
 
 class Stream:

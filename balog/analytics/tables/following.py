@@ -12,6 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from balog.analytics.reading.streaming import need_streams
 from balog.analytics.tables.building import Built, build, stage_frame
 from balog.analytics.tables.loading import Options, Summary, stage_of
 from balog.analytics.tables.staging import READ
@@ -51,11 +52,13 @@ def follow(
         compact: write small files again as few, after every hundred batches.
 
     Raises:
-        ConfigError: a path that does not exist, or a session by Spark Connect, whose server does not see this process.
+        ConfigError: a path that does not exist, a Spark older than 4.2, or a session by Spark Connect, whose server
+            does not see this process.
         BalogError: a batch failed; those before it are there.
     """
     if ".connect." in type(spark).__module__:
         raise ConfigError("it needs Spark's driver in this process; give --master, or leave it out", "--follow")
+    need_streams()
     stream = _Stream(spark, store, paths, options, say, compact)
     reader = spark.readStream.format("balog").schema(READ).options(**options.reader)
     reader = reader.options(paths=json.dumps(list(paths)), state=str(stream.checkpoint / "arrivals"))
