@@ -1,6 +1,7 @@
 """What the tests of catalogs do, in a process and a Spark of their own: batches into a place, and what is there then.
 
-Usage: catalog_steps.py PLACE SETTINGS, the latter as JSON. Prints a line of JSON.
+Usage: catalog_steps.py PLACE OTHER, which ``balog load`` is to load into; files go to the working folder. Prints a line
+of JSON.
 """
 
 import json
@@ -14,11 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
+from balog.analytics import register
 from balog.analytics.sessions import start
 from balog.analytics.tables import open_store
 from balog.analytics.tables.catalogs import session_settings
 from balog.analytics.tables.evolution import steps
 from balog.analytics.tables.store import Batch, Part, Source, Staged
+from tests.services.catalog_loads import killed_between_tables, loads
 
 TYPES = {
     "string": t.StringType(),
@@ -83,39 +86,15 @@ def row(number: int, days: int = 0, **fields: Any) -> dict[str, Any]:
     return {"id": f"LG{number}", "timestamp": at, **fields}
 
 
-class Killed(BaseException):
-    """A SIGKILL: nothing on the way up takes it."""
-
-
-def killed_commit(store: Any, batch: Batch, step: str) -> None:
-    """Commit, and be killed after one table."""
-    kind, done = type(store), []
-    whole = getattr(kind, step)
-
-    def once(self: Any, *given: Any) -> None:
-        if done:
-            raise Killed
-        done.append(given)
-        whole(self, *given)
-
-    setattr(kind, step, once)
-    try:
-        store.commit(batch)
-        sys.exit("nobody was killed")
-    except Killed:
-        pass
-    finally:
-        setattr(kind, step, whole)
-
-
 def rows_of(store: Any, table: str) -> list[Any]:
     rows = [json.loads(text) for text in store.frame(table).toJSON().collect()]
     return sorted(rows, key=lambda one: str(one["id"]))
 
 
-def main(place: str, settings: dict[str, str]) -> dict[str, Any]:
-    spark = start("catalogs", {**session_settings(place), **settings}, "local[2]")
+def main(place: str, loaded: str) -> dict[str, Any]:
+    spark = start("catalogs", session_settings(place), "local[2]")
     store = open_store(spark, place)
+    step = "_register_one" if place.startswith("hive:") else "_append_rows"
     said: dict[str, Any] = {"empty": [store.names(), store.schema("thing")]}
 
     def batch(name: str, columns: dict[str, Any], *rows: dict[str, Any], sources: Any = None) -> Batch:
@@ -139,7 +118,8 @@ def main(place: str, settings: dict[str, str]) -> dict[str, Any]:
 
     with store.writing():
         third = batch("b3", SECOND, row(4, a=4), row(5, 1, a=5))
-        killed_commit(store, third, "_register_one" if place.startswith("hive:") else "_append_rows")
+        with killed_between_tables(type(store), step):
+            store.commit(third)
     store = open_store(spark, place)
     if not place.startswith("hive:"):  # there a reader puts in place what is committed
         said["between"] = [store.frame(table).count() for table in ("events", "thing")]
@@ -162,9 +142,11 @@ def main(place: str, settings: dict[str, str]) -> dict[str, Any]:
             "partitions": [one.partition for one in spark.sql("SHOW PARTITIONS balog.thing").collect()],
             "rows": spark.sql("SELECT id, a FROM balog.thing ORDER BY id").toJSON().collect(),
         }
+    register(spark)
+    said["loads"] = loads(spark, loaded, type(store), step, Path.cwd())
     spark.stop()
     return said
 
 
 if __name__ == "__main__":
-    print("SAID " + json.dumps(main(sys.argv[1], json.loads(sys.argv[2]))))
+    print("SAID " + json.dumps(main(*sys.argv[1:])))

@@ -56,7 +56,7 @@ def other_spark(checkout: Path) -> Path:
     folder = CACHE / f"pyspark-{SPARK}"
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        ["sh", ".ci/install", folder, f"pyspark=={SPARK}.*", "pyarrow>=15", "pandas<3", "duckdb", checkout],
+        ["sh", ".ci/install", folder, f"pyspark=={SPARK}.*", f"{checkout}[spark]"],
         cwd=ROOT,
         env={**os.environ, "PATH": path, "PYTHON": sys.executable},
         stdin=subprocess.DEVNULL,
@@ -69,12 +69,18 @@ def other_spark(checkout: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def run(python: str | Path, place: str, folder: Path, **settings: str) -> dict[str, Any]:
-    settings = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "1"} | settings
+def run(python: str | Path, folder: Path, place: str, loaded: str, settings: dict[str, str]) -> dict[str, Any]:
+    """Take the steps, with settings where a cluster has them."""
+    conf, here = folder / "conf", folder / "here"
+    conf.mkdir()
+    here.mkdir()
+    for name in ("tests", "benchmarks"):  # without balog, which is the installed one: it has its schemas
+        (here / name).symlink_to(ROOT / name)
+    (conf / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     done = subprocess.run(
-        [python, ROOT / "tests" / "services" / "catalog_steps.py", place, json.dumps(settings)],
+        [python, here / "tests" / "services" / "catalog_steps.py", place, loaded],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": str(here), "SPARK_CONF_DIR": str(conf)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -90,8 +96,11 @@ def run(python: str | Path, place: str, folder: Path, **settings: str) -> dict[s
 def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder, kind = tmp_path_factory.mktemp(request.param), request.param
     if kind == "hive":
-        settings = {"spark.sql.warehouse.dir": str(folder / "warehouse")}
-        return {"kind": kind, **run(sys.executable, f"hive:balog?location={folder}/tables", folder, **settings)}
+        return {
+            "kind": kind,
+            "folder": folder,
+            **run(sys.executable, folder, f"hive:balog?location={folder}/tables", "hive:loads", {}),
+        }
     settings = {"spark.jars": jars(kind)}
     if kind == "delta":
         settings |= {
@@ -100,16 +109,20 @@ def said(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             "spark.databricks.delta.snapshotPartitions": "1",  # few rows would be thousands of tasks
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": "1",
         }
-    place = f"delta:{folder}/tables"
+    places = f"delta:{folder}/tables", f"delta:{folder}/loads"
     if kind == "iceberg":
-        place = f"iceberg:lake.db?location={folder}/log"
+        places = f"iceberg:lake.db?location={folder}/log", f"iceberg:lake.loads?location={folder}/loads-log"
         catalog = "spark.sql.catalog.lake"
         settings |= {
             catalog: "org.apache.iceberg.spark.SparkCatalog",
             f"{catalog}.type": "hadoop",
             f"{catalog}.warehouse": str(folder / "warehouse"),
         }
-    return {"kind": kind, **run(request.getfixturevalue("other_spark"), place, folder, **settings)}
+    return {
+        "kind": kind,
+        "folder": folder,
+        **run(request.getfixturevalue("other_spark"), folder, *places, settings),
+    }
 
 
 def test_a_new_place_has_no_tables(said: dict[str, Any]) -> None:
@@ -159,3 +172,41 @@ def test_the_metastore_knows_tables_partitions_and_rows(said: dict[str, Any]) ->
             "partitions": ["date=2026-11-21"],
             "rows": ['{"id":"LG2","a":2}', '{"id":"LG5","a":5}'],
         }
+
+
+def test_a_load_says_what_is_new_and_a_second_adds_nothing(said: dict[str, Any]) -> None:
+    loads = said["loads"]
+    assert "events 70 rows" in [" ".join(line.split()) for line in loads["first"]]
+    assert not [line for line in loads["again"] if "rows" in line]
+    assert "1 files were loaded before and have not changed since" in loads["again"]
+
+
+def test_loads_that_grow_overlap_and_are_killed_leave_what_one_load_would(said: dict[str, Any]) -> None:
+    loads = said["loads"]
+    place, clean = loads["place"], loads["clean"]
+    assert sorted(place) == sorted(clean)
+    assert [name for name in place if place[name] != clean[name]] == []
+    assert len(place["events"][1]) == sum(count for _, count in loads["kinds"])
+    assert len(place["rollup_errors"][1]) == 4
+    assert any("tries" in name for name, _ in place["log"][0])
+
+
+def test_the_report_and_questions_have_the_loaded_events(said: dict[str, Any]) -> None:
+    loads = said["loads"]
+    report = loads["report"]
+    events = sum(count for _, count in loads["kinds"])
+    assert (report["source"], report["events"], report["quarantined"]) == ("rollups", events, 1)
+    assert report["totals"]["runs"] == 4
+    assert loads["answer"] == ["cls_type,n", *(f"{kind},{count}" for kind, count in loads["kinds"])]
+
+
+def test_a_compaction_makes_rollup_rows_of_one_key_one(said: dict[str, Any]) -> None:
+    loads = said["loads"]
+    before, after = loads["rolled"]
+    assert after == len(loads["clean"]["rollup_events"][1]) < before
+    assert {name: loads["clean"][name] for name in loads["compacted"]} == loads["compacted"]
+
+
+def test_a_database_without_a_location_is_where_the_metastore_has_it(said: dict[str, Any]) -> None:
+    if said["kind"] == "hive":
+        assert (said["folder"] / "spark-warehouse" / "loads.db" / "events").is_dir()
