@@ -27,6 +27,7 @@ class Inputs(NamedTuple):
 
     ``since`` and ``until`` leave out files, see ``balog.analytics.reading.pruning.Pruner``; they filter no event.
     ``forms`` says what the files' bytes are. ``listed`` are files that somebody found already, in the place of paths.
+    ``filtered`` are the bounds that a query's filters have.
     ``progress`` is a folder of this machine in which workers count events for who watches; "" for nobody.
     """
 
@@ -38,6 +39,7 @@ class Inputs(NamedTuple):
     forms: FormOptions = FormOptions()
     listed: tuple[File, ...] | None = None
     progress: str = ""
+    filtered: tuple[datetime | None, datetime | None] = (None, None)
 
     @property
     def topics(self) -> list[str]:
@@ -47,9 +49,11 @@ class Inputs(NamedTuple):
     def files(self, *, is_growing: bool = False) -> list[File]:
         """Give the files, see ``find``."""
         if self.listed is not None:
-            return Pruner(self.places, self.since, self.until).keep(self.listed)
-        paths = [path for path in self.paths if not is_topic(path)]
-        return find(paths, self.places, self.since, self.until, is_growing=is_growing)
+            found = Pruner(self.places, self.since, self.until).keep(self.listed)
+        else:
+            paths = [path for path in self.paths if not is_topic(path)]
+            found = find(paths, self.places, self.since, self.until, is_growing=is_growing)
+        return Pruner(self.places, *self.filtered, only_stores=True).keep(found)
 
     def tasks(self) -> list[list[Slice]]:
         """Share out what is there now: topics as far as they reach at this moment.
@@ -64,10 +68,22 @@ class Inputs(NamedTuple):
 
     def narrow(self, since: datetime | None, until: datetime | None) -> Inputs:
         """Give the same for a shorter time: the later ``since`` and the earlier ``until`` hold."""
-        return self._replace(
-            since=max(filter(None, (self.since, since)), default=None),
-            until=min(filter(None, (self.until, until)), default=None),
-        )
+        return self._replace(since=_later(self.since, since), until=_earlier(self.until, until))
+
+    def filter(self, since: datetime | None, until: datetime | None) -> Inputs:
+        """Give the same for a query with a filter on the time, which leaves out only files that can't have such rows.
+
+        Somebody who gives ``since`` knows what the folders' days mean; a query may know nothing of folders.
+        """
+        return self._replace(filtered=(_later(self.filtered[0], since), _earlier(self.filtered[1], until)))
+
+
+def _later(one: datetime | None, other: datetime | None) -> datetime | None:
+    return max(filter(None, (one, other)), default=None)
+
+
+def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
+    return min(filter(None, (one, other)), default=None)
 
 
 def absolute(path: str) -> str:
