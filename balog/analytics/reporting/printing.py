@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from itertools import compress
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from balog.analytics.reporting.comparing import change_in_words
-from balog.analytics.reporting.figures import amount, count, minute, printable, seconds, size, span, when
+from balog.analytics.reporting.figures import amount, count, minute, printable, seconds, size, span
 from balog.analytics.reporting.health import health_in_words
 from balog.analytics.reporting.model import Report
 
@@ -17,6 +20,9 @@ __all__ = ["MOST_ROWS_PRINTED", "print_tables"]
 
 MOST_ROWS_PRINTED = 20
 """So many rows of each table are printed; the page and ``--json`` have more."""
+
+_WIDE = 110
+"""Columns that a terminal needs to be shown every column of a table."""
 
 _COLOURS = {
     "ERROR": "red",
@@ -62,7 +68,7 @@ def _health(console: Console, report: Report) -> None:
         console.print(Text(f"• {printable(finding.words)}{since}", "red" if finding.kind != "bad_lines" else "yellow"))
     if report.compared.before is None:
         return
-    table = _table("Health", "", "*now", "*before", "change")
+    table = _Table(console, "Health", "", "*now", "*before", "change")
     for figure in report.health:
         shown = seconds if figure.unit == "seconds" else amount
         change = change_in_words(figure) if figure.before is not None else ""
@@ -73,7 +79,9 @@ def _health(console: Console, report: Report) -> None:
 
 def _failures(console: Console, report: Report) -> None:
     title = _title("Failures", report.totals.get("failures", 0))
-    table = _table(title, "", "failure", "*events", "*now", "*before", "first seen", "last seen", "channels")
+    table = _Table(
+        console, title, "", "failure", "*events", "*now", "*before", "~=first seen", "=last seen", "~channels"
+    )
     for one in report.failures[:MOST_ROWS_PRINTED]:
         name = f"{one.error_type}: {one.message}" if one.error_type else one.message
         table.add_row(
@@ -84,18 +92,18 @@ def _failures(console: Console, report: Report) -> None:
 
 
 def _runs(console: Console, report: Report) -> None:
-    table = _table(_title("Runs", report.totals.get("runs", 0), "the latest "), "run", "applications", "started (UTC)",
-                   "*duration", "outcome", "*records", "*events", "*errors")  # fmt: skip
+    table = _Table(console, _title("Runs", report.totals.get("runs", 0), "the latest "), "run", "applications",
+                   "=started (UTC)", "*duration", "=outcome", "~*records", "~*events", "*errors")  # fmt: skip
     for run in report.runs[:MOST_ROWS_PRINTED]:
         names = _text(", ".join(run.applications))
         numbers = (count(run.records), count(run.events), count(run.errors))
-        table.add_row(_text(run.run_id), names, when(run.started), span(run.duration), _text(run.outcome), *numbers)
+        table.add_row(_text(run.run_id), names, minute(run.started), span(run.duration), _text(run.outcome), *numbers)
     _print(console, table)
 
 
 def _streams(console: Console, report: Report) -> None:
-    table = _table(_title("Slowest streams", len(report.streams)), "stream", "applications", "*time", "in", "*p95",
-                   "*p95 now", "*p95 before", "*records", "*rate", "*bytes")  # fmt: skip
+    table = _Table(console, _title("Slowest streams", len(report.streams)), "stream", "~applications", "*time", "~in",
+                   "~*p95", "*p95 now", "*p95 before", "*records", "*rate", "~*bytes")  # fmt: skip
     for one in report.streams[:MOST_ROWS_PRINTED]:
         table.add_row(
             _text(one.stream), _text(", ".join(one.applications)), "–" if one.seconds is None else span(one.seconds),
@@ -106,8 +114,8 @@ def _streams(console: Console, report: Report) -> None:
 
 
 def _requests(console: Console, report: Report) -> None:
-    table = _table(_title("HTTP requests", len(report.requests)), "endpoint", "status", "*requests", "*p50", "*p95",
-                   "*p99", "*p95 now", "*p95 before")  # fmt: skip
+    table = _Table(console, _title("HTTP requests", len(report.requests)), "endpoint", "status", "*requests", "~*p50",
+                   "*p95", "~*p99", "*p95 now", "*p95 before")  # fmt: skip
     for one in report.requests[:MOST_ROWS_PRINTED]:
         shares = map(seconds, (one.p50, one.p95, one.p99, one.p95_now, one.p95_before))
         table.add_row(_text(one.endpoint), _text(one.status), count(one.requests), *shares)
@@ -115,7 +123,8 @@ def _requests(console: Console, report: Report) -> None:
 
 
 def _metrics(console: Console, report: Report) -> None:
-    table = _table(_title("Metrics", len(report.metrics)), "metric", "type", "*count", "*sum", "*p50", "*p95", "*p99")
+    table = _Table(console, _title("Metrics", len(report.metrics)), "metric", "type", "*count", "*sum", "*p50", "*p95",
+                   "*p99")  # fmt: skip
     for metric in report.metrics[:MOST_ROWS_PRINTED]:
         shown = seconds if metric.type == "timer" else amount
         numbers = (metric.sum, metric.p50, metric.p95, metric.p99)
@@ -125,7 +134,7 @@ def _metrics(console: Console, report: Report) -> None:
 
 def _waiting(console: Console, report: Report) -> None:
     title = _title("Waiting side", len(report.waiting))
-    table = _table(title, "stage", "*waited for input", "*waited for output", "what is slow stands")
+    table = _Table(console, title, "stage", "*waited for input", "*waited for output", "what is slow stands")
     for one in report.waiting[:MOST_ROWS_PRINTED]:
         table.add_row(_text(one.stage), span(one.read), span(one.write), one.slow)
     _print(console, table)
@@ -133,7 +142,7 @@ def _waiting(console: Console, report: Report) -> None:
 
 def _channels(console: Console, report: Report) -> None:
     title = _title("Channels", len(report.channels))
-    table = _table(title, "channel", "level", "*events", "*errors", "last (UTC)")
+    table = _Table(console, title, "channel", "level", "*events", "*errors", "=last (UTC)")
     for row in report.channels[:MOST_ROWS_PRINTED]:
         last = "–" if row.last is None else minute(row.last)
         table.add_row(_text(row.channel), _text(row.level), count(row.events), count(row.errors), last)
@@ -141,7 +150,7 @@ def _channels(console: Console, report: Report) -> None:
 
 
 def _quarantine(console: Console, report: Report) -> None:
-    table = _table(_title("Bad lines", len(report.quarantine)), "reason", "*lines", "first at")
+    table = _Table(console, _title("Bad lines", len(report.quarantine)), "reason", "*lines", "first at")
     for lines in report.quarantine[:MOST_ROWS_PRINTED]:
         table.add_row(_text(lines.reason), count(lines.lines), _text(f"{lines.file}:{lines.offset}"))
     _print(console, table)
@@ -151,11 +160,25 @@ def _title(name: str, total: int, which: str = "") -> str:
     return f"{name}, {which}{MOST_ROWS_PRINTED} of {count(total)}" if total > MOST_ROWS_PRINTED else name
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
-    for name in columns:
-        table.add_column(name.lstrip("*"), justify="right" if name.startswith("*") else "left", overflow="fold")
-    return table
+class _Table(Table):
+    """A table whose columns are told by name, marked ``*`` for numbers, ``=`` for what stays on one line as they do.
+
+    Those marked ``~`` are left out where the terminal is narrow.
+    """
+
+    def __init__(self, console: Console, title: str, *columns: str) -> None:
+        super().__init__(
+            title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim"
+        )
+        self._shown = [console.width >= _WIDE or not name.startswith("~") for name in columns]
+        for column in compress(columns, self._shown):
+            _, marks, name = re.split(r"^([~*=]*)", column)
+            right = "*" in marks
+            self.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right or "=" in marks)
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        """Take a cell for each column, those that are left out too."""
+        super().add_row(*compress(cells, self._shown), **options)
 
 
 def _print(console: Console, table: Table) -> None:

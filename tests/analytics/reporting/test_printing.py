@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -32,3 +34,20 @@ def test_texts_are_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str]) ->
     assert "[red]x\N{REPLACEMENT CHARACTER}[31m" in shown
     assert "[bold]where" in shown
     assert "\x1b" not in shown
+
+
+def test_a_narrow_terminal_gets_the_columns_that_matter_a_line_each(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    one = run(1, run_id="906bfdc17aeff54e", applications=["target-bigquery"])
+    print_tables(report(runs=[one], failures=[failure(message="connection refused by the warehouse")]))
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= 80
+    (shown,) = [line for line in lines if "906bfdc17aeff54e" in line]
+    assert shown.split()[1] == "target-bigquery"
+    assert "succeeded" in shown
+    assert "connection refused by the" in "\n".join(lines)
+    assert not [line for line in lines if line.strip().startswith(("2026-", "00:"))]
