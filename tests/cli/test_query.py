@@ -57,6 +57,14 @@ def test_rows_go_to_stdout_and_how_many_to_stderr(place: Path, tmp_path: Path) -
     assert done.stderr.endswith("s; there are more, give a larger --limit\n")
 
 
+def test_what_fails_while_it_is_computed_is_one_line(place: Path, tmp_path: Path) -> None:
+    program = "from balog.cli import main; main(prog_name='balog')"
+    asked = [sys.executable, "-c", program, "query", "SELECT 1 / (length(id) - 24) FROM events", "--tables", str(place)]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "balog query: SQL: Division by zero, line 1, column 8\n"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

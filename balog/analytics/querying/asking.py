@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import functions as f
 
 from balog.analytics.querying.checking import check, near
@@ -30,6 +32,9 @@ def ask(spark: SparkSession, tables: Tables, sql: str) -> DataFrame:
     """
     names = tables.names()
     text = check(sql, names)
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        # pyspark writes each failure with its Java trace to stderr before it raises it
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     words = text.lower()
     for name in names:
         # a view costs reading a schema, so only those that are named get one
@@ -51,7 +56,7 @@ def explain_failure(error: PySparkException, sql: str) -> str:
     """Say in one line what Spark found, where in the statement, and which names are near."""
     message = re.sub(r"\s+", " ", str(error).partition("\n\n")[0].partition("== SQL")[0]).strip()
     message = re.sub(r"^(?:.*?: )?\[([A-Z_]+)(?:\.[A-Z_]+)*\] ", "", message)
-    message = re.sub(r"\s*SQLSTATE: \w+.*", "", message)
+    message = _ADVICE.sub("", re.sub(r"\s*SQLSTATE: \w+.*", "", message)).strip()
     where = re.search(r"\(line (\d+), (?:pos (\d+)|position (\d+))\)", str(error))
     if where:
         column = int(where[2]) + 1 if where[2] else int(where[3])  # "pos" counts from 0, "position" from 1
@@ -62,7 +67,7 @@ def explain_failure(error: PySparkException, sql: str) -> str:
         names = [part.strip().replace("`", "").rpartition(".")[2] for part in parameters["proposal"].split(",")]
         message = f"no column {name!r}{near(name, names)}"
         return message.replace(";", f"{_position(error, sql)};", 1)
-    return f"{_ADVICE.sub('', message).rstrip('. ')}{_position(error, sql)}"
+    return f"{message.rstrip('. ')}{_position(error, sql)}"
 
 
 def _position(error: PySparkException, sql: str) -> str:
