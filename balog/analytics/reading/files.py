@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
@@ -75,7 +76,17 @@ def find(
 def _separate(paths: Iterable[str]) -> Iterable[str]:
     for path in paths:
         whole = not is_remote(path) and os.path.exists(local_path(path))
-        yield from map(local_path, [path] if whole else [piece for piece in path.split(",") if piece])
+        yield from map(_in_full, [path] if whole else [piece for piece in path.split(",") if piece])
+
+
+def _in_full(path: str) -> str:
+    """Give a local path from the root on, so that a file has one name, also for workers in another folder."""
+    if is_remote(path):
+        return path
+    path, here = local_path(path), os.getcwd()
+    path = os.path.join(glob.escape(here) if glob.has_magic(path) and not os.path.exists(path) else here, path)
+    # Behind a link, .. leads elsewhere than where its text does.
+    return path if ".." in path.split("/") else os.path.normpath(path)
 
 
 def _here(path: str, places: Places, is_growing: bool) -> Iterator[File]:
@@ -90,8 +101,10 @@ def _here(path: str, places: Places, is_growing: bool) -> Iterator[File]:
         for match in matches:
             if os.path.isdir(match):
                 yield from _below(match)
-            else:
+            elif os.path.isfile(match):
                 yield _file(match)
+            elif os.path.islink(match):  # to nothing: who reads it will say so
+                yield File(match, 0)
     else:
         raise ConfigError(
             "no such file or folder; give an archive's folder, a .jsonl or .jsonl.gz file, or a glob", path
@@ -100,6 +113,8 @@ def _here(path: str, places: Places, is_growing: bool) -> Iterator[File]:
 
 def _file(path: str) -> File:
     about = os.stat(path)
+    if not stat.S_ISREG(about.st_mode):  # who opened a pipe would wait for its writer, for ever
+        raise ConfigError("is no regular file; write what it gives to one", path)
     return File(path, about.st_size, about.st_mtime)
 
 
@@ -139,7 +154,7 @@ def _below(folder: str) -> Iterator[File]:
                     if entry.is_dir():
                         if not entry.is_symlink():
                             folders.append(entry.path)
-                    elif entry.name.endswith(ENDINGS):
+                    elif entry.name.endswith(ENDINGS) and (entry.is_file() or entry.is_symlink()):
                         yield _listed(entry)
         except FileNotFoundError:
             if here == folder:
@@ -165,7 +180,10 @@ def _on_store(url: str, places: Places, is_growing: bool) -> Iterator[File]:
         root = plain.rpartition("/")[0]
         if not is_remote(root):
             raise ConfigError("a bucket or host must be named; only what is in it can be a pattern", url)
-        pattern = re.compile(_expression(url[len(root) :].strip("/")))
+        try:
+            pattern = re.compile(_expression(url[len(root) :].strip("/")))
+        except re.error as error:
+            raise ConfigError(f"is no pattern: {error}", url) from None
     storage, name = places.store(root)
     try:
         entries = patiently(storage, lambda: storage.entries(name))

@@ -42,6 +42,36 @@ def test_a_comma_in_a_name_is_part_of_it_where_there_is_such_a_file(tmp_path: Pa
     assert [file.path for file in find(f"{tmp_path}/a,b.jsonl")] == [f"{tmp_path}/a,b.jsonl"]
 
 
+def test_a_file_has_one_name_however_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "[x]/a/1.jsonl", "b/2.jsonl")
+    (tmp_path / "[x]/up").symlink_to(tmp_path / "b")
+    monkeypatch.chdir(tmp_path / "[x]")
+    here = f"{tmp_path}/[x]"
+    named = ["a/1.jsonl", "./a//1.jsonl", "a", "a/", ".//a", "?/*", f"{here}/a/1.jsonl", f"file://{tmp_path}/%5Bx%5D/a"]
+    assert [file.path for file in find(named)] == [f"{here}/a/1.jsonl"]
+    assert [file.path for file in find("up/../b/*.jsonl")] == [f"{here}/up/../b/2.jsonl"]
+
+
+def test_a_pipe_is_never_waited_for(tmp_path: Path) -> None:
+    put(tmp_path, "a.jsonl")
+    os.mkfifo(tmp_path / "p.jsonl")
+    for path in (tmp_path, tmp_path / "*.jsonl"):
+        assert [os.path.basename(file.path) for file in find(str(path))] == ["a.jsonl"]
+    with pytest.raises(ConfigError, match="is no regular file"):
+        find(str(tmp_path / "p.jsonl"))
+
+
+def test_a_link_to_nothing_is_left_to_who_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nothing")
+    for path in (tmp_path, tmp_path / "*.jsonl"):
+        assert [(os.path.basename(file.path), file.size) for file in find(str(path))] == [("gone.jsonl", 0)]
+
+
+def test_what_is_no_pattern_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is no pattern"):
+        find("memory://lake/[z-a]")
+
+
 @pytest.mark.parametrize("name", ["nothing", "no*thing"])
 def test_what_is_not_there_is_refused_by_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(ConfigError, match=r"thing: no (such file|file matches)"):
