@@ -28,12 +28,13 @@ from balog.analytics.tables.staging import (
     FUTURE,
     OLD,
     SHAPE,
+    TIMELESS,
     Days,
     Stage,
     decode_files,
     encode_files,
 )
-from balog.analytics.tables.store import Part, Staged, Store, table_name
+from balog.analytics.tables.store import Part, Staged, Store, read_files, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +44,7 @@ __all__ = ["MOST_TYPES", "Built", "build", "gather", "grow", "in_workers", "stag
 MOST_TYPES = 300
 """So many payload types have tables of their own; the others' events are in ``events`` like all."""
 
+_FEW = 20_000
 _JOBS = 3  # of Spark at a time: one's start and end fall into another's work
 
 
@@ -83,7 +85,7 @@ def build(
     built.ahead = sum(file.rows for file in files[FUTURE])
     say("Looking for duplicates")
     bad = new_quarantine(spark, store, stage, files["quarantine"])
-    events, built.duplicates = new_events(spark, store, stage, files["events"])
+    events, built.duplicates = new_events(spark, store, stage, files["events"], is_timeless=bool(files[TIMELESS]))
     kinds: list[Kind] = []
     if events.files:
         kinds, built.lines = grow(store, seen)
@@ -170,7 +172,9 @@ def _roll(spark: SparkSession, stage: Stage, rolled: Sequence[Staged], bad: Part
     parts = {ROLLUPS[name]: Part(columns) for name, columns in COLUMNS.items()}
     frames: dict[str, DataFrame] = {}
     if rolled:
-        rows = spark.read.schema(ROLLUP).parquet(*(file.path for file in rolled))
+        rows = read_files(spark, ROLLUP, [file.path for file in rolled])
+        if sum(file.rows for file in rolled) < _FEW:
+            rows = rows.coalesce(1)  # they are merged where they are read, without a shuffle
         frames = merge_rollups(split(rows))._asdict()
         del frames["quarantine"]
     if bad.files:

@@ -1,13 +1,17 @@
 """Each event once: what a batch has twice, or what the tables have already, is taken out of its staged files.
 
-Duplicates are the same event delivered again, so they share id and timestamp, and with it the day. Only 64-bit hashes
-of the keys are shuffled to find suspects; there are none as a rule, and then the staged files are as they should be.
-Suspects are compared by the keys themselves, and only the files that hold duplicates are written again.
+Duplicates have the same id. The event delivered again has the same timestamp, too, so a batch's events are looked for
+near their times alone, which keeps the work of a batch the same however much there is. Where a line says no time, it
+has another one in each copy: those are looked for everywhere.
+
+Only 64-bit hashes of the keys are shuffled to find suspects; there are none as a rule, and then the staged files are as
+they should be. Suspects are compared by the keys themselves, and only the files that hold duplicates are written again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -15,42 +19,86 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
+from balog.analytics.reading.forms.base import TIMELESS_ID
 from balog.analytics.tables.staging import BAD, EVENTS, FILES, Stage, decode_files, encode_files, without
-from balog.analytics.tables.store import Part, Staged, Store
+from balog.analytics.tables.store import Part, Staged, Store, read_files
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["new_events", "new_quarantine"]
+__all__ = ["WINDOW", "new_events", "new_quarantine", "spans"]
+
+WINDOW = timedelta(hours=1)
+"""An id is taken once if its timestamps are no farther from each other; a copy has the same timestamp as a rule."""
+
+_EARLIEST = datetime.min.replace(tzinfo=timezone.utc) + WINDOW
+_LATEST = datetime.max.replace(tzinfo=timezone.utc) - WINDOW
+_MOST_SPANS = 30
 
 
-def new_events(spark: SparkSession, store: Store, stage: Stage, files: Sequence[Staged]) -> tuple[Part, int]:
-    """Give the events of a batch that the tables don't have, each once, and how many others there were."""
+def new_events(
+    spark: SparkSession, store: Store, stage: Stage, files: Sequence[Staged], *, is_timeless: bool = False
+) -> tuple[Part, int]:
+    """Give the events of a batch that the tables don't have, each once, and how many others there were.
+
+    Args:
+        is_timeless: there are events whose lines say no time.
+    """
     known = None
     if files and store.schema("events") is not None:
-        first = min(file.first for file in files if file.first is not None)
-        last = max(file.last for file in files if file.last is not None)
-        between = f.col("timestamp").between(f.lit(first), f.lit(last))
-        known = store.frame("events", first, last).where(between)
-    day = f.to_date("timestamp").alias("day")
-    kept, dropped = _drop(spark, stage, "events", Part(EVENTS, files), known, [f.col("id"), day])
+        frames = [_between(store.frame("events", *span), *span) for span in spans(files)]
+        if is_timeless:
+            frames.append(store.frame("events").where(f.col("id").startswith(TIMELESS_ID)))
+        known = reduce(lambda one, other: one.unionAll(other), frames)
+    kept, dropped = _drop(spark, stage, "events", Part(EVENTS, files), known, ["id"], ["timestamp"])
     return Part(EVENTS, kept), dropped
+
+
+def spans(files: Sequence[Staged]) -> list[tuple[datetime, datetime]]:
+    """Give the times in which copies of the events of files may be: within ``WINDOW`` of them.
+
+    They are disjoint and in order; a few far days are as many spans, so that what lies between is not read.
+    """
+    merged: list[tuple[datetime, datetime]] = []
+    ends = sorted((_aware(file.first), _aware(file.last)) for file in files if file.first and file.last)
+    for first, last in ((max(first, _EARLIEST) - WINDOW, min(last, _LATEST) + WINDOW) for first, last in ends):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
+        else:
+            merged.append((first, last))
+    return merged if len(merged) <= _MOST_SPANS else [(merged[0][0], merged[-1][1])]
+
+
+def _aware(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+
+
+def _between(frame: DataFrame, first: datetime, last: datetime) -> DataFrame:
+    # As text: Py4J would take a moment before 1582 for one of the Julian calendar.
+    ends = (f.lit(moment.isoformat()).cast("timestamp") for moment in (first, last))
+    return frame.where(f.col("timestamp").between(*ends))
 
 
 def new_quarantine(spark: SparkSession, store: Store, stage: Stage, files: Sequence[Staged]) -> Part:
     """Give the bad lines of a batch that were not seen at the same place of the same file before."""
     known = store.frame("quarantine") if files and store.schema("quarantine") is not None else None
-    keys = [f.col("file"), f.col("offset"), f.col("raw")]
-    kept, _ = _drop(spark, stage, "quarantine", Part(BAD, files), known, keys)
+    kept, _ = _drop(spark, stage, "quarantine", Part(BAD, files), known, ["file", "offset", "raw"], [])
     return Part(BAD, kept)
 
 
 def _drop(
-    spark: SparkSession, stage: Stage, table: str, part: Part, known: DataFrame | None, keys: list[Column]
+    spark: SparkSession,
+    stage: Stage,
+    table: str,
+    part: Part,
+    known: DataFrame | None,
+    keys: Sequence[str],
+    order: Sequence[str],
 ) -> tuple[list[Staged], int]:
+    """Drop the staged rows of known keys; of those that have the same, the first in ``order`` stays."""
     if not part.files:
         return [], 0
-    here = spark.read.schema(part.schema).parquet(*(file.path for file in part.files))
+    here = read_files(spark, part.schema, [file.path for file in part.files])
     hashed = f.xxhash64(*keys).alias("hash")
     hashes = here.select(hashed, f.lit(0).alias("old"))
     if known is not None:
@@ -59,16 +107,16 @@ def _drop(
     suspects = counted.where("rows > 1 AND old < rows").select("hash")
     if suspects.isEmpty():
         return list(part.files), 0
-    names = [f.col(f"_{number}") for number in range(len(keys))]
-    keyed = [key.alias(f"_{number}") for number, key in enumerate(keys)]
+    columns = [f.col(name).alias(f"_{name}") for name in (*keys, *order)]
     place = [f.col("_metadata.file_name").alias("file"), f.col("_metadata.row_index").alias("row")]
-    rows = [here.select(hashed, *keyed, *place, f.lit(1).alias("new"))]
+    rows = [here.select(hashed, *columns, *place, f.lit(1).alias("new"))]
     if known is not None:
         nowhere = [f.lit("").alias("file"), f.lit(0).cast("bigint").alias("row")]
-        rows.append(known.select(hashed, *keyed, *nowhere, f.lit(0).alias("new")))
+        rows.append(known.select(hashed, *columns, *nowhere, f.lit(0).alias("new")))
     among = [frame.join(suspects, "hash", "left_semi") for frame in rows]
-    order = Window.partitionBy(*names).orderBy("new", "file", "row")
-    ranked = reduce(lambda one, other: one.unionAll(other), among).withColumn("rank", f.row_number().over(order))
+    window = Window.partitionBy(*(f"_{name}" for name in keys))
+    ranks = f.row_number().over(window.orderBy("new", *(f"_{name}" for name in order), "file", "row"))
+    ranked = reduce(lambda one, other: one.unionAll(other), among).withColumn("rank", ranks)
     drops = ranked.where("new = 1 AND rank > 1").select("file", "row")
     staged = {file.path.rsplit("/", 1)[-1]: file for file in part.files}
 

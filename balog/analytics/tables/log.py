@@ -12,13 +12,14 @@ import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from balog.analytics.tables.store import Source, TableError
 from balog.storage.local import sync_folder
 
-__all__ = ["Change", "Commit", "File", "Log", "State", "Table", "is_log"]
+__all__ = ["Change", "Commit", "File", "Log", "State", "Table", "folder_of", "is_log"]
 
 FOLDER = "_balog"
 _Entry = TypeVar("_Entry")
@@ -103,7 +104,12 @@ class State(msgspec.Struct):
 
 def is_log(place: str) -> bool:
     """Tell whether a folder has tables with a log."""
-    return os.path.isdir(os.path.join(place, FOLDER, "log"))
+    return (folder_of(place) / FOLDER / "log").is_dir()
+
+
+def folder_of(place: str) -> Path:
+    """Give the folder that a path or a ``file:`` URL names."""
+    return Path(unquote(urlsplit(place).path) if place.startswith("file:") else place).absolute()
 
 
 class Log:

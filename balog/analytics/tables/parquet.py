@@ -16,12 +16,11 @@ from contextlib import contextmanager, suppress
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import types as t
 
-from balog.analytics.tables.log import FOLDER, Change, Commit, File, Log, Table
-from balog.analytics.tables.store import Batch, Loaded, Part, Staged, TableError
+from balog.analytics.tables.log import FOLDER, Change, Commit, File, Log, Table, folder_of
+from balog.analytics.tables.store import Batch, Loaded, Part, Staged, TableError, read_files
 from balog.storage.local import sync_folder
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ class ParquetStore:
 
     def __init__(self, spark: SparkSession, place: str) -> None:
         self._spark, self._place = spark, place
-        self._root = Path(unquote(urlsplit(place).path) if place.startswith("file:") else place).absolute()
+        self._root = folder_of(place)
         self._log = Log(self._root)
 
     @property
@@ -72,7 +71,7 @@ class ParquetStore:
         paths = [str(folder / file.path) for file in found.files.values() if _is_within(file, since, until)]
         if not paths:
             return self._spark.createDataFrame([], columns)
-        return self._spark.read.schema(columns).option("basePath", str(folder)).parquet(*paths)
+        return read_files(self._spark, columns, paths, str(folder))
 
     def loaded(self) -> Loaded:
         """Give what earlier commits remember."""
@@ -230,7 +229,7 @@ class ParquetStore:
                     target = self._root / name / file.path
                     if target.parent not in folders:
                         target.parent.mkdir(parents=True, exist_ok=True)
-                        folders.add(target.parent)
+                        folders |= {self._root, self._root / name, target.parent}  # each may be new
                     _move(staging / name / file.path, target)
             for folder in folders:
                 sync_folder(folder)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import types as t
 
+from balog.analytics.reading.forms.base import TIMELESS_ID
 from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.tables.observing import Shapes
 from balog.analytics.tables.store import Staged
@@ -33,6 +34,7 @@ __all__ = [
     "OLD",
     "READ",
     "SHAPE",
+    "TIMELESS",
     "Days",
     "Stage",
     "decode_files",
@@ -75,11 +77,11 @@ FILES = t.StructType(
         t.StructField("shape", t.BinaryType()),
     ]
 )
-"""What a worker tells of each file that it wrote; ``OLD``, ``FUTURE`` and ``SHAPE`` are no tables."""
+"""What a worker tells of each file that it wrote; ``OLD``, ``FUTURE``, ``TIMELESS`` and ``SHAPE`` are no tables."""
 
-OLD, FUTURE, SHAPE = "-old", "-future", "-shape"
-"""Counts of events of days before the floor, which are left out, and of events more than a day ahead, which are not;
-what the payloads of the type ``path`` look like, as ``shapes.Shape``."""
+OLD, FUTURE, TIMELESS, SHAPE = "-old", "-future", "-timeless", "-shape"
+"""Counts of events of days before the floor, which are left out, of events more than a day ahead, and of those that
+say no time of their own; what the payloads of the type ``path`` look like, as ``shapes.Shape``."""
 
 _GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each day is written
 _GROUP_ROWS = 250_000
@@ -114,7 +116,7 @@ class Stage:
         events = Days(self, "events")
         bad = Days(self, "quarantine", self.loaded.date())
         shapes = Shapes(self.schemas)
-        counts = {OLD: 0, FUTURE: 0}
+        counts = {OLD: 0, FUTURE: 0, TIMELESS: 0}
         for batch in batches:
             good, wrong = pa.Table.from_batches([batch]).drop_columns(["quarantine"]), batch.column("quarantine")
             if wrong.null_count < len(wrong):
@@ -131,7 +133,7 @@ class Stage:
     def look(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write nothing; gives rows of ``FILES`` with counts of events and bad lines, and with shapes."""
         shapes = Shapes(self.schemas)
-        counts = {OLD: 0, FUTURE: 0, "events": 0, "quarantine": 0}
+        counts = {OLD: 0, FUTURE: 0, TIMELESS: 0, "events": 0, "quarantine": 0}
         for batch in batches:
             wrong = batch.column("quarantine")
             counts["quarantine"] += len(wrong) - wrong.null_count
@@ -153,6 +155,7 @@ class Stage:
             counts[OLD] += before - events.num_rows
         near = pc.sum(_is_before(events, self.loaded + timedelta(days=1))).as_py() or 0
         counts[FUTURE] += events.num_rows - near
+        counts[TIMELESS] += pc.sum(pc.starts_with(events.column("id"), TIMELESS_ID)).as_py() or 0
         return events
 
     def _bad(self, wrong: pa.StructArray) -> pa.Table:

@@ -8,7 +8,7 @@ into place (Parquet) or append them as frames (a catalog); it takes the columns 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Batch", "Loaded", "Part", "Source", "Staged", "Store", "TableError", "table_name"]
+__all__ = ["Batch", "Loaded", "Part", "Source", "Staged", "Store", "TableError", "read_files", "table_name"]
 
 
 class TableError(BalogError):
@@ -75,7 +75,7 @@ class Part(NamedTuple):
         if not self.files:
             return spark.createDataFrame([], whole)
         days = f.to_date(f.regexp_extract(f.col("_metadata.file_path"), r"/date=([0-9-]{10})/", 1))
-        frame = spark.read.schema(self.schema).parquet(*(file.path for file in self.files))
+        frame = read_files(spark, self.schema, [file.path for file in self.files])
         return frame.select(*(f.col(f"`{name}`") for name in self.schema.names), days.alias("date"))
 
 
@@ -178,6 +178,12 @@ class Store(Protocol):
     def expire(self, floor: date, dry_run: bool = False) -> list[str]:
         """Remove all days before ``floor``; give a line for each table that has some. Takes no rows of a day kept."""
         ...
+
+
+def read_files(spark: SparkSession, schema: StructType, paths: Iterable[str], base: str = "") -> DataFrame:
+    """Give the rows of Parquet files, none of whose names is a pattern to Spark; ``base`` is their table's folder."""
+    reader = spark.read.schema(schema).options(**{"basePath": base} if base else {})
+    return reader.parquet(*(re.sub(r"[][{}*?\\]", r"\\\g<0>", path) for path in paths))
 
 
 def table_name(cls_type: str) -> str:

@@ -1,6 +1,7 @@
 """Loads into a folder of Parquet files, as the library runs them; the files are asked by DuckDB."""
 
 import json
+import os
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -91,6 +92,47 @@ def test_duplicates_within_a_batch_and_between_batches_are_one_event(
     assert sum(row[0] for row in rows(place, "rollup_events", "events")) == 40
 
 
+def test_an_id_within_the_window_is_one_event_also_where_its_timestamps_differ(
+    load: Load, place: Path, dump: Any, rows: Any
+) -> None:
+    from tests.analytics.tables.conftest import event
+
+    def at(moment: str) -> str:
+        made = event(1)
+        made["header"]["timestamp"] = moment
+        return json.dumps(made)
+
+    load(dump("a.jsonl", lines=(at("2026-11-20T23:59:59Z"),)))
+    again = load(dump("b.jsonl", lines=(at("2026-11-21T00:30:00Z"), at("2026-11-21T00:31:00Z"))))
+    assert (again.duplicates, again.rows["events"]) == (2, 0)
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z"])
+def test_the_first_and_the_last_moment_that_there_is_come_once(
+    load: Load, dump: Any, moment: str, place: Path, rows: Any
+) -> None:
+    from tests.analytics.tables.conftest import event
+
+    odd = event(1)
+    odd["header"]["timestamp"] = moment
+    assert load(dump("a.jsonl", 2, lines=(json.dumps(odd),))).rows["events"] == 2
+    assert load(dump("b.jsonl", 2, lines=(json.dumps(odd),))).duplicates == 2
+
+
+def test_lines_that_say_no_time_come_once_though_their_file_is_changed_later_and_copied(
+    load: Load, place: Path, tmp_path: Path, rows: Any
+) -> None:
+    day = 86_400
+    for number, folder in enumerate(("captures", "captures", "copies")):
+        path = tmp_path / folder / "app.log"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(f"INFO line {line}\n" for line in range(3 + number)))
+        os.utime(path, (1_790_000_000 + number * day, 1_790_000_000 + number * day))
+        load(path, reader={"form": "stderr"})
+    messages = [json.loads(row[0])["message"] for row in rows(place, "events", "payload_json")]
+    assert sorted(messages) == [f"line {line}" for line in range(5)]
+
+
 def test_late_events_land_in_their_day_and_future_ones_are_told(load: Load, place: Path, dump: Any, rows: Any) -> None:
     load(dump("a.jsonl", 1))
     summary = load(dump("late.jsonl", 4, day="2026-03-01"), dump("future.jsonl", 5, day="2097-01-01"))
@@ -173,6 +215,20 @@ def test_compaction_makes_one_sorted_file_of_a_day_and_one_row_of_a_rollups_key(
     assert times == sorted(times)
     assert store.frame("events").count() == 40
     assert load(dump("a.jsonl", *range(40))).duplicates == 40
+
+
+@pytest.mark.parametrize("odd", ["a[1]{x,y}", "what?*\\"])
+def test_a_folder_may_have_any_name_and_be_a_url(load: Load, dump: Any, spark: Any, tmp_path: Path, odd: str) -> None:
+    from balog.analytics.tables import open_store, open_tables
+    from balog.analytics.tables.loading import load as load_into
+
+    url = (tmp_path / odd).as_uri()
+    for name in ("a.jsonl", "b.jsonl"):
+        store = open_store(spark, url)
+        with store.writing():
+            load_into(spark, store, [str(dump(name, 1, 2))])
+    assert open_tables(spark, url).frame("events").count() == 2
+    assert open_tables(spark, str(tmp_path / odd)).frame("metric").count() == 1
 
 
 def test_tables_are_asked_by_name_with_their_rollups(load: Load, place: Path, dump: Any, spark: Any) -> None:

@@ -19,7 +19,11 @@ from balog.event import MAX_EVENT_BYTES
 from balog.storage import StorageError
 from balog.topics.archives import day_of, derive_id
 
-__all__ = ["Converter", "LineConverter", "Lines", "Origin", "pieces"]
+__all__ = ["TIMELESS_ID", "Converter", "LineConverter", "Lines", "Origin", "pieces"]
+
+TIMELESS_ID = "LG0000"
+"""What the ids of events begin with whose lines say no time: they get another one when their file is changed or copied,
+so that only the id tells that they are the same."""
 
 _MOST = 4 * 1024 * 1024  # bytes that are handed on together
 _OVERHEAD = 250  # what a line takes in memory beside its bytes
@@ -91,9 +95,10 @@ class Origin:
         self.application: str = options.application or path.rpartition("/")[2].partition(".")[0] or "unknown"
         self.context = {"application": self.application}
 
-    def make_id(self, offset: int, line: bytes) -> str:
-        """Make the id of an event that came without one."""
-        return derive_id(self._path, offset, line)
+    def make_id(self, offset: int, line: bytes, *, is_timeless: bool = False) -> str:
+        """Make the id of an event that came without one; ``is_timeless`` when its line does not say its time either."""
+        made = derive_id(self._path, offset, line)
+        return TIMELESS_ID + made[len(TIMELESS_ID) :] if is_timeless else made
 
     @cached_property
     def time(self) -> str:

@@ -87,7 +87,7 @@ class SingerConverter(LineConverter):
         event, _ = to_event(log, channel=origin.application)
         when = own_time(value, origin.zone)
         return write_line(
-            origin.make_id(offset, line),
+            origin.make_id(offset, line, is_timeless=when is None),
             event.header.channel[:MAX_CHANNEL_LENGTH],
             write_time(when) if when else origin.time,
             log.level,

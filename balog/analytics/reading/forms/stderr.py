@@ -68,7 +68,7 @@ class StderrConverter(LineConverter):
         origin = self.origin
         try:
             event = write_line(
-                origin.make_id(offset, line),
+                origin.make_id(offset, line, is_timeless=record.timestamp is None),
                 channel_of(record, origin.application),
                 self._time or origin.time,
                 record.level,
