@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import uuid4
 
 if TYPE_CHECKING:
@@ -113,6 +113,16 @@ class Progress:
         """Say what is going on now."""
         if self._bars is not None:
             self._bars.reset(self._task, description=words, total=None, note="")
+            self._bars.start()
+
+    def stop(self) -> None:
+        """Clear the terminal for what is printed next; the next words bring the bar back."""
+        if self._bars is not None:
+            self._bars.stop()
+
+    def stopping(self, out: IO[str]) -> IO[str]:
+        """Give the same stream; what is first written to it clears the terminal."""
+        return out if self._bars is None else cast("IO[str]", _Stopping(out, self))
 
     @property
     def folder(self) -> str:
@@ -160,6 +170,18 @@ class Progress:
             self._folder.cleanup()
 
 
+class _Stopping:
+    def __init__(self, out: IO[str], shown: Progress) -> None:
+        self._out, self._shown = out, shown
+
+    def write(self, text: str) -> int:
+        self._shown.stop()
+        return self._out.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
 @contextmanager
 def progress(first: str) -> Iterator[Progress]:
     """Say on stderr what is going on, when that is a terminal; what is yielded changes the words when it is called."""
@@ -178,7 +200,8 @@ def progress(first: str) -> Iterator[Progress]:
         TextColumn("{task.fields[note]}", markup=False),
         TimeRemainingColumn(compact=True),
     )
-    with Bars(*columns, console=console, transient=True) as bars:
+    # rich would send stdout to stderr, where it may be meant for a file
+    with Bars(*columns, console=console, transient=True, redirect_stdout=False) as bars:
         shown = Progress(bars)
         shown(first)
         try:

@@ -105,18 +105,18 @@ def command(
 
                     with StopSignals() as stop:
                         over = lambda: stop.number is not None  # noqa: E731
-                        _print(follow_sources(spark, store, paths, options, over, say, compact=compact))
+                        _print(follow_sources(spark, store, paths, options, over, say, compact=compact), say)
                 elif paths:
                     from balog.analytics.tables.loading import load
 
-                    _print(load(spark, store, paths, options, say))
+                    _print(load(spark, store, paths, options, say), say)
                 if oldest is not None:
                     say("Removing old days")
                     told = "would remove" if dry_run else "removed"
-                    _lines(told, store.expire(oldest, dry_run), f"{told} nothing: no day is before {oldest}")
+                    _lines(told, store.expire(oldest, dry_run), f"{told} nothing: no day is before {oldest}", say)
                 if compact and not dry_run:
                     say("Compacting")
-                    _lines("compacted", store.compact(), "compacted nothing: no day has several small files")
+                    _lines("compacted", store.compact(), "compacted nothing: no day has several small files", say)
         except PySparkException as error:
             first = (str(error).strip().splitlines() or [""])[0]
             raise BalogError(f"Spark: {first:.300}; what was committed is safe, run it again") from None
@@ -129,6 +129,7 @@ def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options,
 
     with say.watching(spark):
         planned = plan(spark, store, paths, options, say)
+    say.stop()
     click.echo(f"would read {planned.files:,} files, {planned.bytes / 1e6:,.1f} MB, in {planned.batches:,} batches")
     click.echo(f"with {planned.events:,} events, some of which may be there already, and {planned.bad:,} bad lines")
     if planned.known:
@@ -137,7 +138,8 @@ def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options,
         click.echo(line)
 
 
-def _print(summary: Summary) -> None:
+def _print(summary: Summary, say: Progress) -> None:
+    say.stop()
     tables = sorted((name, rows) for name, rows in summary.rows.items() if rows)
     width = max((len(name) for name, _ in tables), default=0)
     for name, rows in tables:
@@ -159,7 +161,8 @@ def _print(summary: Summary) -> None:
     click.echo(f"{summary.files:,} files read in {summary.seconds:,.1f} s{rate}")
 
 
-def _lines(told: str, lines: list[str], nothing: str) -> None:
+def _lines(told: str, lines: list[str], nothing: str, say: Progress) -> None:
+    say.stop()
     for line in lines:
         click.echo(f"{told} {line}")
     if not lines:

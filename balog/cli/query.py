@@ -68,13 +68,14 @@ def command(
         try:
             say("Asking")
             frame = ask(spark, open_tables(spark, place), text)
-            if output is None:
-                rows, more = write_text(frame, form, sys.stdout, limit)
-                sys.stdout.flush()
-            elif form == "parquet":
-                rows, more = write_parquet(frame, output, limit), False
-            else:
-                rows, more = _to_file(frame, form, output, limit)
+            with say.watching(spark):
+                if output is None:
+                    rows, more = write_text(frame, form, say.stopping(sys.stdout), limit)
+                    sys.stdout.flush()
+                elif form == "parquet":
+                    rows, more = write_parquet(frame, output, limit), False
+                else:
+                    rows, more = _to_file(frame, form, output, limit)
         except PySparkException as error:
             raise BalogError(f"SQL: {explain_failure(error, text)}") from None
         finally:

@@ -1,6 +1,5 @@
 import io
 import json
-import os
 import sys
 import threading
 from pathlib import Path
@@ -114,15 +113,43 @@ def test_a_terminal_sees_tasks_and_events(monkeypatch: pytest.MonkeyPatch) -> No
     assert bars.notes[0].startswith("3/8 tasks, 12 events, ")
 
 
-@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo terminals here")
-def test_words_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def a_terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """Put one in the place of stderr; no fixture, since pytest puts back its own before each test."""
+
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", "xterm")
+    return sys.stderr  # type: ignore[return-value]
+
+
+def test_what_goes_to_a_file_goes_there_also_while_a_terminal_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, file = a_terminal(monkeypatch), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", file)
+    with progress("Asking") as say:
+        print("1,2", file=say.stopping(sys.stdout))
+        shown = terminal.getvalue()
+        print("3,4")
+    assert file.getvalue() == "1,2\n3,4\n"
+    assert "Asking" in shown
+    assert "3,4" not in terminal.getvalue()
+
+
+def test_what_is_printed_finds_no_bar_in_its_way_until_the_next_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = a_terminal(monkeypatch)
+    with progress("Reading") as say:
+        say.stop()
+        before = terminal.getvalue()
+        print("rows", file=say.stopping(terminal))
+        assert terminal.getvalue() == before + "rows\n"
+        say("Compacting")
+    assert "Compacting" in terminal.getvalue()
+
+
+def test_words_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = a_terminal(monkeypatch)
     with progress("Starting Spark") as say:
         say("Reading 12 files [a-z]")
     assert "Reading 12 files [a-z]" in terminal.getvalue()
