@@ -1,21 +1,25 @@
-"""Time the report's aggregates over an archive of events: balog's data source, spark.read.json and DuckDB, interleaved.
+"""Time the report's aggregates over an archive of events: balog, spark.read.json and DuckDB, interleaved.
 
-    python -m benchmarks.report --size 2200 --folder /var/tmp/balog-bench
+    python -m benchmarks.report --size 1100 --folder /var/tmp/balog-bench
 
-All three do one pass over the files that gives small rows by hour (a rollup), and three tables out of those. Every
-round asks each of the three once, so that what else the machine does falls on all; medians are compared, and the
-tables of all three must be equal, percentiles within the error that their sketches promise.
+All do one pass over the files that gives the small rows of a rollup, by the same keys: hour, channel, level, cls_type,
+application and run; metrics with their tags; errors; the runs' reports. Out of those come four tables. Where balog
+masks an error's message for its fingerprint, the others group by the exception's type and the message as it is; they
+leave out payloads with many metrics, which the events have none of, and check no line. ``balog, rollups`` asks the same
+of tables that were loaded before.
+
+Every round asks each once, so that what else the machine does falls on all; medians are compared, and the tables of all
+must be equal, percentiles within the error that their sketches promise.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import platform
-import statistics
+import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,124 +30,159 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics import functions, rollups, session
-from balog.analytics.rollups.schemas import ERRORS, QUARANTINE
+from balog.analytics.rollups.schemas import QUARANTINE
 from balog.analytics.rollups.sketches import PERCENTILES, RANK_ERROR, K
+from balog.analytics.tables import open_store, open_tables
+from balog.analytics.tables.loading import load
 from benchmarks.generate import events
+from benchmarks.measure import interleaved, machine, medians
 
 Tables = dict[str, list[tuple[Any, ...]]]
 
-_NAMES = ("channels", "metrics", "runs")
-_SCHEMA = """schema string,
-  header struct<channel string, timestamp timestamp, level string, context struct<application string, run_id string>>,
+_TAGS = ("application", "stream", "endpoint", "status")
+_FAILURES = ("application", "channel", "level", "error_type")
+_SCHEMA = """schema string, header struct<id string, channel string, timestamp timestamp, level string,
+    context struct<application string, run_id string>>,
   payload struct<cls_type string, type string, metric string, value double,
-                 tags struct<stream string, endpoint string, http_status_code string, stage string>,
-                 outcome string, duration double, exit_code int, records bigint, bytes bigint>"""
+    tags struct<stream string, endpoint string, http_status_code string, status string, stage string>,
+    outcome string, duration double, exit_code int, records bigint, bytes bigint, signal string, problem string,
+    streams array<struct<stream string, records bigint, bytes bigint>>,
+    message string, reason string, error_type string, exc_text string>"""
+_REPORT = ("outcome", "duration", "exit_code", "records", "bytes", "signal", "problem", "streams")
 
 
 def with_balog(spark: SparkSession, root: Path) -> Tables:
     """Use the data source's rollup."""
-    return _asked(rollups.from_files(spark, [str(root)]), rollups.split)
+    return _kept(rollups.from_files(spark, [str(root)]), rollups.split)
+
+
+def with_tables(spark: SparkSession, place: Path) -> Tables:
+    """Use the rollups that ``balog load`` stored."""
+    return _asked(open_tables(spark, str(place)).rollups())
 
 
 def with_spark_json(spark: SparkSession, root: Path) -> Tables:
     """Use spark.read.json with the schema that is needed and no more, and one aggregate that gives a rollup."""
+    header, payload, tags = (partial("{}.{}".format, name) for name in ("header", "payload", "payload.tags"))
     events = spark.read.schema(_SCHEMA).option("recursiveFileLookup", True).json(str(root))
     metric = f.col("payload.cls_type") == "metric"
+    failed = f.col("header.level").isin("ERROR", "CRITICAL")
     value = f.when(metric, f.col("payload.value"))
-    report = f.struct(f.col("header.timestamp").alias("at"), *(
-        f.col(f"payload.{name}") for name in ("outcome", "duration", "exit_code", "records", "bytes")
-    ))  # fmt: skip
+    moment = f.col("header.timestamp")
+    report = f.struct(moment.alias("at"), *map(payload, _REPORT))
+    said = f.coalesce(*map(payload, ("message", "reason", "problem")))
+    raised = f.regexp_extract("payload.exc_text", r"([A-Za-z_.]+)(: [^\n]*)?$", 1)
+    example = f.struct(moment, *map(header, ("id", "context.run_id")), said.alias("message"))
     rolled = events.groupBy(
-        f.date_trunc("hour", "header.timestamp").alias("hour"),
-        f.col("header.channel").alias("channel"),
-        f.col("header.level").alias("level"),
-        f.col("header.context.application").alias("application"),
-        f.col("header.context.run_id").alias("run_id"),
-        *(f.when(metric, f.col(f"payload.{name}")).alias(name) for name in ("type", "metric")),
-        *(f.col(f"payload.tags.{name}").alias(name) for name in ("stream", "endpoint", "stage")),
-        f.col("payload.tags.http_status_code").alias("status"),
+        f.date_trunc("hour", moment).alias("hour"),
+        *map(header, ("channel", "level", "context.application", "context.run_id")),
+        f.col("payload.cls_type").alias("cls_type"),
+        *(f.when(metric, f.col(payload(name))).alias(name) for name in ("type", "metric")),
+        *(f.when(metric, f.col(tags(name))).alias(name) for name in ("stream", "endpoint", "stage")),
+        f.when(metric, f.coalesce(tags("http_status_code"), tags("status"))).alias("status"),
+        f.when(failed, f.coalesce("payload.error_type", f.nullif(raised, f.lit("")))).alias("error_type"),
+        f.when(failed, said).alias("message"),
     ).agg(
         f.count("*").alias("events"),
-        f.min("header.timestamp").alias("first"),
-        f.max("header.timestamp").alias("last"),
+        f.min(moment).alias("first"),
+        f.max(moment).alias("last"),
         f.count(value).alias("count"),
         f.sum(value).alias("sum"),
         f.min(value).alias("low"),
         f.max(value).alias("high"),
         f.kll_sketch_agg_double(f.when(f.col("payload.type") != "counter", value), K).alias("sketch"),
         f.max(f.when(f.col("payload.cls_type") == "run", report)).alias("run"),
+        f.min(f.when(failed, example)).alias("example"),
     )  # fmt: skip
 
     def split(rows: DataFrame) -> rollups.Rollups:
-        failed = f.when(f.col("level").isin("ERROR", "CRITICAL"), f.col("events")).otherwise(0).alias("errors")
-        values = rows.where("metric IS NOT NULL")
+        is_error = f.col("level").isin("ERROR", "CRITICAL")
+        values = rows.where("metric IS NOT NULL AND count > 0")
         values = values.withColumn("sketch", f.when(f.col("type") != "counter", f.col("sketch")))
-        runs = rows.where("run_id IS NOT NULL").select("*", failed)
-        nothing = (spark.createDataFrame([], schema) for schema in (ERRORS, QUARANTINE))
-        return rollups.Rollups(rows, values, next(nothing), runs, next(nothing))
+        runs = rows.where("run_id IS NOT NULL").withColumn("errors", f.when(is_error, f.col("events")).otherwise(0))
+        return rollups.Rollups(rows, values, rows.where(is_error), runs, spark.createDataFrame([], QUARANTINE))
 
-    return _asked(rolled, split)
+    return _kept(rolled, split)
 
 
-def _asked(rows: DataFrame, split: Callable[[DataFrame], rollups.Rollups]) -> Tables:
+def _kept(rows: DataFrame, split: Callable[[DataFrame], rollups.Rollups]) -> Tables:
     """Give the tables of rows that are made once; they are few, so one task without a shuffle is done first."""
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         kept.count()
-        asked = split(kept.coalesce(1))
-        frames = [getattr(functions, name)(asked) for name in _NAMES]
-        with ThreadPoolExecutor(len(frames)) as threads:
-            found = threads.map(lambda frame: [tuple(row.asDict().values()) for row in frame.collect()], frames)
-            return dict(zip(_NAMES, found))
+        return _asked(split(kept.coalesce(1)))
     finally:
         kept.unpersist(blocking=True)  # else a stop right behind it prints traces
+
+
+def _asked(asked: rollups.Rollups) -> Tables:
+    kinds = asked.errors.groupBy(*_FAILURES)
+    frames = {
+        "channels": functions.channels(asked),
+        "metrics": functions.metrics(asked, by=_TAGS),
+        "failures": kinds.agg(f.sum("events"), f.min("first"), f.max("last")).orderBy(*_FAILURES),
+        "runs": functions.runs(asked),
+    }
+    with ThreadPoolExecutor(len(frames)) as threads:
+        found = threads.map(lambda frame: [tuple(row) for row in frame.collect()], frames.values())
+        return dict(zip(frames, found))
 
 
 def with_duckdb(root: Path, threads: int) -> Tables:
     """Use DuckDB alone. Each percentile is a pair: what a rank that is off by the sketches' error may give."""
     columns = """{
-      'header': 'STRUCT(channel VARCHAR, "timestamp" TIMESTAMP, "level" VARCHAR,
+      'header': 'STRUCT(id VARCHAR, channel VARCHAR, "timestamp" TIMESTAMP, "level" VARCHAR,
                         context STRUCT(application VARCHAR, run_id VARCHAR))',
       'payload': 'STRUCT(cls_type VARCHAR, "type" VARCHAR, metric VARCHAR, "value" DOUBLE, tags STRUCT(stream VARCHAR,
-                         endpoint VARCHAR, http_status_code VARCHAR, stage VARCHAR), outcome VARCHAR, duration DOUBLE,
-                         exit_code INTEGER, records BIGINT, bytes BIGINT)'}"""
+                         endpoint VARCHAR, http_status_code VARCHAR, status VARCHAR, stage VARCHAR), outcome VARCHAR,
+                         duration DOUBLE, exit_code INTEGER, records BIGINT, bytes BIGINT, signal VARCHAR,
+                         problem VARCHAR, streams STRUCT(stream VARCHAR, records BIGINT, bytes BIGINT)[],
+                         message VARCHAR, reason VARCHAR, error_type VARCHAR, exc_text VARCHAR)'}"""
     bounds = [min(max(share + off, 0), 1) for share in PERCENTILES for off in (-2 * RANK_ERROR, 2 * RANK_ERROR)]
     pairs = ", ".join(f"q[{place}:{place + 1}]" for place in (1, 3, 5))
-    errors = """CASE WHEN "level" IN ('ERROR', 'CRITICAL') THEN events ELSE 0 END"""
+    failed = """"level" IN ('ERROR', 'CRITICAL')"""
+    errors = f"CASE WHEN {failed} THEN events ELSE 0 END"
+    said = "coalesce(payload.message, payload.reason, payload.problem)"
+    raised = r"nullif(regexp_extract(payload.exc_text, '([A-Za-z_.]+)(: [^\n]*)?$', 1), '')"
     with duckdb.connect(config={"threads": threads}) as connection:
         connection.execute(
-            f"""CREATE TABLE rolled AS SELECT date_trunc('hour', header."timestamp") AS hour,
-              header.channel AS channel, header."level" AS "level",
-              header.context.application AS application, header.context.run_id AS run_id,
-              CASE WHEN payload.cls_type = 'metric' THEN payload."type" END AS "type",
-              CASE WHEN payload.cls_type = 'metric' THEN payload.metric END AS metric, payload.tags AS tags,
-              count(*) AS events, min(header."timestamp") AS "first", max(header."timestamp") AS "last",
-              count(payload."value") FILTER (payload.cls_type = 'metric') AS measured,
-              sum(payload."value") FILTER (payload.cls_type = 'metric') AS total,
-              min(payload."value") FILTER (payload.cls_type = 'metric') AS low,
-              max(payload."value") FILTER (payload.cls_type = 'metric') AS high,
-              list(payload."value") FILTER (payload.cls_type = 'metric' AND payload."type" <> 'counter') AS "values",
-              arg_max(payload, header."timestamp") FILTER (payload.cls_type = 'run') AS run
-            FROM read_json('{root}/**/*.jsonl*', format='newline_delimited', columns={columns}) GROUP BY ALL"""
+            f"""CREATE TABLE rolled AS SELECT date_trunc('hour', moment) AS hour, channel, "level", cls_type,
+              application, run_id, CASE WHEN is_metric THEN payload."type" END AS "type",
+              CASE WHEN is_metric THEN payload.metric END AS metric,
+              CASE WHEN is_metric THEN payload.tags.stream END AS stream,
+              CASE WHEN is_metric THEN payload.tags.endpoint END AS endpoint,
+              CASE WHEN is_metric THEN payload.tags.stage END AS stage,
+              CASE WHEN is_metric THEN coalesce(payload.tags.http_status_code, payload.tags.status) END AS status,
+              CASE WHEN {failed} THEN coalesce(payload.error_type, {raised}) END AS error_type,
+              CASE WHEN {failed} THEN {said} END AS message,
+              count(*) AS events, min(moment) AS "first", max(moment) AS "last", count(number) AS measured,
+              sum(number) AS total, min(number) AS low, max(number) AS high,
+              list(number) FILTER (number IS NOT NULL AND payload."type" <> 'counter') AS "values",
+              arg_max(payload, moment) FILTER (cls_type = 'run') AS run,
+              min(struct_pack(moment, id, run_id, message := {said})) FILTER ({failed}) AS example
+            FROM (SELECT header.id AS id, header.channel AS channel, header."timestamp" AS moment,
+              header."level" AS "level", header.context.application AS application, header.context.run_id AS run_id,
+              payload.cls_type AS cls_type, payload.cls_type = 'metric' AS is_metric,
+              CASE WHEN payload.cls_type = 'metric' THEN payload."value" END AS number, payload
+            FROM read_json('{root}/**/*.jsonl*', format='newline_delimited', columns={columns})) GROUP BY ALL"""
         )
-        channels = connection.execute(
-            f"""SELECT channel, "level", sum(events)::BIGINT, sum({errors})::BIGINT, min("first"), max("last")
-               FROM rolled GROUP BY ALL ORDER BY 1, 2"""
-        ).fetchall()
-        metrics = connection.execute(
-            f"""WITH v AS (SELECT metric, "type", unnest("values") AS number FROM rolled),
-                p AS (SELECT metric, "type", quantile_disc(number, {bounds}) AS q FROM v GROUP BY ALL),
-                r AS (SELECT metric, "type", sum(measured)::BIGINT, sum(total), min(low), max(high)
-                  FROM rolled WHERE metric IS NOT NULL GROUP BY ALL)
-                SELECT r.*, {pairs} FROM r LEFT JOIN p ON r.metric = p.metric AND r."type" = p."type" ORDER BY 1, 2"""
-        ).fetchall()
-        runs = connection.execute(
-            f"""SELECT run_id, list_sort(list(DISTINCT application)), min("first"), max("last"),
-                 max(run.duration), max(run.outcome), max(run.exit_code), sum(run.records)::BIGINT,
-                 sum(run.bytes)::BIGINT, sum(events)::BIGINT, sum({errors})::BIGINT
-               FROM rolled WHERE run_id IS NOT NULL GROUP BY run_id ORDER BY 3 DESC, 1"""
-        ).fetchall()
-    return {"channels": channels, "metrics": metrics, "runs": runs}
+        asked = {
+            "channels": f"""SELECT channel, "level", sum(events)::BIGINT, sum({errors})::BIGINT, min("first"),
+              max("last") FROM rolled GROUP BY ALL ORDER BY 1, 2""",
+            "metrics": f"""SELECT application, stream, endpoint, status, metric, "type", measured, total, low, high,
+              {pairs} FROM (SELECT application, stream, endpoint, status, metric, "type",
+                sum(measured)::BIGINT AS measured, sum(total) AS total, min(low) AS low, max(high) AS high,
+                list_aggregate(flatten(list("values")), 'quantile_disc', {bounds}) AS q
+              FROM rolled WHERE metric IS NOT NULL GROUP BY ALL)
+              ORDER BY ALL NULLS FIRST""",
+            "failures": f"""SELECT application, channel, "level", error_type, sum(events)::BIGINT, min("first"),
+              max("last") FROM rolled WHERE {failed} GROUP BY ALL ORDER BY ALL NULLS FIRST""",
+            "runs": f"""SELECT run_id, list_sort(list(DISTINCT application)), min("first"), max("last"),
+                max(run.duration), max(run.outcome), max(run.exit_code), sum(run.records)::BIGINT,
+                sum(run.bytes)::BIGINT, sum(events)::BIGINT, sum({errors})::BIGINT
+              FROM rolled WHERE run_id IS NOT NULL GROUP BY run_id ORDER BY 3 DESC, 1""",
+        }
+        return {name: connection.execute(sql).fetchall() for name, sql in asked.items()}
 
 
 def differences(ours: Tables, theirs: Tables) -> list[str]:
@@ -165,7 +204,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 @click.command()
-@click.option("--size", default=2200, show_default=True, help="Millions of bytes of events, decompressed.")
+@click.option("--size", default=1100, show_default=True, help="Millions of bytes of events, decompressed.")
 @click.option("--rounds", default=3, show_default=True, help="Times that each is asked, after one round to warm up.")
 @click.option(
     "--folder",
@@ -176,40 +215,42 @@ def _same(a: Any, b: Any) -> bool:
 )
 @click.option("--quick", is_flag=True, help="A round over 2 MB: shows that it runs, measures nothing.")
 def main(size: int, rounds: int, folder: Path, quick: bool) -> None:
-    """Compare the report with spark.read.json and DuckDB on plain and gzip dumps."""
+    """Compare the report with spark.read.json and DuckDB on plain and gzip dumps, and with stored rollups."""
     size, rounds = (2, 1) if quick else (size, rounds)
     roots = dict(zip(("plain", "gzip"), events(folder, size * 1_000_000)))
     spark = session("balog-bench", spark_driver_memory="4g")
-    cores = os.cpu_count() or 1
-    versions = f"Python {platform.python_version()}, Spark {spark.version}, DuckDB {duckdb.__version__}"
-    click.echo(f"{platform.machine()}, {cores} cores, {versions}; {size} MB of events, median of {rounds} rounds")
+    cores = spark.sparkContext.defaultParallelism
+    click.echo(f"{machine('pyspark', 'duckdb')}; {size} MB of events, medians of {rounds} rounds")
+    place = folder / "report-tables"
+    shutil.rmtree(place, ignore_errors=True)
+    store = open_store(spark, str(place))
+    with store.writing():
+        load(spark, store, [str(roots["plain"])])
     for form, root in roots.items():
+        answers: dict[str, Tables] = {}
+
+        def timed(name: str, ask: Callable[[], Tables], answers: dict[str, Tables] = answers) -> float:
+            began = time.perf_counter()
+            answers[name] = ask()
+            return time.perf_counter() - began
+
         ways: dict[str, Callable[[], Tables]] = {
-            "balog": lambda root=root: with_balog(spark, root),
-            "spark.read.json": lambda root=root: with_spark_json(spark, root),
-            "DuckDB alone": lambda root=root: with_duckdb(root, cores),
-        }  # fmt: skip
-        seconds: dict[str, list[float]] = {name: [] for name in ways}
-        for number in range(rounds + 1):
-            answers = {}
-            for name, ask in ways.items():
-                began = time.perf_counter()
-                answers[name] = ask()
-                took = time.perf_counter() - began
-                if number:
-                    seconds[name].append(took)
-            for name in list(ways)[:-1]:
-                if wrong := differences(answers[name], answers["DuckDB alone"]):
-                    raise click.ClickException(
-                        f"{form}: {name} and DuckDB differ: {wrong[0]} (and {len(wrong) - 1} more)"
-                    )
-        ours = statistics.median(seconds["balog"])
+            "balog": partial(with_balog, spark, root),
+            "spark.read.json": partial(with_spark_json, spark, root),
+            "DuckDB alone": partial(with_duckdb, root, cores),
+            "balog, rollups": partial(with_tables, spark, place),
+        }
+        seconds = interleaved({name: partial(timed, name, ask) for name, ask in ways.items()}, rounds)
+        for name, tables in answers.items():
+            if wrong := differences(tables, answers["DuckDB alone"]) if name != "DuckDB alone" else []:
+                raise click.ClickException(f"{form}: {name} and DuckDB differ: {wrong[0]} (and {len(wrong) - 1} more)")
         count = sum(row[2] for row in answers["balog"]["channels"])
-        click.echo(f"{form}: {count} events, all three equal")
-        for name, times in seconds.items():
-            median = statistics.median(times)
-            each = ", ".join(f"{second:.2f}" for second in times)
-            click.echo(f"  {name:16} {median:6.2f} s   {median / ours:5.2f} × balog's time   ({each})")
+        click.echo(f"{form}: {count:,} events, all tables equal")
+        middle = medians(seconds)
+        for name, median in middle.items():
+            each = ", ".join(f"{second:.2f}" for second in seconds[name])
+            click.echo(f"  {name:16} {median:6.2f} s   {median / middle['balog']:5.2f} × balog's time   ({each})")
+    shutil.rmtree(place)
     spark.stop()
 
 
