@@ -16,6 +16,7 @@ from pyspark.sql import types as t
 
 from balog.analytics.reporting.model import MOST_ROWS
 from balog.analytics.reporting.periods import EPOCH, HOUR, Comparison, Period
+from balog.analytics.rollups.errors import ERROR_LEVELS
 from balog.analytics.rollups.sketches import merged_sketch, quantiles
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ WAITS = {"pipe_read_wait_seconds": "read", "pipe_write_wait_seconds": "write"}
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]
 
-_ERRORS = ("ERROR", "CRITICAL")
 _MOST_RUNS_OF_A_FAILURE = 20
 _STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * HOUR),
           (timedelta(days=1400), "week", 168 * HOUR))  # fmt: skip
@@ -59,17 +59,20 @@ def step_of(period: Period) -> tuple[str, timedelta]:
     return "month", timedelta(days=30)
 
 
-def bounds(rollups: Rollups) -> Period | None:
-    """Give the hours that there are events of, the last one whole; null when there is no event.
+def bounds(rollups: Rollups) -> tuple[Period | None, int]:
+    """Give the hours that there are events of, the last one whole (null when there is no event), and how many rows.
 
-    Hours that are more than a day ahead of now are left out: one clock that is wrong must not hide all others.
+    Hours that are more than a day ahead of now are left out: one clock that is wrong must not hide all others. Rows
+    are those of events and metrics, which are most.
     """
     ahead = datetime.now(timezone.utc) + timedelta(days=1)
-    hours = rollups.events.where(f.col("hour") < f.lit(ahead))
-    row = hours.agg(*(_micros(end("hour")) for end in (f.min, f.max))).collect()[0]
-    if row[0] is None:
-        row = rollups.events.agg(*(_micros(end("hour")) for end in (f.min, f.max))).collect()[0]
-    return None if row[0] is None else Period(_moment(row[0]), _moment(row[1]) + HOUR)
+    hour = f.when(f.col("hour") < f.lit(ahead), f.col("hour"))
+    metrics = rollups.metrics.select(f.lit(None).cast("timestamp").alias("hour"))
+    rows = rollups.events.select("hour").unionAll(metrics)
+    ends = [f.min(hour), f.max(hour), f.min("hour"), f.max("hour")]
+    *found, count = rows.agg(*map(f.unix_micros, ends), f.count(f.lit(1))).collect()[0]
+    first, last = found[:2] if found[0] is not None else found[2:]
+    return None if first is None else Period(_moment(first), _moment(last) + HOUR), count
 
 
 def ask(rollups: Rollups, asked: Asked) -> Rows:
@@ -126,28 +129,27 @@ def _any_key(keys: Sequence[tuple[str, str | None, str | None]], name: str) -> C
 
 
 def _events(rollups: Rollups, asked: Asked) -> DataFrame:
-    errors = f.when(f.col("level").isin(*_ERRORS), f.col("events")).otherwise(0)
-    rows = rollups.events.where(_read(asked)).withColumn("errors", errors)
-    sums = [
-        f.sum(f.when(span, f.col(name))).alias(f"{name}{suffix}")
-        for suffix, span in _spans(asked).items()
-        for name in ("events", "errors")
-    ]
+    rows, sums = _counts(rollups, asked)
     inside = _within(asked.period)
     ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
     found = rows.groupBy("channel", "level", "application").agg(*sums, *ends)
-    return found.orderBy(f.desc_nulls_last("events"), "channel", "level").limit(MOST_ROWS)
+    return found.orderBy(f.desc("events"), "channel", "level").limit(MOST_ROWS)
 
 
 def _throughput(rollups: Rollups, asked: Asked) -> DataFrame:
-    errors = f.when(f.col("level").isin(*_ERRORS), f.col("events")).otherwise(0)
-    rows = rollups.events.where(_read(asked)).withColumn("errors", errors)
+    rows, sums = _counts(rollups, asked)
+    return rows.groupBy(_step(asked)).agg(*sums).orderBy("at")
+
+
+def _counts(rollups: Rollups, asked: Asked) -> tuple[DataFrame, list[Column]]:
+    """Give the rows of events that are read, and the sums of events and of errors among them."""
+    errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0)
     sums = [
         f.coalesce(f.sum(f.when(span, f.col(name))), f.lit(0)).alias(f"{name}{suffix}")
         for suffix, span in _spans(asked).items()
         for name in ("events", "errors")
     ]
-    return rows.groupBy(_step(asked)).agg(*sums).orderBy("at")
+    return rollups.events.where(_read(asked)).withColumn("errors", errors), sums
 
 
 def _records(rollups: Rollups, asked: Asked) -> DataFrame:
@@ -331,11 +333,7 @@ def _spans(asked: Asked) -> dict[str, Column]:
 
 def _step(asked: Asked) -> Column:
     name, _ = step_of(asked.period)
-    return (f.col("hour") if name == "hour" else f.date_trunc(name, f.col("hour"))).alias("at")
-
-
-def _micros(column: Column) -> Column:
-    return f.unix_micros(column)
+    return (f.col("hour") if name == "hour" else f.date_trunc(name, "hour")).alias("at")
 
 
 def _moment(micros: int) -> datetime:

@@ -71,7 +71,7 @@ def make_report(
 def _of_tables(spark: SparkSession, paths: Sequence[str], question: Question) -> Report:
     tables = open_tables(spark, paths[0])
     if question.of_rollups and "rollup_events" in tables.names():
-        return _answer(_stored(tables, question), question, paths, "rollups")
+        return report_of(_stored(tables, question), question, paths, "rollups")
     events = _chosen(tables.frame("events", question.earliest, question.until), question)
     return _of_rows(_counted(events, question), question, paths, "events")
 
@@ -127,21 +127,9 @@ def _of_rows(
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         kept.count()  # reads the files; the questions below are asked at the same time
-        return _answer(rolling.split(kept), question, paths, source, files)
+        return report_of(rolling.split(kept), question, paths, source, files)
     finally:
         kept.unpersist(blocking=True)  # else a stop right behind it prints traces
-
-
-def _answer(
-    rollups: Rollups, question: Question, paths: Sequence[str], source: str, files: int | None = None
-) -> Report:
-    rows = rollups.events.select(f.lit(1)).unionAll(rollups.metrics.select(f.lit(1)))
-    if rows.limit(_FEW + 1).count() > _FEW:
-        return report_of(rollups, question, paths, source, files)
-    with _settings(rows.sparkSession, _SMALL):
-        # one task without a shuffle is done before several are shared out
-        few = rolling.Rollups(*(frame.coalesce(1) for frame in rollups))
-        return report_of(few, question, paths, source, files)
 
 
 @contextmanager
@@ -169,11 +157,14 @@ def report_of(
         question: its channel and condition have been applied already.
         sources, source, files: what is told of where they are from, see ``Report``.
     """
-    data = bounds(rollups)
+    data, rows = bounds(rollups)
     asked = _asked(data, question)
-    found = ask(rollups, asked)
-    keys = [(slow.metric, slow.stream, slow.endpoint) for slow in slowed(found)]
-    lists = assemble(found, asked, hourly(rollups, asked, keys))
+    with _settings(rollups.events.sparkSession, _SMALL if rows <= _FEW else {}):
+        if rows <= _FEW:  # one task without a shuffle is done before several are shared out
+            rollups = rolling.Rollups(*(frame.coalesce(1) for frame in rollups))
+        found = ask(rollups, asked)
+        keys = [(slow.metric, slow.stream, slow.endpoint) for slow in slowed(found)]
+        lists = assemble(found, asked, hourly(rollups, asked, keys))
     return Report(
         made=question.made,
         sources=list(sources),
