@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from io import BufferedReader
 from typing import BinaryIO, NamedTuple, Protocol
@@ -80,9 +81,19 @@ def read_blocks(piece: Slice, buffer: bytearray, places: Places = _HERE) -> Iter
             yield Damage(piece.start, _unreadable(error), b"")
             return
         if not packed:
-            yield from _blocks(_Plain(file, length), start, buffer)
+            yield from map(_unmarked, _blocks(_Plain(file, length), start, buffer))
         elif not piece.start:
-            yield from _blocks(_Unpacked(unpack(file, packed)), 0, buffer)
+            yield from map(_unmarked, _blocks(_Unpacked(unpack(file, packed)), 0, buffer))
+
+
+def _unmarked(part: Block | Bad | Damage) -> Block | Bad | Damage:
+    """Take the mark from a file's beginning that some programs write before UTF-8; no form has it."""
+    size = len(BOM_UTF8)
+    if isinstance(part, Block) and not part.offset and part.data[:size] == BOM_UTF8:
+        return Block(size, part.data[size:])
+    if isinstance(part, Damage) and not part.offset and part.tail.startswith(BOM_UTF8):
+        return Damage(size, part.reason, part.tail[size:])
+    return part
 
 
 def _unreadable(error: OSError) -> str:

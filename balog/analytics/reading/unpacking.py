@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import re
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -15,6 +16,7 @@ _PIECE = 1024 * 1024
 _COMPRESSED_READ = 128 * 1024
 _ZSTD_READ = 1024  # it can't be asked for a part of what comes out, and a kilobyte of zstd holds 32 MiB at most
 _LARGEST_WINDOW = 128 * 1024 * 1024
+_SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # of a frame without data, with which pzstd begins (RFC 8878, 3.1.2)
 _BZ2_FEED = 16
 _BZ2_HELD = 4 * 1024 * 1024
 
@@ -29,7 +31,7 @@ def packing(first: bytes) -> str:
         return "gzip"
     if first.startswith(b"BZh") and first[3:4] in b"123456789":
         return "bz2"
-    return "zstd" if first == b"\x28\xb5\x2f\xfd" else ""
+    return "zstd" if first == b"\x28\xb5\x2f\xfd" or _SKIPPED.fullmatch(first) else ""
 
 
 def unpack(file: BinaryIO, packing: str) -> Iterator[bytes]:

@@ -3,6 +3,7 @@ import os
 import random
 import tracemalloc
 import zlib
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
@@ -96,7 +97,8 @@ def zstd(data: bytes) -> bytes:
 
 
 def test_several_zstd_frames_are_one_file_whatever_it_is_called(tmp_path: Path) -> None:
-    packed = zstd(TEXT[:1000]) + zstd(b"") + zstd(TEXT[1000:])
+    empty = b"\x5a\x2a\x4d\x18\4\0\0\0size"  # a frame that holds no data, as pzstd writes it before the others
+    packed = empty + zstd(TEXT[:1000]) + zstd(b"") + empty + zstd(TEXT[1000:]) + empty
     parts = read(tmp_path / "a.jsonl", packed)
     assert joined(parts) == TEXT
     assert not [part for part in parts if not isinstance(part, Block)]
@@ -150,3 +152,10 @@ def test_blocks_end_at_lines_wherever_the_buffer_ends(tmp_path: Path, monkeypatc
     assert len(parts) > 20
     assert joined(parts) == text + b"\n"
     assert all(bytes(part.data).endswith(b"\n") for part in parts if isinstance(part, Block))
+
+
+def test_a_mark_at_the_beginning_is_left_out_and_counted(tmp_path: Path) -> None:
+    (block,) = read(tmp_path / "a.jsonl", BOM_UTF8 + TEXT)
+    assert (block.offset, bytes(block.data)) == (3, TEXT)
+    (damage,) = read(tmp_path / "a.jsonl", gzip.compress(BOM_UTF8 + b"half")[:-1])
+    assert (damage.offset, damage.tail) == (3, b"half")

@@ -37,7 +37,6 @@ def test_what_real_programs_wrote_is_told_by_its_first_lines(name: str, form: st
     ("head", "form"),
     [
         (EVENT, "events"),
-        (b"\xef\xbb\xbf" + EVENT, "events"),
         (b'{"header":{},"payload":{"type":"RECORD"}}', "events"),
         (b'{"schema":"1.0.0","header":{"id":"' + b"x" * HEAD, "events"),
         (MESSAGES, "sqs"),

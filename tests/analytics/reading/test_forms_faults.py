@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,15 @@ def test_a_whole_file_gives_all_its_events_and_nothing_bad(
     (tmp_path / "x").write_bytes(PACKINGS[packing](TEXTS[form]))
     found = numbers_in(read_rows(tmp_path / "x"))
     assert found == ([f"{number}\n  more" for number in NUMBERS] if form == "stderr" else list(NUMBERS))
+
+
+@pytest.mark.parametrize("packing", PACKINGS)
+@pytest.mark.parametrize("form", TEXTS)
+def test_a_mark_before_the_text_is_no_part_of_it(form: str, packing: str, tmp_path: Path, read_rows: Any) -> None:
+    (tmp_path / "a").write_bytes(PACKINGS[packing](BOM_UTF8 + TEXTS[form]))
+    for rows in (read_rows(tmp_path / "a", form=form), read_rows(tmp_path / "a")):
+        assert [row for row in rows if row["quarantine"]] == []
+        assert len(rows) == len(NUMBERS)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

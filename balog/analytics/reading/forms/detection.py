@@ -43,7 +43,7 @@ def detect(head: bytes, path: str) -> str:
     Args:
         head: the file's first bytes, decompressed; ``HEAD`` of them are enough.
     """
-    head = head[:HEAD].removeprefix(b"\xef\xbb\xbf")
+    head = head[:HEAD]
     begun = next((form for pattern, form in _BEGUN if pattern.match(head)), None)
     *lines, rest = head.split(b"\n", _LINES)
     for line in lines if len(lines) == _LINES or len(head) == HEAD else [*lines, rest]:
