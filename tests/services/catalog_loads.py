@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from balog.analytics.rollups.splitting import merge
-from balog.analytics.tables import ROLLUPS, open_tables
+from balog.analytics.tables import ROLLUPS, open_store, open_tables
 from balog.cli.load import command as load
 from balog.cli.query import command as query
 from balog.cli.report import command as report
@@ -30,7 +30,8 @@ class Killed(BaseException):
 @contextmanager
 def killed_between_tables(kind: Any, step: str) -> Iterator[None]:
     """Be killed in a commit, after the step for its first table."""
-    commit, whole, done = kind.commit, getattr(kind, step), []
+    commit, whole = kind.commit, getattr(kind, step)
+    done: list[Any] = []
 
     def once(self: Any, *given: Any) -> None:
         if done:
@@ -58,7 +59,7 @@ def said(command: Any, *words: str) -> str:
 
 
 def loads(spark: SparkSession, place: str, kind: Any, step: str, folder: Path) -> dict[str, Any]:
-    """Load what grows into a place, once and again and with a kill, and all of it at once into Parquet tables."""
+    """Load into a place, again, and with growth, overlap and a kill; and all of it at once into Parquet tables."""
     dumps, clean = folder / "dumps", str(folder / "clean")
     dumps.mkdir()
     runs = [list(generate(random.Random(seed), 40)) for seed in (6, 16, 24, 42)]  # with errors and a failed run
@@ -71,9 +72,7 @@ def loads(spark: SparkSession, place: str, kind: Any, step: str, folder: Path) -
     (dumps / "a.jsonl").write_bytes(b"".join(runs[0] + runs[1][:30]) + b"{ broken\n")
     told["first"], told["again"] = into(place), into(place)
     new = [line.replace(b'"message":', b'"tries":{"of":"source","count":3},"message":') for line in runs[2]]
-    (dumps / "b.jsonl").write_bytes(b"".join(runs[1][20:] + new))
-    told["grown"] = into(place)
-    (dumps / "c.jsonl.gz").write_bytes(gzip.compress(b"".join(new[30:] + runs[3])))
+    (dumps / "b.jsonl.gz").write_bytes(gzip.compress(b"".join(runs[1][20:] + new + runs[3] + new[30:])))
     with killed_between_tables(kind, step):
         into(place)
     told["rerun"] = into(place)
@@ -83,10 +82,11 @@ def loads(spark: SparkSession, place: str, kind: Any, step: str, folder: Path) -
     told["report"] = json.loads(said(report, place, "--json", "--no-html"))
     question = "SELECT cls_type, count(*) AS n FROM events GROUP BY ALL ORDER BY ALL"
     told["answer"] = said(query, question, "--tables", place, "--format", "csv").splitlines()
-    rolled = open_tables(spark, place)
-    told["rolled"] = [rolled.frame("rollup_events").count()]
-    said(load, "--tables", place, "--compact")
-    told["rolled"].append(rolled.frame("rollup_events").count())
+    store = open_store(spark, place)
+    told["rolled"] = [store.frame("rollup_events").count()]
+    with store.writing():
+        store.compact(["rollup_errors", "rollup_events", "rollup_metrics", "rollup_runs"])
+    told["rolled"].append(store.frame("rollup_events").count())
     told["compacted"] = contents(spark, place, is_rolled=True)
     return told
 
