@@ -57,8 +57,8 @@ def with_balog(spark: SparkSession, root: Path) -> Tables:
 
 
 def with_tables(spark: SparkSession, place: Path) -> Tables:
-    """Use the rollups that ``balog load`` stored."""
-    return _asked(open_tables(spark, str(place)).rollups())
+    """Use the rollups that ``balog load`` stored, of which a few files are one task, as in ``balog report``."""
+    return _asked(rollups.Rollups(*(frame.coalesce(1) for frame in open_tables(spark, str(place)).rollups())))
 
 
 def with_spark_json(spark: SparkSession, root: Path) -> Tables:
