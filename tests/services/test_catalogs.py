@@ -187,7 +187,7 @@ def test_loads_that_grow_overlap_and_are_killed_leave_what_one_load_would(said: 
     assert sorted(place) == sorted(clean)
     assert [name for name in place if place[name] != clean[name]] == []
     assert len(place["events"][1]) == sum(count for _, count in loads["kinds"])
-    assert len(place["rollup_errors"][1]) == 4
+    assert len(place["rollup_errors"][1]) == 5  # a traceback in each run, and how one ended
     assert any("tries" in name for name, _ in place["log"][0])
 
 
