@@ -22,6 +22,7 @@ from balog.analytics.tables.dedupe import new_events, new_quarantine
 from balog.analytics.tables.deriving import ROLLED, Derive, Kind, share_files
 from balog.analytics.tables.evolution import merge
 from balog.analytics.tables.observing import first_schema
+from balog.analytics.tables.refusals import told
 from balog.analytics.tables.shapes import Shape
 from balog.analytics.tables.staging import (
     FILES,
@@ -123,6 +124,7 @@ def in_workers(
     if not tasks:
         return iter(())
 
+    @told
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -134,6 +136,7 @@ def in_workers(
 def stage_frame(stage: Stage, frame: DataFrame) -> list[tuple[str, Staged, bytes | None]]:
     """Stage a frame in the columns of ``staging.READ``, which Spark hands to its workers."""
 
+    @told
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return stage.run(batches)
 
@@ -190,6 +193,7 @@ def _write(stage: Stage, table: str, frame: DataFrame) -> list[Staged]:
     when = "hour" if "hour" in frame.columns else ""
     day = None if when else stage.loaded.date()
 
+    @told
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         days = Days(stage, table, day, when)
         for batch in batches:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, QUARANTINE, RUNS
 from balog.analytics.rollups.splitting import Rollups, merge
 from balog.analytics.tables import ROLLUPS
+from balog.analytics.tables.refusals import told
 from balog.analytics.tables.staging import FILES, Days, Stage, decode_files, encode_files
 from balog.analytics.tables.store import Staged, TableError
 
@@ -59,6 +60,7 @@ def compacted(table: str, frame: DataFrame, files: Sequence[File], folder: str, 
     rows = rows.coalesce(1) if parts == 1 else rows.repartitionByRange(parts, *order)
     rows = rows.sortWithinPartitions(*order)
 
+    @told
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         open_days: dict[object, Days] = {}
         done: list[Staged] = []

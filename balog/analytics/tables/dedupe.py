@@ -10,7 +10,7 @@ they should be. Suspects are compared by the keys themselves, and only the files
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
 from balog.analytics.reading.forms.base import TIMELESS_ID
+from balog.analytics.tables.refusals import told
 from balog.analytics.tables.staging import BAD, EVENTS, FILES, Stage, decode_files, encode_files, without
 from balog.analytics.tables.store import Part, Staged, Store, read_files
 
@@ -120,13 +121,15 @@ def _drop(
     drops = ranked.where("new = 1 AND rank > 1").select("file", "row")
     staged = {file.path.rsplit("/", 1)[-1]: file for file in part.files}
 
-    def trim(key: tuple[pa.Scalar, ...], table_: pa.Table) -> pa.Table:
-        file = staged[key[0].as_py()]
-        left = without(stage, table, file, table_.column("row").combine_chunks())
-        told = [(file.path, left or file._replace(path="", rows=0), None)]
-        return pa.Table.from_batches([encode_files(told)])
+    @told
+    def trim(name: str, rows: pa.Array) -> Iterator[pa.RecordBatch]:
+        left = without(stage, table, staged[name], rows)
+        yield encode_files([(staged[name].path, left or staged[name]._replace(path="", rows=0), None)])
 
-    found = decode_files(drops.groupBy("file").applyInArrow(trim, FILES).toArrow())
+    def each(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        return pa.Table.from_batches(trim(key[0].as_py(), rows.column("row").combine_chunks()))
+
+    found = decode_files(drops.groupBy("file").applyInArrow(each, FILES).toArrow())
     trimmed = {path: left for path, left, _ in found}
     kept = [trimmed.get(file.path, file) for file in part.files]
     kept = [file for file in kept if file.rows]

@@ -21,7 +21,7 @@ from pyspark.sql import types as t
 from balog.analytics.reading.forms.base import TIMELESS_ID
 from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.tables.observing import Shapes
-from balog.analytics.tables.store import Staged
+from balog.analytics.tables.store import Staged, TableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +33,7 @@ __all__ = [
     "FUTURE",
     "OLD",
     "READ",
+    "REFUSED",
     "SHAPE",
     "TIMELESS",
     "Days",
@@ -79,9 +80,10 @@ FILES = t.StructType(
 )
 """What a worker tells of each file that it wrote; ``OLD``, ``FUTURE``, ``TIMELESS`` and ``SHAPE`` are no tables."""
 
-OLD, FUTURE, TIMELESS, SHAPE = "-old", "-future", "-timeless", "-shape"
+OLD, FUTURE, TIMELESS, SHAPE, REFUSED = "-old", "-future", "-timeless", "-shape", "-refused"
 """Counts of events of days before the floor, which are left out, of events more than a day ahead, and of those that
-say no time of their own; what the payloads of the type ``path`` look like, as ``shapes.Shape``."""
+say no time of their own; what the payloads of the type ``path`` look like, as ``shapes.Shape``; why nothing could be
+written."""
 
 _GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each day is written
 _GROUP_ROWS = 250_000
@@ -331,7 +333,13 @@ def encode_files(rows: Iterable[_Row]) -> pa.RecordBatch:
 
 
 def decode_files(table: pa.Table) -> Iterator[_Row]:
-    """Turn rows of ``FILES`` back."""
+    """Turn rows of ``FILES`` back.
+
+    Raises:
+        TableError: a worker could not write.
+    """
     for row in table.to_pylist():
+        if row["table"] == REFUSED:
+            raise TableError(f"{row['path']}; what was committed before is there, this batch is not", "writing tables")
         file = Staged(row["path"], row["day"], row["rows"], row["size"], row["first"], row["last"])
         yield row["table"], file, row["shape"]

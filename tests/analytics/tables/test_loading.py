@@ -1,5 +1,6 @@
 """Loads into a folder of Parquet files, as the library runs them; the files are asked by DuckDB."""
 
+import errno
 import json
 import os
 from collections.abc import Callable
@@ -229,6 +230,23 @@ def test_a_folder_may_have_any_name_and_be_a_url(load: Load, dump: Any, spark: A
             load_into(spark, store, [str(dump(name, 1, 2))])
     assert open_tables(spark, url).frame("events").count() == 2
     assert open_tables(spark, str(tmp_path / odd)).frame("metric").count() == 1
+
+
+def test_a_disk_that_is_full_in_a_worker_is_one_line_and_no_batch(
+    load: Load, place: Path, dump: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from balog.analytics.tables import TableError
+
+    class Full:  # workers get it by value
+        def run(self, _: Any) -> Any:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    load(dump("a.jsonl", 1))
+    with monkeypatch.context() as patch:
+        patch.setattr("balog.analytics.tables.loading.stage_of", lambda *_: Full())
+        with pytest.raises(TableError, match="No space left on device; what was committed before is there"):
+            load(dump("b.jsonl", 2))
+    assert load(dump("b.jsonl", 2)).rows["events"] == 1
 
 
 def test_tables_are_asked_by_name_with_their_rollups(load: Load, place: Path, dump: Any, spark: Any) -> None:
