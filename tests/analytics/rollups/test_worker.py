@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.scan import scan
 from balog.analytics.rollups import worker
@@ -138,3 +139,18 @@ def test_a_frame_is_rolled_some_events_at_a_time(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(worker, "_MOST_ROWS", 4)
     rows = of_a_frame([make(context={}) for _ in range(10)])
     assert [row["events"] for row in rows] == [4, 4, 2]
+
+
+@pytest.mark.parametrize(("most", "rows"), [(500, 1), (2, 2), (1, 3)])
+def test_the_blocks_of_a_task_are_rolled_up_together_as_many_as_memory_allows(
+    monkeypatch: pytest.MonkeyPatch, write: Any, make: Any, most: int, rows: int
+) -> None:
+    monkeypatch.setattr(scanning, "_SMALL", 0)
+    monkeypatch.setattr(scanning, "_MOST_DIGESTS", most)
+    timer = {"cls_type": "metric", "type": "timer", "metric": "m"}
+    paths = [write(f"{name}.jsonl", make(timer | {"value": value})) for name, value in zip("abc", (3, 1, 2))]
+    batches = scan([Slice(str(path)) for path in paths], RollupQuery())
+    found = [row for batch in batches for row in batch.to_pylist()]
+    assert [len(kinds(found, kind)) for kind in ("events", "metric", "run")] == [rows] * 3
+    assert sum(row["sum"] for row in kinds(found, "metric")) == 6
+    assert {row["count"] for row in kinds(found, "metric")} == {500: {3}, 2: {2, 1}, 1: {1}}[most]
