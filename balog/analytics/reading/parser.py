@@ -103,7 +103,14 @@ def borrow_parser() -> Iterator[Parser]:
     else:
         parser = Parser()
         atexit.register(parser.close)
+    is_sound = True
     try:
         yield parser
+    except duckdb.Error:  # one that failed by itself answers nothing any more
+        is_sound = False
+        atexit.unregister(parser.close)
+        parser.close()
+        raise
     finally:
-        idle.append(parser)
+        if is_sound:
+            idle.append(parser)

@@ -26,6 +26,8 @@ __all__ = ["EventQuery", "Query", "check_years", "scan", "scan_messages"]
 
 _DETECTED = FormOptions()
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
+_TROUBLES = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.InterruptException)
+"""No line's fault: memory or a disk is full, somebody interrupts, or the parser itself is broken."""
 _SMALL = 256 * 1024
 _TOGETHER = 4 * 1024 * 1024  # the parser takes a millisecond or more for a question, however little is in it
 _DIGESTED, _MOST_DIGESTS = 32 * 1024 * 1024, 500  # bytes of digests that are held until they are merged, and digests
@@ -234,6 +236,8 @@ def _vouched(parser: Parser, query: Query, data: memoryview, lines: int | None =
     try:
         parser.take(data, lenient=False)
         read, table = query.run(parser)
+    except _TROUBLES:
+        raise
     except _REFUSALS:
         return None
     return table if read in (None, count) else None
@@ -277,6 +281,8 @@ def _answer(parser: Parser, query: Query, events: list[bytes], lenient: bool) ->
             if len(were_read) != len(events) or not all(were_read):
                 return None
         count, table = query.run(parser)
+    except _TROUBLES:
+        raise
     except _REFUSALS:
         return None
     return table if count in (None, len(events)) else None

@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -174,3 +175,10 @@ def test_whatever_the_lines_they_come_out_as_a_sidecar_would_have_them(
         (event.header.channel, event.level, event.payload) for event in events
     ]
     assert read_rows(path, form="stderr") == rows
+
+
+def test_a_record_without_a_time_has_that_of_its_file_on_a_store(read_rows: Any) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/balog-times/tap-x.log", b"INFO one")
+    (row,) = read_rows("memory://balog-times/tap-x.log")
+    assert row["timestamp"] == memory.info("/balog-times/tap-x.log")["created"]

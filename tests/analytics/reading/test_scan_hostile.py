@@ -9,10 +9,12 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("duckdb", reason="duckdb is not installed")
 
+import duckdb
+
 from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.lines import wash
-from balog.analytics.reading.parser import Parser
+from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
@@ -50,3 +52,24 @@ def test_a_large_block_with_a_bad_line_is_looked_at_piece_by_piece(
     assert (len(found), bad["offset"]) == (1000, sum(map(len, lines[:700])))
     (size,) = looked_at
     assert size < 65 * 1024
+
+
+@pytest.mark.parametrize("name", ["OutOfMemoryException", "FatalException", "InternalException", "IOException"])
+def test_a_parser_that_fails_by_itself_fails_the_task_and_is_not_used_again(
+    make: Any, write: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    failed: list[Parser] = []
+
+    def fail(self: Parser, *args: Any) -> Any:
+        failed.append(self)
+        raise getattr(duckdb, name)("the machine's fault")
+
+    path = write("a.jsonl", make(), b"not an event")
+    query = EventQuery(project(DEFAULT))
+    with monkeypatch.context() as patch:
+        patch.setattr(Parser, "table", fail)
+        with pytest.raises(duckdb.Error, match="the machine's fault"):
+            list(scan([Slice(str(path))], query))
+    assert sum(batch.num_rows for batch in scan([Slice(str(path))], query)) == 2
+    with borrow_parser() as parser:
+        assert parser not in failed
