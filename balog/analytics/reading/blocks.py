@@ -89,7 +89,7 @@ def read_blocks(piece: Slice, buffer: bytearray, places: Places = _HERE) -> Iter
 def _unmarked(part: Block | Bad | Damage) -> Block | Bad | Damage:
     """Take the mark from a file's beginning that some programs write before UTF-8; no form has it."""
     size = len(BOM_UTF8)
-    if isinstance(part, Block) and not part.offset and part.data[:size] == BOM_UTF8:
+    if isinstance(part, Block) and not part.offset and bytes(part.data[:size]) == BOM_UTF8:
         return Block(size, part.data[size:])
     if isinstance(part, Damage) and not part.offset and part.tail.startswith(BOM_UTF8):
         return Damage(size, part.reason, part.tail[size:])
