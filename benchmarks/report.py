@@ -9,7 +9,7 @@ leave out payloads with many metrics, which the events have none of, and check n
 of tables that were loaded before.
 
 Every round asks each once, so that what else the machine does falls on all; medians are compared, and the tables of all
-must be equal, percentiles within the error that their sketches promise.
+must be equal, percentiles within the error that their sketches promise. Processor time is that of all processes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from balog.analytics.rollups.sketches import PERCENTILES, RANK_ERROR, K
 from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loading import load
 from benchmarks.generate import events
-from benchmarks.measure import interleaved, machine, medians
+from benchmarks.measure import interleaved, machine, medians, processor_seconds
 
 Tables = dict[str, list[tuple[Any, ...]]]
 
@@ -203,6 +203,13 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def _timed(answers: dict[str, Tables], spent: dict[str, list[float]], name: str, ask: Callable[[], Tables]) -> float:
+    began, cpu = time.perf_counter(), processor_seconds()
+    answers[name] = ask()
+    spent.setdefault(name, []).append(processor_seconds() - cpu)
+    return time.perf_counter() - began
+
+
 @click.command()
 @click.option("--size", default=1100, show_default=True, help="Millions of bytes of events, decompressed.")
 @click.option("--rounds", default=3, show_default=True, help="Times that each is asked, after one round to warm up.")
@@ -228,12 +235,8 @@ def main(size: int, rounds: int, folder: Path, quick: bool) -> None:
         load(spark, store, [str(roots["plain"])])
     for form, root in roots.items():
         answers: dict[str, Tables] = {}
-
-        def timed(name: str, ask: Callable[[], Tables], answers: dict[str, Tables] = answers) -> float:
-            began = time.perf_counter()
-            answers[name] = ask()
-            return time.perf_counter() - began
-
+        spent: dict[str, list[float]] = {}
+        timed = partial(_timed, answers, spent)
         ways: dict[str, Callable[[], Tables]] = {
             "balog": partial(with_balog, spark, root),
             "spark.read.json": partial(with_spark_json, spark, root),
@@ -246,10 +249,14 @@ def main(size: int, rounds: int, folder: Path, quick: bool) -> None:
                 raise click.ClickException(f"{form}: {name} and DuckDB differ: {wrong[0]} (and {len(wrong) - 1} more)")
         count = sum(row[2] for row in answers["balog"]["channels"])
         click.echo(f"{form}: {count:,} events, all tables equal")
-        middle = medians(seconds)
+        middle, cpu = medians(seconds), medians({name: times[1:] for name, times in spent.items()})
+        click.echo("                     time  × balog's   processor  × balog's   times of the rounds")
         for name, median in middle.items():
             each = ", ".join(f"{second:.2f}" for second in seconds[name])
-            click.echo(f"  {name:16} {median:6.2f} s   {median / middle['balog']:5.2f} × balog's time   ({each})")
+            ratios = median / middle["balog"], cpu[name] / cpu["balog"]
+            click.echo(
+                f"  {name:16} {median:6.2f} s  {ratios[0]:9.2f}  {cpu[name]:8.2f} s  {ratios[1]:9.2f}   ({each})"
+            )
     shutil.rmtree(place)
     spark.stop()
 
