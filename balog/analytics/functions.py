@@ -152,8 +152,8 @@ def runs(asked: Asked) -> DataFrame:
         f.coalesce(f.max("run.duration"), spent).alias("duration"),
         outcome.alias("outcome"),
         f.max("run.exit_code").alias("exit_code"),
-        f.sum("run.records").alias("records"),
-        f.sum("run.bytes").alias("bytes"),
+        f.try_sum("run.records").alias("records"),
+        f.try_sum("run.bytes").alias("bytes"),
         f.sum("events").alias("events"),
         f.sum("errors").alias("errors"),
     )
@@ -221,13 +221,13 @@ def streams(asked: Asked) -> DataFrame:
         .where("stream IS NOT NULL")
         .groupBy("application", "stream")
         .agg(
-            *(f.sum(name).alias(name) for name in sums),
+            *(f.try_sum(name).alias(name) for name in sums),
             merged_sketch("sync_sketch").alias("sync_sketch"),
             merged_sketch("batch_sketch").alias("batch_sketch"),
         )
         # an endpoint that no stream has the name of is no stream
         .where("coalesce(counted, reported, sync, batch) IS NOT NULL")
-        .withColumn("records", f.coalesce("reported", f.col("counted").cast("bigint")))
+        .withColumn("records", f.coalesce("reported", f.col("counted").try_cast("bigint")))
         .withColumn("seconds", f.coalesce("sync", "batch"))
         .withColumn("sketch", f.coalesce("sync_sketch", "batch_sketch"))
     )
@@ -246,7 +246,7 @@ def http(asked: Asked) -> DataFrame:
     and its ``p50``, ``p95``, ``p99`` and ``high``, all null where there is no timer.
     """
     is_timed = f.col("metric") == _REQUESTS
-    counted = f.sum(f.when(~is_timed, f.col("sum"))).cast("bigint")
+    counted = f.sum(f.when(~is_timed, f.col("sum"))).try_cast("bigint")
     rows = (
         rolled(asked)
         .metrics.where(f.col("metric").isin(_REQUESTS, _REQUESTS_COUNTED))
@@ -281,7 +281,11 @@ def throughput(asked: Asked) -> DataFrame:
     records = (
         counted.unionByName(reported, allowMissingColumns=True)
         .groupBy("application", "hour")
-        .agg(f.sum("counted").alias("counted"), f.sum("records").alias("records"), f.sum("reported").alias("reported"))
+        .agg(
+            f.sum("counted").alias("counted"),
+            f.try_sum("records").alias("records"),
+            f.try_sum("reported").alias("reported"),
+        )
         .groupBy("application")
         .agg(
             f.max(f.col("counted").isNotNull()).alias("counts"),
@@ -290,7 +294,7 @@ def throughput(asked: Asked) -> DataFrame:
         .select("counts", f.inline("hours"))
         .select(
             "hour",
-            f.when(f.col("counts"), f.col("counted").cast("bigint")).otherwise(f.col("records")).alias("records"),
+            f.when(f.col("counts"), f.col("counted").try_cast("bigint")).otherwise(f.col("records")).alias("records"),
             "reported",
         )
     )
@@ -299,7 +303,7 @@ def throughput(asked: Asked) -> DataFrame:
         .groupBy("hour", "stage")
         .agg(f.sum("sum").alias("passed"))
         .groupBy("hour")
-        .agg(f.max("passed").cast("bigint").alias("passed"))
+        .agg(f.max("passed").try_cast("bigint").alias("passed"))
     )
     rows = events.unionByName(records, allowMissingColumns=True).unionByName(passed, allowMissingColumns=True)
     return (
@@ -307,8 +311,8 @@ def throughput(asked: Asked) -> DataFrame:
         .agg(
             f.coalesce(f.sum("events"), f.lit(0)).alias("events"),
             f.coalesce(f.sum("errors"), f.lit(0)).alias("errors"),
-            f.sum("records").alias("records"),
-            f.coalesce(f.sum("passed"), f.sum("reported")).alias("bytes"),
+            f.try_sum("records").alias("records"),
+            f.coalesce(f.sum("passed"), f.try_sum("reported")).alias("bytes"),
         )
         .orderBy("hour")
     )
@@ -331,8 +335,8 @@ def waiting(asked: Asked) -> DataFrame:
         .agg(
             total("pipe_read_wait_seconds").alias("reading"),
             total("pipe_write_wait_seconds").alias("writing"),
-            total("pipe_bytes").cast("bigint").alias("bytes"),
-            total("pipe_lines").cast("bigint").alias("lines"),
+            total("pipe_bytes").try_cast("bigint").alias("bytes"),
+            total("pipe_lines").try_cast("bigint").alias("lines"),
         )
     )
     side = f.when(f.greatest("reading", "writing") <= 0, "neither")

@@ -24,7 +24,8 @@ from balog.analytics.reporting.model import (
     Throughput,
     Waiting,
 )
-from balog.analytics.reporting.numbers import RECORDS, REQUESTS, WAITS, Asked, Rows, step_of
+from balog.analytics.reporting.numbers import RECORDS, REQUESTS, WAITS, Rows
+from balog.analytics.reporting.times import Asked, step_of
 
 __all__ = ["Slow", "assemble", "slowed"]
 
@@ -108,6 +109,10 @@ def _of(row: Row | None, name: str) -> int:
     return int(row[name] or 0) if row else 0
 
 
+def _whole(number: float) -> int:
+    return round(max(min(number, 2.0**62), -(2.0**62)))  # what JSON's readers take
+
+
 # -- lists --------------------------------------------------------------------------------------------------------
 
 
@@ -146,7 +151,7 @@ def _throughput(rows: Rows) -> tuple[list[Throughput], dict[str, float]]:
     for row in kept:
         records[row["at"]] += row["records"] or 0
     steps = [
-        Throughput(at=row["at"], events=row["events"], errors=row["errors"], records=round(records.pop(row["at"], 0)))
+        Throughput(at=row["at"], events=row["events"], errors=row["errors"], records=_whole(records.pop(row["at"], 0)))
         for row in rows["throughput"]
         if row["events"]
     ]
@@ -165,7 +170,7 @@ def _streams(rows: Rows) -> list[Stream]:
         own, said = metrics.get(name, []), reported.get(name)
         timers = sorted((row for row in own if row["type"] == "timer"), key=lambda row: -row["sum"])
         counters = [row["sum"] for row in own if row["metric"] == RECORDS and row["type"] == "counter"]
-        records = round(sum(counters)) if counters else said["records"] if said else None
+        records = _whole(sum(counters)) if counters else said["records"] if said else None
         timer = timers[0] if timers else {}
         spent = timer.get("sum")
         made.append(Stream(

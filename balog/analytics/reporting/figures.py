@@ -43,6 +43,8 @@ def seconds(number: float | None) -> str:
 
 def span(number: float) -> str:
     """Write how many seconds something took: ``3.2 s``, ``10 min 25 s``, ``2 h 05 min``, ``3 d 4 h``."""
+    if not number < 1e10:  # nothing takes centuries
+        return seconds(number)
     if number < 60:
         return f"{number:.1f} s" if number >= 0.0995 else seconds(number)
     minutes, rest = divmod(round(number), 60)

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from balog.analytics.reporting.model import MOST_ROWS
-from balog.analytics.reporting.periods import EPOCH, HOUR, Comparison, Period
+from balog.analytics.reporting.periods import EPOCH, HOUR, Period
+from balog.analytics.reporting.running import latest_runs, outcomes, run_streams
+from balog.analytics.reporting.times import Asked, by_step, finite, read, spans_of, within
 from balog.analytics.rollups.errors import ERROR_LEVELS
 from balog.analytics.rollups.sketches import merged_sketch, quantiles
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from balog.analytics.rollups.splitting import Rollups
 
-__all__ = ["REQUESTS", "WAITS", "Asked", "Rows", "ask", "bounds", "hourly", "step_of"]
+__all__ = ["RECORDS", "REQUESTS", "WAITS", "Rows", "ask", "bounds", "hourly"]
 
 REQUESTS = "http_request_duration"
 RECORDS = "record_count"
@@ -34,29 +36,6 @@ Row = dict[str, Any]
 Rows = dict[str, list[Row]]
 
 _MOST_RUNS_OF_A_FAILURE = 20
-_STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * HOUR),
-          (timedelta(days=1400), "week", 168 * HOUR))  # fmt: skip
-
-
-class Asked(NamedTuple):
-    """What all questions are about: the period of the lists, and the two times that are compared."""
-
-    period: Period
-    compared: Comparison
-
-    @property
-    def earliest(self) -> datetime:
-        """The beginning of what has to be read, but for failures: those of all times are looked at."""
-        before = self.compared.before
-        return min(self.period.since, before.since if before is not None else self.period.since)
-
-
-def step_of(period: Period) -> tuple[str, timedelta]:
-    """Give the step of the throughput: hours, days, weeks or (30 days) months, some 200 at most."""
-    for longest, name, step in _STEPS:
-        if period.length <= longest:
-            return name, step
-    return "month", timedelta(days=30)
 
 
 def bounds(rollups: Rollups) -> tuple[Period | None, int]:
@@ -83,9 +62,9 @@ def ask(rollups: Rollups, asked: Asked) -> Rows:
         "records": lambda: _records(rollups, asked),
         "metrics": lambda: _metrics(rollups, asked),
         "failures": lambda: _failures(rollups, asked),
-        "runs": lambda: _latest_runs(rollups, asked),
-        "outcomes": lambda: _outcomes(rollups, asked),
-        "run_streams": lambda: _run_streams(rollups, asked),
+        "runs": lambda: latest_runs(rollups, asked),
+        "outcomes": lambda: outcomes(rollups, asked),
+        "run_streams": lambda: run_streams(rollups, asked),
         "quarantine": lambda: _quarantine(rollups),
     }
     with ThreadPoolExecutor(4) as threads:
@@ -104,7 +83,7 @@ def hourly(rollups: Rollups, asked: Asked, keys: Sequence[tuple[str, str | None,
     for metric, stream, endpoint in keys:
         places = [f.col(name).eqNullSafe(f.lit(of)) for name, of in (("stream", stream), ("endpoint", endpoint))]
         wanted |= (f.col("metric") == metric) & places[0] & places[1]
-    both = _within(asked.compared.before) | _within(asked.compared.now)
+    both = within(asked.compared.before) | within(asked.compared.now)
     rows = rollups.metrics.where(both).select(
         "metric",
         # a stream is looked at over all endpoints, an endpoint over all streams
@@ -130,7 +109,7 @@ def _any_key(keys: Sequence[tuple[str, str | None, str | None]], name: str) -> C
 
 def _events(rollups: Rollups, asked: Asked) -> DataFrame:
     rows, sums = _counts(rollups, asked)
-    inside = _within(asked.period)
+    inside = within(asked.period)
     ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
     found = rows.groupBy("channel", "level", "application").agg(*sums, *ends)
     return found.orderBy(f.desc("events"), "channel", "level").limit(MOST_ROWS)
@@ -138,7 +117,7 @@ def _events(rollups: Rollups, asked: Asked) -> DataFrame:
 
 def _throughput(rollups: Rollups, asked: Asked) -> DataFrame:
     rows, sums = _counts(rollups, asked)
-    return rows.groupBy(_step(asked)).agg(*sums).orderBy("at")
+    return rows.groupBy(by_step(asked)).agg(*sums).orderBy("at")
 
 
 def _counts(rollups: Rollups, asked: Asked) -> tuple[DataFrame, list[Column]]:
@@ -146,31 +125,34 @@ def _counts(rollups: Rollups, asked: Asked) -> tuple[DataFrame, list[Column]]:
     errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0)
     sums = [
         f.coalesce(f.sum(f.when(span, f.col(name))), f.lit(0)).alias(f"{name}{suffix}")
-        for suffix, span in _spans(asked).items()
+        for suffix, span in spans_of(asked).items()
         for name in ("events", "errors")
     ]
-    return rollups.events.where(_read(asked)).withColumn("errors", errors), sums
+    return rollups.events.where(read(asked)).withColumn("errors", errors), sums
 
 
 def _records(rollups: Rollups, asked: Asked) -> DataFrame:
     """Give records by step and application, as counters say (``counted``) and as runs report (``reported``)."""
-    read = _read(asked)
-    counted = rollups.metrics.where(read & (f.col("metric") == RECORDS) & (f.col("type") == "counter"))
-    reported = rollups.runs.where(read & f.col("run.records").isNotNull())
+    wanted = read(asked)
+    counted = rollups.metrics.where(wanted & (f.col("metric") == RECORDS) & (f.col("type") == "counter"))
+    reported = rollups.runs.where(wanted & f.col("run.records").isNotNull())
     pairs = (("counted", counted, f.col("sum")), ("reported", reported, f.col("run.records").cast("double")))
     parts = [
-        frame.select(_step(asked), "hour", "application", f.lit(kind).alias("kind"), number.alias("number"))
+        frame.select(by_step(asked), "hour", "application", f.lit(kind).alias("kind"), number.alias("number"))
         for kind, frame, number in pairs
     ]
     rows = parts[0].unionByName(parts[1])
-    sums = [f.sum(f.when(span, f.col("number"))).alias(f"records{suffix}") for suffix, span in _spans(asked).items()]
+    sums = [
+        finite(f.sum(f.when(span, f.col("number")))).alias(f"records{suffix}")
+        for suffix, span in spans_of(asked).items()
+    ]
     return rows.groupBy("at", "application", "kind").agg(*sums)
 
 
 def _metrics(rollups: Rollups, asked: Asked) -> DataFrame:
     """Give metrics by themselves, by stream, by endpoint and status, and by stage: ``grouping`` tells which."""
-    rows = rollups.metrics.where(_read(asked))
-    spans = _spans(asked)
+    rows = rollups.metrics.where(read(asked))
+    spans = spans_of(asked)
     request = f.col("metric") == REQUESTS
     rows = rows.select(
         "metric", "type", "stream", "stage", "application",
@@ -182,7 +164,10 @@ def _metrics(rollups: Rollups, asked: Asked) -> DataFrame:
     sets = [one, [*one, "stream"], [*one, "endpoint", "status"], [*one, "endpoint"], [*one, "stage"]]
     merges: list[Column] = [f.array_sort(f.slice(f.collect_set("application"), 1, 10)).alias("applications")]
     for suffix in spans:
-        merges += [f.sum(f"count{suffix}").alias(f"count{suffix}"), f.sum(f"sum{suffix}").alias(f"sum{suffix}")]
+        merges += [
+            f.sum(f"count{suffix}").alias(f"count{suffix}"),
+            finite(f.sum(f"sum{suffix}")).alias(f"sum{suffix}"),
+        ]
         merges += [f.min(f"low{suffix}").alias(f"low{suffix}"), f.max(f"high{suffix}").alias(f"high{suffix}")]
         merges += [merged_sketch(f"sketch{suffix}").alias(f"sketch{suffix}")]
     groups = rows.groupingSets(
@@ -211,10 +196,10 @@ def _failures(rollups: Rollups, asked: Asked) -> DataFrame:
 
 
 def _all_failures(rollups: Rollups, asked: Asked) -> DataFrame:
-    spans = _spans(asked)
+    spans = spans_of(asked)
     events = [f.coalesce(f.sum(f.when(inside, f.col("events"))), f.lit(0)).alias(f"events{suffix}")
               for suffix, inside in spans.items()]  # fmt: skip
-    inside = _within(asked.period)
+    inside = within(asked.period)
     some = [
         f.array_sort(f.slice(f.collect_set(f.when(inside, f.col(name))), 1, _MOST_RUNS_OF_A_FAILURE)).alias(alias)
         for name, alias in (("channel", "channels"), ("application", "applications"), ("example.run_id", "runs"))
@@ -230,110 +215,12 @@ def _all_failures(rollups: Rollups, asked: Asked) -> DataFrame:
     return groups.where("events > 0").withColumn("example", example)
 
 
-def _runs(rollups: Rollups, asked: Asked) -> DataFrame:
-    """Give a row for each run that has events in the period or before; ``span`` says in which of the two it ended."""
-    parts = rollups.runs.where(_read(asked)).groupBy("run_id", "application").agg(
-        f.min("first").alias("first"), f.max("last").alias("last"),
-        f.sum("events").alias("events"), f.sum("errors").alias("errors"), f.max("run").alias("run"),
-        f.max("hour").alias("hour"),
-    )  # fmt: skip
-    failed = f.max(f.when(f.col("run.outcome") == "failed", True)).isNotNull()
-    outcome = f.when(failed, "failed").when(f.max("run.outcome").isNotNull(), f.max("run.outcome")).otherwise("unknown")
-    begun = f.coalesce(
-        f.min(
-            f.col("run.at") - f.make_dt_interval(secs=f.least(f.col("run.duration"), f.lit(1e8)).cast("decimal(18,6)"))
-        ),
-        f.min("first"),
-    )
-    spent = f.max("last").cast("double") - f.min("first").cast("double")
-    return parts.groupBy("run_id").agg(
-        f.array_sort(f.slice(f.collect_set("application"), 1, 20)).alias("applications"),
-        # its own clock, where that says clearly more than its first event
-        f.when(begun < f.min("first") - f.expr("INTERVAL 1 SECOND"), begun).otherwise(f.min("first")).alias("started"),
-        f.coalesce(f.max("run.duration"), spent).alias("duration"),
-        outcome.alias("outcome"),
-        f.max("run.exit_code").alias("exit_code"), f.max("run.problem").alias("problem"),
-        f.sum("run.records").alias("records"), f.sum("run.bytes").alias("bytes"),
-        f.sum("events").alias("events"), f.coalesce(f.sum("errors"), f.lit(0)).alias("errors"),
-        f.flatten(f.collect_list("run.streams")).alias("streams"),
-        f.max("hour").alias("hour"),
-    )  # fmt: skip
-
-
-def _latest_runs(rollups: Rollups, asked: Asked) -> DataFrame:
-    rows = _runs(rollups, asked).where(_within(asked.period)).drop("hour")
-    streams = f.transform(
-        f.slice("streams", 1, 100),
-        lambda one: f.struct(
-            one["stream"].alias("stream"), one["records"].alias("records"), one["bytes"].alias("bytes")
-        ),
-    )
-    return rows.withColumn("streams", streams).orderBy(f.desc("started"), "run_id").limit(MOST_ROWS)
-
-
-def _outcomes(rollups: Rollups, asked: Asked) -> DataFrame:
-    """Give runs by application and outcome, and over all of them (``applications`` null) their durations' p95."""
-    rows = _runs(rollups, asked).withColumnRenamed("duration", "took")
-    spans = _spans(asked)
-    for suffix, inside in spans.items():
-        rows = rows.withColumn(f"in{suffix}", f.when(inside, 1)).withColumn(
-            f"duration{suffix}", f.when(inside, f.col("took"))
-        )
-    counts = [f.sum(f"in{suffix}").alias(f"runs{suffix}") for suffix in spans]
-    slow = [f.percentile(f"duration{suffix}", 0.95).alias(f"p95{suffix}") for suffix in spans]
-    # brokers and the like are of every run; who runs is the tap, and its target
-    others = f.array_remove("applications", "balog")
-    name = f.array_join(f.when(f.size(others) > 0, others).otherwise(f.col("applications")), ", ")
-    by = rows.select("*", name.alias("names")).groupingSets(
-        [[f.col("names"), f.col("outcome")], [f.col("names")], [f.col("outcome")], []], f.col("names"), f.col("outcome")
-    )
-    found = by.agg(f.grouping_id().alias("grouping"), *counts, *slow)
-    return found.orderBy(f.desc("grouping"), f.desc_nulls_last("runs")).limit(MOST_ROWS)
-
-
-def _run_streams(rollups: Rollups, asked: Asked) -> DataFrame:
-    rows = rollups.runs.where(_within(asked.period) & f.col("run").isNotNull())
-    one = rows.select("application", f.explode("run.streams").alias("one"))
-    found = one.groupBy("one.stream").agg(
-        f.sum("one.records").alias("records"), f.sum("one.bytes").alias("bytes"),
-        f.array_sort(f.slice(f.collect_set("application"), 1, 10)).alias("applications"),
-    )  # fmt: skip
-    return found.orderBy(f.desc_nulls_last("records"), "stream").limit(MOST_ROWS)
-
-
 def _quarantine(rollups: Rollups) -> DataFrame:
     found = rollups.quarantine.groupBy("reason").agg(
         f.sum("lines").alias("lines"), f.min(f.struct("file", "offset")).alias("example")
     )
     rows = found.select("reason", "lines", "example.file", "example.offset")
     return rows.orderBy(f.desc("lines"), "reason").limit(MOST_ROWS)
-
-
-# -- what they share ----------------------------------------------------------------------------------------------
-
-
-def _within(period: Period | None) -> Column:
-    if period is None:
-        return f.lit(False)
-    # an hour that the period begins within has only events of the period, see report._counted
-    return (f.col("hour") > f.lit(period.since - HOUR)) & (f.col("hour") < f.lit(period.until))
-
-
-def _read(asked: Asked) -> Column:
-    return _within(Period(asked.earliest, asked.period.until))
-
-
-def _spans(asked: Asked) -> dict[str, Column]:
-    return {
-        "": _within(asked.period),
-        "_now": _within(asked.compared.now),
-        "_before": _within(asked.compared.before),
-    }
-
-
-def _step(asked: Asked) -> Column:
-    name, _ = step_of(asked.period)
-    return (f.col("hour") if name == "hour" else f.date_trunc(name, "hour")).alias("at")
 
 
 def _moment(micros: int) -> datetime:

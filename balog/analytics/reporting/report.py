@@ -14,9 +14,10 @@ from balog.analytics import rollups as rolling
 from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.reporting.assembling import assemble, slowed
 from balog.analytics.reporting.model import Report
-from balog.analytics.reporting.numbers import Asked, ask, bounds, hourly
+from balog.analytics.reporting.numbers import ask, bounds, hourly
 from balog.analytics.reporting.periods import Period, compare
 from balog.analytics.reporting.questions import Question, channel_pattern
+from balog.analytics.reporting.times import Asked
 from balog.analytics.tables import is_tables, open_tables
 
 if TYPE_CHECKING:

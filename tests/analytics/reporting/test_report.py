@@ -255,6 +255,37 @@ def test_times_inside_of_an_hour_are_counted_to_the_minute(spark: Any, tmp_path:
     assert found.runs[0].started == TODAY + 130 * HOUR / 60 - HOUR / 60 * (75 if not compare else 120)
 
 
+def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any, tmp_path: Path) -> None:
+    from balog.analytics import functions, rollups
+
+    most = 2**63 - 1
+    streams = [{"stream": "s", "records": most, "bytes": most}]
+    run = {
+        "cls_type": "run",
+        "outcome": "failed",
+        "exit_code": most,
+        "records": most,
+        "bytes": most,
+        "streams": streams,
+    }
+    payloads = [{**run, "duration": took} for took in ("NaN", "Infinity", -1e300, 1e300, 2.5)]
+    for name, kind in (("record_count", "counter"), ("pipe_bytes", "counter"), ("sync_duration", "timer")):
+        tags = {"stream": "s", "stage": "a"}
+        payloads += [{"cls_type": "metric", "type": kind, "metric": name, "value": 1.7e308, "tags": tags}] * 2
+    lines = []
+    for number, payload in enumerate(payloads):
+        header = {"id": f"LG{number:022d}", "channel": "t.log", "level": "INFO", "timestamp": TODAY.isoformat(),
+                  "composition": False, "context": {"application": f"t{number}", "run_id": "r"}}  # fmt: skip
+        lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    found = make_report(spark, [str(tmp_path)], read_question(now=NOW))
+    assert [(row.run_id, row.outcome, row.duration, row.records) for row in found.runs] == [("r", "failed", 2.5, None)]
+    assert json.loads(encode(found))["events"] == len(payloads)
+    rows = rollups.from_files(spark, [str(tmp_path)])
+    for question in (functions.runs, functions.streams, functions.throughput, functions.waiting):
+        assert question(rows).collect()
+
+
 def test_tables_answer_as_files_do(spark: Any, trouble: Path, today: Report, tmp_path: Path) -> None:
     from balog.analytics.tables import open_store
     from balog.analytics.tables.loading import load
