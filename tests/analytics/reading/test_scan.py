@@ -22,6 +22,7 @@ from balog.analytics.reading.parser import Parser
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.schemas import DEFAULT, QUARANTINE
+from balog.analytics.reading.unpacking import packing
 from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
 
@@ -379,7 +380,7 @@ def test_the_quick_way_and_the_line_by_line_way_give_identical_rows(
 @given(
     st.lists(
         EVENT.map(lambda e: json.dumps(e).encode())
-        | st.binary(max_size=40).filter(lambda data: data[:2] != b"\x1f\x8b"),
+        | st.binary(max_size=40).filter(lambda data: not packing(data[:4]) and not data.startswith(b"\xef\xbb\xbf")),
         max_size=6,
     )
 )
