@@ -149,7 +149,10 @@ def parse_log(line: bytes) -> LogMessage | None:
             return None
         if level is None:
             level = log.type
-    value = log.value if memoryview(log.value).nbytes else _all_but_head(line)
+    try:
+        value = log.value if memoryview(log.value).nbytes else _all_but_head(line)
+    except UnicodeDecodeError:  # in a key, which nobody has read before
+        return None
     return LogMessage(level=(parse_level(level) if isinstance(level, str) else None) or "INFO", value=value)
 
 

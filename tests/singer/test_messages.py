@@ -113,6 +113,7 @@ class TestParseLog:
             b'{"type": "DEBUG", "value": {"x": "LOG"}}',
             b'"LOG"',
             b'{"type": "LOG", ',
+            b'{"type": "LOG", "level": "INFO", "\x80alue": {}}',
             b'{"type": "LOG", "level": "INFO", "value": ' + b"[" * 100_000,
         ],
     )
