@@ -10,7 +10,7 @@ import pytest
 from balog.cli import load, query, report
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ("reading", "tables", "rollups", "report")
+PAGES = ("reading", "tables", "rollups", "report", "scaling")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BLOCKS = [
     (page, *block) for page in PAGES for block in FENCE.findall((DOCS / f"{page}.md").read_text(encoding="utf-8"))
