@@ -1,0 +1,34 @@
+"""The benchmarks of asking run, and find what they compare equal. How fast anything is, is not for a test to say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+
+def quick(name: str, folder: Path) -> str:
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--folder", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_all_ways_to_report_are_equal_on_a_small_dump(tmp_path: Path) -> None:
+    said = quick("report", tmp_path)
+    assert said.count("all tables equal") == 2
+    assert said.count("spark.read.json") == said.count("balog, rollups") == 2
+
+
+def test_a_load_and_plain_spark_find_the_same_number_of_events(tmp_path: Path) -> None:
+    said = quick("load", tmp_path)
+    assert said.count("× balog's time") == 6
+
+
+def test_growth_is_told_for_each_job_and_size(tmp_path: Path) -> None:
+    said = quick("scaling", tmp_path)
+    assert said.count("× the time") == 6
+    assert said.count("rollups ") == 2
