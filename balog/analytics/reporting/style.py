@@ -42,9 +42,9 @@ nav a:hover { text-decoration: underline }
 section { margin-top: 2.5rem; scroll-margin-top: 1rem }
 #health { margin-top: 1.75rem }
 #health .note { margin: -.4rem 0 .9rem }
-.facts { display: grid; grid-template-columns: repeat(4, 1fr); margin: 1.1rem 0 0; gap: 1px; background: var(--rule) }
+.facts { display: flex; flex-wrap: wrap; margin: 1.1rem 0 0; gap: 1px; background: var(--rule) }
 .facts { border: 1px solid var(--rule); border-radius: 8px; overflow: hidden }
-.facts div { padding: .7rem 1rem .6rem; background: var(--card) }
+.facts div { flex: 1 1 22%; padding: .7rem 1rem .6rem; background: var(--card) }
 dt { color: var(--muted); font-size: .8125rem }
 dd { margin: 0 }
 .facts dd { font-size: 1.5rem; line-height: 1.25; font-weight: 600; letter-spacing: -.02em }
@@ -106,8 +106,7 @@ footer p { border-top: 1px solid var(--rule); padding-top: 1rem }
   header, main, footer { padding-inline: 1rem }
   header { padding-top: 1.5rem }
   h1 { font-size: 1.5rem }
-  .facts { grid-template-columns: 1fr 1fr }
-  .facts div { padding: .6rem .75rem .5rem }
+  .facts div { flex-basis: 45%; padding: .6rem .75rem .5rem }
   .facts dd { font-size: 1.25rem }
   section { margin-top: 2rem }
   .wide { display: none }
