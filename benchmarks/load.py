@@ -23,7 +23,7 @@ from balog.analytics import session
 from balog.analytics.tables import open_store
 from balog.analytics.tables.loading import load
 from benchmarks.generate import events
-from benchmarks.measure import interleaved, machine, medians
+from benchmarks.measure import archive_options, interleaved, machine, medians
 
 _SCHEMA = """schema string, payload string, header struct<id string, channel string, timestamp timestamp, level string,
   composition boolean, context map<string,string>>"""
@@ -56,19 +56,9 @@ def with_spark(spark: SparkSession, root: Path, place: Path) -> float:
 
 
 @click.command()
-@click.option("--size", default=1100, show_default=True, help="Millions of bytes of events, decompressed.")
-@click.option("--rounds", default=3, show_default=True, help="Times that each is asked, after one round to warm up.")
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path),
-    default=Path("/tmp/balog-bench"),
-    show_default=True,
-    help="Where the events and tables are kept.",
-)
-@click.option("--quick", is_flag=True, help="A round over 2 MB: shows that it runs, measures nothing.")
-def main(size: int, rounds: int, folder: Path, quick: bool) -> None:
+@archive_options
+def main(size: int, rounds: int, folder: Path) -> None:
     """Compare a load with plain Spark's, on plain and gzip dumps."""
-    size, rounds = (2, 1) if quick else (size, rounds)
     roots = dict(zip(("plain", "gzip"), events(folder, size * 1_000_000)))
     spark = session("balog-bench", spark_driver_memory="4g")
     click.echo(f"{machine('pyspark', 'pyarrow', 'duckdb')}; {size} MB of events, median of {rounds} rounds")

@@ -6,10 +6,13 @@ import os
 import platform
 import statistics
 from collections.abc import Callable
+from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["interleaved", "machine", "medians", "processor_seconds"]
+import click
+
+__all__ = ["archive_options", "interleaved", "machine", "medians", "processor_seconds"]
 
 
 def interleaved(ways: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
@@ -55,3 +58,30 @@ def processor_seconds() -> float:
     while more := {number for number, parent in parents.items() if parent in ours} - ours:
         ours |= more
     return sum(ticks.get(number, 0) for number in ours) / os.sysconf("SC_CLK_TCK")
+
+
+def archive_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a benchmark over generated archives the options ``--size``, ``--rounds``, ``--folder`` and ``--quick``.
+
+    A quick run is one round over 2 MB.
+    """
+
+    @wraps(command)
+    def asked(size: int, rounds: int, folder: Path, quick: bool) -> None:
+        size, rounds = (2, 1) if quick else (size, rounds)
+        command(size, rounds, folder)
+
+    for option in (
+        click.option("--quick", is_flag=True, help="A round over 2 MB: shows that it runs, measures nothing."),
+        click.option(
+            "--folder",
+            type=click.Path(path_type=Path),
+            default=Path("/tmp/balog-bench"),
+            show_default=True,
+            help="Where the events and tables are kept.",
+        ),
+        click.option("--rounds", default=3, show_default=True, help="Times that each is asked, after one to warm up."),
+        click.option("--size", default=1100, show_default=True, help="Millions of bytes of events, decompressed."),
+    ):
+        asked = option(asked)
+    return asked

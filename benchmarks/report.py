@@ -35,7 +35,7 @@ from balog.analytics.rollups.sketches import PERCENTILES, RANK_ERROR, K
 from balog.analytics.tables import open_store, open_tables
 from balog.analytics.tables.loading import load
 from benchmarks.generate import events
-from benchmarks.measure import interleaved, machine, medians, processor_seconds
+from benchmarks.measure import archive_options, interleaved, machine, medians, processor_seconds
 
 Tables = dict[str, list[tuple[Any, ...]]]
 
@@ -211,19 +211,9 @@ def _timed(answers: dict[str, Tables], spent: dict[str, list[float]], name: str,
 
 
 @click.command()
-@click.option("--size", default=1100, show_default=True, help="Millions of bytes of events, decompressed.")
-@click.option("--rounds", default=3, show_default=True, help="Times that each is asked, after one round to warm up.")
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path),
-    default=Path("/tmp/balog-bench"),
-    show_default=True,
-    help="Where the events are kept.",
-)
-@click.option("--quick", is_flag=True, help="A round over 2 MB: shows that it runs, measures nothing.")
-def main(size: int, rounds: int, folder: Path, quick: bool) -> None:
+@archive_options
+def main(size: int, rounds: int, folder: Path) -> None:
     """Compare the report with spark.read.json and DuckDB on plain and gzip dumps, and with stored rollups."""
-    size, rounds = (2, 1) if quick else (size, rounds)
     roots = dict(zip(("plain", "gzip"), events(folder, size * 1_000_000)))
     spark = session("balog-bench", spark_driver_memory="4g")
     cores = spark.sparkContext.defaultParallelism

@@ -90,7 +90,9 @@ def command(
     )
     paths = [absolute(source) for source in sources]
     if paths:  # what can't be read need not wait for Spark
-        read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
+        found = read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
+        if not follow:  # nor be listed again
+            options = replace(options, found=tuple(found))
     with progress("Starting Spark") as say:
         options = replace(options, progress=say.folder)
         spark = session("balog load", master=master or "", remote=remote or "", **session_settings(place))

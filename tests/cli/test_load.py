@@ -1,11 +1,13 @@
 """``balog load`` as it is called; what it does with events is tested in ``tests/analytics/tables``."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from balog.cli import main
+from balog.event import Event, encode
 
 
 def load(*words: str) -> Result:
@@ -56,3 +58,19 @@ def test_where_no_tables_can_be_nothing_is_made(
     done = load("dump.jsonl", "--tables", place)
     assert (done.exit_code, [path.name for path in tmp_path.iterdir()]) == (2, ["dump.jsonl"])
     assert done.stderr.startswith(f"balog load: {problem}")
+
+
+@pytest.mark.spark
+def test_sources_are_listed_once(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from balog.analytics.reading import inputs
+
+    (tmp_path / "a.jsonl").write_bytes(encode(Event.new("a", {"n": 1})) + b"\n")
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    listings: list[Any] = []
+    find = inputs.find
+    monkeypatch.setattr(inputs, "find", lambda *asked, **named: listings.append(asked) or find(*asked, **named))
+    done = load(str(tmp_path / "a.jsonl"), "--tables", str(tmp_path / "tables"))
+    assert done.exit_code == 0, done.output
+    assert len(listings) == 1
+    assert "events" in done.output
+    assert "1 files read" in done.output

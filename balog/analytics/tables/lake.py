@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["LakeStore", "reach"]
 
 
-class LakeStore(ParquetStore):
+class LakeStore(ParquetStore, ABC):
     """Tables of a catalog, with our log and staging in a folder beside.
 
     A kind of tables says how each step is done with its own statements.
@@ -46,32 +47,33 @@ class LakeStore(ParquetStore):
 
     # -- for each kind --------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def _table(self, name: str) -> str:
         """Give a table's name in SQL."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _exists(self, name: str) -> bool:
-        raise NotImplementedError
+        """Tell whether there is such a table."""
 
+    @abstractmethod
     def _create(self, name: str, columns: t.StructType) -> None:
         """Make a table that is partitioned by ``date``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _is_marked(self, name: str, mark: str) -> bool:
         """Tell whether the table's history has a batch's mark."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _append_rows(self, name: str, rows: DataFrame, mark: str) -> None:
         """Append rows in one commit of the table that bears a mark."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _replace_days(self, name: str, rows: DataFrame) -> None:
         """Put rows in place of all that the table has of their days, in one commit of the table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _compact_one(self, name: str) -> str:
         """Rewrite small files, and let go what only old snapshots need; say what was done, if anything."""
-        raise NotImplementedError
 
     # -- the store ------------------------------------------------------------------------------------------------
 

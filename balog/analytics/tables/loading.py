@@ -20,6 +20,8 @@ from balog.analytics.tables.store import Batch, Store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from balog.analytics.reading.files import File
+
 __all__ = ["Options", "Summary", "listed", "load", "reader_of", "stage_of"]
 
 
@@ -32,6 +34,7 @@ class Options:
         reader: options of the data source, such as ``form``.
         batch_bytes: about so many bytes of events, decompressed, are one commit.
         progress: a folder in which workers count events, see ``balog.analytics.progress``; "" for nobody.
+        found: the files that the sources mean, where somebody has listed them; else they are listed.
     """
 
     since: datetime | None = None
@@ -39,6 +42,7 @@ class Options:
     reader: Mapping[str, str] = field(default_factory=dict)
     batch_bytes: int = BATCH_BYTES
     progress: str = ""
+    found: tuple[File, ...] | None = None
 
 
 @dataclass
@@ -104,7 +108,7 @@ def listed(store: Store, paths: Sequence[str], options: Options) -> Listing:
     """Give what of the sources is to be loaded."""
     asked = {name: moment.isoformat() for name, moment in _ends(options) if moment is not None}
     inputs = read_inputs({**options.reader, **asked, "paths": json.dumps(list(paths))})
-    return list_sources(inputs, store.loaded(), options.batch_bytes)
+    return list_sources(inputs._replace(listed=options.found), store.loaded(), options.batch_bytes)
 
 
 def _ends(options: Options) -> list[tuple[str, datetime | None]]:
