@@ -1,0 +1,1 @@
+"""The event service: takes typed events over HTTP, keeps them, routes, filters and calls back."""

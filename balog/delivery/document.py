@@ -1,0 +1,149 @@
+"""The document that says what a service does: streams, filters, tables and callbacks, versioned as one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from balog.secrets import Secret
+from balog.sinks.base import Batching, Retrying
+from balog.sinks.headers import Headers
+from balog.sinks.http import CaFile, Timeout, Url
+
+__all__ = [
+    "AnyTable",
+    "Callback",
+    "ClickHouseTable",
+    "Document",
+    "Filter",
+    "LoadedTable",
+    "Name",
+    "Stream",
+    "YTsaurusTable",
+]
+
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$",
+        description="1 to 100 letters, digits, '.', '_' or '-', no dot in front.",
+    ),
+]
+_Where = Annotated[str, Meta(min_length=1, description="Takes only events for which this expression is true.")]
+
+
+class Stream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Which events go to which topic. An event goes to the first stream that takes it.
+
+    What no stream takes goes to the topic that is named after its ``cls_type``, so that a new type needs no ticket.
+    """
+
+    name: Name
+    types: Annotated[
+        tuple[str, ...], Meta(min_length=1, description="cls_type of the events that it takes; globs with * and ?.")
+    ] = ("*",)
+    where: _Where | None = None
+    topic: Annotated[Name, Meta(description="The topic; the stream's own name if none.")] | None = None
+    versions: Annotated[str, Meta(description="Versions of the types that are taken, such as '>=1.0,<2'.")] | None = (
+        None
+    )
+    key: (
+        Annotated[str, Meta(min_length=1, description="An expression: events of one value keep their order.")] | None
+    ) = None
+    rate: Annotated[float, Meta(gt=0, description="Events per second at most; 429 above it.")] | None = None
+
+
+class Filter(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """A topic made of others: merged, those that meet a condition, as they are or only parts of them."""
+
+    name: Name
+    sources: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100, description="The topics that it reads.")]
+    to: Annotated[Name, Meta(description="The topic that it writes.")]
+    where: _Where | None = None
+    select: (
+        Annotated[
+            dict[str, str],
+            Meta(min_length=1, description="The new payload: each field with the expression that gives it."),
+        ]
+        | None
+    ) = None
+    cls_type: Annotated[str, Meta(min_length=1, description="cls_type of the new payload; with select.")] | None = None
+    version: Annotated[str, Meta(min_length=1, description="Its version; with select.")] | None = None
+    engine: Annotated[
+        Literal["service", "spark"],
+        Meta(description="Who runs it: the service, or `balog filter --config` with Spark."),
+    ] = "service"
+
+
+class _Tables(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_field="type"):
+    name: Name
+    sources: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100, description="The topics that it reads.")]
+    where: _Where | None = None
+
+
+class LoadedTable(_Tables, tag="load", frozen=True, kw_only=True):
+    """Tables that ``balog load`` makes of topics, with Spark: Hive layout, Iceberg, Delta."""
+
+    to: Annotated[
+        str, Meta(min_length=1, description="What `balog load --tables` takes: a folder, hive:…, iceberg:…, delta:….")
+    ]
+
+
+class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
+    """Tables in ClickHouse, one a type, written by the service."""
+
+    url: Url
+    database: Name = "default"
+    user: Annotated[str, Meta(min_length=1)] = "default"
+    password: Secret | None = None
+    ca_file: CaFile | None = None
+    timeout: Timeout = 10.0
+    batch: Batching = Batching(events=10_000, age=1.0)
+    retry: Retrying = Retrying()
+
+
+class YTsaurusTable(_Tables, tag="ytsaurus", frozen=True, kw_only=True):
+    """Tables in YTsaurus, one a type, written by the service; needs the extra ``ytsaurus``."""
+
+    proxy: Annotated[str, Meta(min_length=1, description="The cluster's proxy.")]
+    path: Annotated[str, Meta(min_length=1, pattern="^//", description="The folder of the tables, //home/…")]
+    token: Secret
+    batch: Batching = Batching(events=10_000, age=1.0)
+    retry: Retrying = Retrying()
+
+
+AnyTable = LoadedTable | ClickHouseTable | YTsaurusTable
+
+
+class Callback(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Events of a topic, posted to an endpoint as Standard Webhooks says."""
+
+    name: Name
+    source: Annotated[Name, Meta(description="The topic that it reads.")]
+    url: Url | Secret
+    where: _Where | None = None
+    secrets: Annotated[
+        tuple[Secret, ...], Meta(max_length=5, description="Keys that sign; the first is the newest, all are used.")
+    ] = ()
+    headers: Headers = msgspec.field(default_factory=dict)
+    per: Annotated[Literal["event", "batch"], Meta(description="What a request carries.")] = "event"
+    batch: Batching = Batching(events=100, age=1.0)
+    retry: Retrying = Retrying(first=5.0, longest=3600.0)
+    give_up: Annotated[
+        float, Meta(gt=0, le=30 * 86_400, description="Seconds after an event came until it becomes a dead letter.")
+    ] = 3 * 86_400.0
+    timeout: Timeout = 15.0
+    ca_file: CaFile | None = None
+    private: Annotated[bool, Meta(description="Allow addresses of private networks and of this machine.")] = False
+    disabled: Annotated[bool, Meta(description="Keep its place in the topic, and send nothing.")] = False
+
+
+class Document(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """All that a service does at run time. The empty document is valid: each type has a topic of its own."""
+
+    streams: tuple[Stream, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    tables: tuple[AnyTable, ...] = ()
+    callbacks: tuple[Callback, ...] = ()

@@ -1,0 +1,80 @@
+"""The config of `balog serve`: where a service listens, and where its topics, schemas and document are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from balog.sinks.topic import TopicsUrl
+
+__all__ = ["Limits", "ServiceConfig"]
+
+
+class Limits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """What one request may be at most."""
+
+    body_bytes: Annotated[int, Meta(ge=1024, le=256 << 20, description="Bytes of a body as it is sent.")] = 8 << 20
+    inflated_bytes: Annotated[int, Meta(ge=1024, le=1 << 30, description="Bytes of a body after decompression.")] = (
+        32 << 20
+    )
+    event_bytes: Annotated[int, Meta(ge=256, le=16 << 20, description="Bytes of one event.")] = 1 << 20
+    events: Annotated[int, Meta(ge=1, le=100_000, description="Events of one request.")] = 10_000
+    depth: Annotated[int, Meta(ge=1, le=500, description="Objects and arrays inside each other.")] = 64
+    seconds: Annotated[float, Meta(gt=0, le=600, description="Seconds for a client to send its request.")] = 30.0
+    connections: Annotated[int, Meta(ge=1, le=100_000, description="Connections at once.")] = 2000
+    in_flight_bytes: Annotated[int, Meta(ge=1 << 20, description="Bytes of events that are not durable yet.")] = (
+        64 << 20
+    )
+
+
+class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Where a service is and what it stands on; what it does is the document (``balog config push``)."""
+
+    topics: TopicsUrl
+    fallback: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1, description="Where events go while the topics fail: a home of topics, such as local:PATH."
+            ),
+        ]
+        | None
+    ) = None
+    listen: Annotated[str, Meta(min_length=1, description="HOST:PORT, or :PORT for this machine alone.")] = ":8080"
+    name: (
+        Annotated[
+            str, Meta(min_length=1, max_length=100, description="Who reports its status; the host's name if none.")
+        ]
+        | None
+    ) = None
+    registry: (
+        Annotated[str, Meta(min_length=1, description="Folder or URL of the schemas; balog's own types if none.")]
+        | None
+    ) = None
+    unknown_types: Annotated[
+        Literal["refuse", "accept"], Meta(description="Events of a type or version that the registry does not know.")
+    ] = "refuse"
+    control: (
+        Annotated[
+            str, Meta(min_length=1, description="Folder or URL of the document's versions; an empty document if none.")
+        ]
+        | None
+    ) = None
+    tokens: (
+        Annotated[
+            str,
+            Meta(
+                min_length=1,
+                description="File of hashed bearer tokens with rights; none: only this machine may connect.",
+            ),
+        ]
+        | None
+    ) = None
+    limits: Limits = Limits()
+    drain: Annotated[
+        float,
+        Meta(ge=0, le=3600, description="Seconds that a stop takes at most before what is left goes to the fallback."),
+    ] = 20.0
+    tls_cert: Annotated[str, Meta(min_length=1, description="PEM file of the certificate; with tls_key.")] | None = None
+    tls_key: Annotated[str, Meta(min_length=1, description="PEM file of its key.")] | None = None

@@ -1,0 +1,9 @@
+"""The registry: what each type of payload is, and whether a payload, or a new version, may be.
+
+A type is named by ``cls_type``, a version by SemVer. A store keeps ``TYPE/VERSION.json`` (JSON Schema) or
+``TYPE/VERSION.proto`` (protobuf); the types that come with balog are always there.
+"""
+
+from balog.registry.schema import Fault, Form, Schema, Validator
+
+__all__ = ["Fault", "Form", "Schema", "Validator"]
