@@ -1,4 +1,6 @@
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from uuid import uuid4
 
@@ -30,6 +32,45 @@ def test_what_is_written_is_read_back(storage):
     assert abs(datetime.now(timezone.utc) - storage.modified("a/b.json")) < timedelta(minutes=5)
     with storage.open("a/b.json") as file:
         assert file.read() == b"two!"
+
+
+def test_a_file_is_created_once(storage):
+    assert storage.create(b"one", "a/b.json")
+    assert not storage.create(b"two!", "a/b.json")
+
+    assert storage.read("a/b.json") == b"one"
+    assert [name for name, _ in storage.files()] == ["a/b.json"]
+
+
+def test_of_many_who_create_a_file_one_wins(tmp_path):
+    start = threading.Barrier(8)
+
+    def create(number):
+        start.wait(30)
+        return open_storage(str(tmp_path)).create(b"%d" % number, "x")
+
+    with ThreadPoolExecutor(8) as pool:
+        won = list(pool.map(create, range(8)))
+    assert sum(won) == 1
+    assert (tmp_path / "x").read_bytes() == b"%d" % won.index(True)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+def test_a_creator_that_is_killed_leaves_no_file(tmp_path):
+    child = os.fork()
+    if child == 0:
+        os.link = lambda *_: os._exit(0)
+        open_storage(str(tmp_path)).create(b"new", "x")
+    os.waitpid(child, 0)
+
+    assert open_storage(str(tmp_path)).create(b"other", "x")
+    assert [name for name, _ in open_storage(str(tmp_path)).files()] == ["x"]
+
+
+def test_a_place_that_cannot_create_refuses(tmp_path):
+    with pytest.raises(StorageError, match="use local disk or S3") as caught:
+        open_storage("local://" + str(tmp_path)).create(b"x", "y")
+    assert not caught.value.retryable
 
 
 def test_an_empty_file_is_a_file(storage):

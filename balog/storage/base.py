@@ -68,6 +68,17 @@ class Storage(Protocol):
     def write(self, data: bytes, name: str = "") -> None:
         """Put a file there, in the place of one that is there already; when it returns, the file is safe."""
 
+    def create(self, data: bytes, name: str) -> bool:
+        """Put a file there, whole, unless there is one already; then False, and what is there stays.
+
+        Of all who create one name at once, exactly one is told True. After an error nobody knows whether it is there,
+        and where the network asked twice the winner may be told False: who must know gives each file bytes of its own.
+
+        Raises:
+            StorageError: also, not retryable, where a place can't do this. Local disk, S3 (and what speaks it, if it
+                keeps If-None-Match, which is tried out first) and memory can.
+        """
+
     def upload(self, file: Path, name: str = "") -> None:
         """Put a copy of a local file there; see ``write``. Never more than some MiB of it are in memory."""
 

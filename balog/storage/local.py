@@ -45,6 +45,24 @@ class LocalStorage:
         with self._replacing(name) as file:
             file.write(data)
 
+    def create(self, data: bytes, name: str) -> bool:
+        """See ``Storage``."""
+        with self._told(name) as path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            beside = path.with_name(f".{path.name[:200]}.{uuid4().hex[:8]}.part")
+            try:
+                with open(beside, "xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.link(beside, path)  # a rename would replace what is there
+            except FileExistsError:
+                return False
+            finally:
+                beside.unlink(missing_ok=True)
+            sync_folder(path.parent)
+            return True
+
     def upload(self, file: Path, name: str = "") -> None:
         """See ``Storage``."""
         with open(file, "rb") as source, self._replacing(name) as target:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ _PUTS_WHOLE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl",
 _PART_BYTES = 8 << 20
 _IDLE_SECONDS = 30.0  # servers of sessions, such as FTP's, end one that is idle for a minute or five
 _MAX_REASON = 300
+_MEMORY = threading.Lock()  # fsspec's looks first and writes then
 
 
 class RemoteStorage:
@@ -42,6 +44,7 @@ class RemoteStorage:
         self._system: Any = None
         self._root = ""
         self._used = 0.0
+        self._keeps_conditions = False
 
     def read(self, name: str = "", limit: int = MAX_BYTES) -> bytes | None:
         """See ``Storage``."""
@@ -67,6 +70,28 @@ class RemoteStorage:
         """See ``Storage``."""
         with self._told(name) as (system, path), self._replacing(system, path, self._token, len(data)) as target:
             system.pipe_file(target, data)
+
+    def create(self, data: bytes, name: str) -> bool:
+        """See ``Storage``."""
+        with self._told(name) as (system, path):
+            if not self._keeps_conditions:
+                self._try_conditions(system)
+            return _create(system, self._protocol, path, data)
+
+    def _try_conditions(self, system: Any) -> None:
+        """Many a store that speaks S3 ignores If-None-Match, and both of two writers would win."""
+        path = f"{self._root}/.balog-create-{uuid4().hex}"
+        try:
+            kept = _create(system, self._protocol, path, b"1") and not _create(system, self._protocol, path, b"2")
+        finally:
+            with suppress(Exception):  # it is empty but for one byte, and hidden
+                system.rm_file(path)
+        if not kept:
+            raise StorageError(
+                f"{self.url}: this store replaces files that may only be created (If-None-Match is ignored)",
+                retryable=False,
+            )
+        self._keeps_conditions = True
 
     def upload(self, file: Path, name: str = "") -> None:
         """See ``Storage``."""
@@ -211,6 +236,43 @@ class RemoteStorage:
 
     def _place(self, name: str) -> str:
         return f"{self.url}/{name}" if name else self.url
+
+
+def _create(system: Any, protocol: str, path: str, data: bytes) -> bool:
+    if protocol in ("s3", "s3a"):
+        bucket, key, _ = system.split_path(path)
+        try:
+            system.call_s3("put_object", Bucket=bucket, Key=key, Body=data, IfNoneMatch="*")
+        except FileExistsError:
+            return False
+        except Exception as error:
+            # 412: it is there. 409: another one is being put there right now, and either may win.
+            if _http_status(error) == 412:
+                return False
+            raise
+        return True
+    if protocol == "memory":
+        try:
+            with _MEMORY, system.open(path, "xb") as file:
+                file.write(data)
+        except FileExistsError:
+            return False
+        return True
+    raise StorageError(
+        f"{protocol}://: no file can be created here only if there is none; use local disk or S3", retryable=False
+    )
+
+
+def _http_status(error: BaseException) -> int | None:
+    """Give the status of S3's answer, which s3fs's own error has as its cause."""
+    told: BaseException | None = error
+    while told is not None:
+        response = getattr(told, "response", None)
+        if isinstance(response, Mapping):
+            status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            return int(status) if status else None
+        told = told.__cause__
+    return None
 
 
 @contextmanager

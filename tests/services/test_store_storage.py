@@ -4,6 +4,7 @@ import datetime
 import os
 import subprocess
 import time
+from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from balog.storage import StorageError, open_storage
 from balog.storage import remote as remote_module
 from tests.services.servers.ftp import running_ftp
+from tests.services.servers.moto import running_moto
 from tests.services.servers.s3 import running_s3
 
 pytestmark = pytest.mark.service
@@ -55,6 +57,36 @@ def test_what_is_written_is_read_back_and_replaced(storage):
     storage.remove("x/y.json")
     assert storage.read("x/y.json") is None
     assert storage.size("x/y.json") is None
+
+
+def test_a_place_that_cannot_create_refuses_before_it_harms(storage):
+    """Given FTP, or a store that ignores If-None-Match, as this S3Proxy does, then nothing is written."""
+    storage.write(b"old", "x")
+    with pytest.raises(StorageError, match=r"use local disk or S3|If-None-Match is ignored") as caught:
+        storage.create(b"new", "x")
+    assert not caught.value.retryable
+    assert storage.read("x") == b"old"
+    assert [name for name, _ in storage.files()] == ["x"]
+
+
+def test_of_many_who_create_a_file_at_s3_one_wins(tmp_path, monkeypatch):
+    with running_moto(tmp_path) as server:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        server.client("s3").create_bucket(
+            Bucket="a-bucket", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+        )
+        options = {"endpoint_url": server.endpoint}
+
+        def create(number):
+            return open_storage("s3://a-bucket/a/b c", options).create(b"%d" % number, "x/y")
+
+        with ThreadPoolExecutor(4) as pool:
+            won = list(pool.map(create, range(8)))
+        storage = open_storage("s3://a-bucket/a/b c", options)
+        assert sum(won) == 1
+        assert storage.read("x/y") == b"%d" % won.index(True)
+        assert [name for name, _ in storage.files()] == ["x/y"]
 
 
 def test_files_are_given_folder_by_folder(storage, request):
