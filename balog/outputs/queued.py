@@ -16,19 +16,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from balog.sinks import Delivery, Dispatcher, Sink, SinkConfig
+    from balog.sinks.spool import SpoolConfig
 
 __all__ = ["QueuedOutput", "flush_all"]
 
 
 class QueuedOutput(Output):
-    """Hands events to a sink's own thread. A full queue drops and counts.
+    """Hands events to a sink's own thread. A full queue drops and counts, or, with a spool, goes to disk.
 
     The thread begins with the first event. After a fork the child begins with an empty queue and a thread of its own:
     what the parent had queued is the parent's to deliver. A child that ends by ``os._exit`` has to ``flush`` before.
     """
 
-    def __init__(self, config: SinkConfig) -> None:
+    def __init__(self, config: SinkConfig, spool: SpoolConfig | None = None) -> None:
         self._config = config
+        self._spool = spool
         config.build()  # refused here rather than at the first event
         # Clients such as boto3 want it when they are first used; once the main thread is over it can't be imported.
         import concurrent.futures.thread  # noqa: F401
@@ -68,7 +70,9 @@ class QueuedOutput(Output):
         from balog.sinks import Dispatcher
 
         try:
-            self._dispatcher = Dispatcher([_BetweenForks(self._config)], complain)
+            # What a spool keeps is built again from its config; no sink that is spooled for has a database.
+            config = _BetweenForks(self._config) if self._spool is None else self._config
+            self._dispatcher = Dispatcher([config], complain, spool=self._spool)
         except RuntimeError:
             if threading.main_thread().is_alive():
                 raise

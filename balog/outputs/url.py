@@ -16,9 +16,12 @@ __all__ = ["open_output"]
 _STREAMS: dict[str, type[Output]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
 _FORMS = (
     "console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, or a sink's config as an object"
+    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH, or a sink's config as "
+    "an object"
 )
 _TOPICS = ("local", "sqs", "kafka")
+_SERVICES = ("http", "https")
+_OF_A_SERVICE = ("token_env", "token_file", "ca_file", "spool")
 _DEFAULT_TOPIC = "events"
 
 
@@ -29,7 +32,9 @@ def open_output(where: str | Mapping[str, Any]) -> Output:
         where: ``singer``, ``stderr``, ``console``; ``file:PATH`` with ``max_bytes`` and ``backups``; a home of
             topics, ``local:PATH``, ``sqs:REGION`` or ``kafka:HOST:PORT``, with ``topic`` (``events`` when not said)
             beside the home's own options, and ``%2C`` for a comma where commas part outputs; ``store:PATH``, an
-            archive, likewise; or the config of a sink, as a broker's has it.
+            archive, likewise; ``https://SERVICE``, an event service (``balog serve``), with ``token_env`` or
+            ``token_file`` for its bearer token, ``ca_file``, and ``spool``, a folder where events wait while it is
+            away; or the config of a sink, as a broker's has it.
 
     Raises:
         ConfigError: no such output, or an option of it that cannot be.
@@ -41,13 +46,15 @@ def open_output(where: str | Mapping[str, Any]) -> Output:
         return _STREAMS[where]()
     scheme, colon, rest = where.partition(":")
     path, options = _split(where, rest)
-    if not colon or not path or scheme not in ("file", "store", *_TOPICS):
+    if not colon or not path or scheme not in ("file", "store", *_TOPICS, *_SERVICES):
         kind = f"{scheme}:" if colon else where  # what follows may have credentials
         raise ConfigError(f"no output {kind[:80]!r}; there are {_FORMS}")
     if scheme == "file":
         from balog.outputs.file import FileOutput
 
         return FileOutput(path, **_numbers(where, options, ("max_bytes", "backups")))
+    if scheme in _SERVICES:
+        return _open_service(where, f"{scheme}:{path}", options)
     topic = options.pop("topic", _DEFAULT_TOPIC)
     if scheme in ("sqs", "kafka"):
         if "@" in path:
@@ -60,12 +67,27 @@ def open_output(where: str | Mapping[str, Any]) -> Output:
     return _open_sink({"type": "store", "path": path, "topic": topic})
 
 
-def _open_sink(config: Mapping[str, Any]) -> Output:
+def _open_service(where: str, url: str, options: Mapping[str, str]) -> Output:
+    for name in options:
+        if name not in _OF_A_SERVICE:
+            raise ConfigError(f"output {_name(where)}: no option {name!r:.40}; there are {', '.join(_OF_A_SERVICE)}")
+    config: dict[str, Any] = {"type": "service", "url": url}
+    if "ca_file" in options:
+        config["ca_file"] = options["ca_file"]
+    token = {kind: options[f"token_{kind}"] for kind in ("env", "file") if f"token_{kind}" in options}
+    if token:
+        config["token"] = token
+    return _open_sink(config, options.get("spool"))
+
+
+def _open_sink(config: Mapping[str, Any], spool: str | None = None) -> Output:
     from balog.outputs.queued import QueuedOutput
     from balog.sinks import AnySinkConfig
+    from balog.sinks.spool import SpoolConfig
 
     try:
-        return QueuedOutput(msgspec.convert(dict(config), AnySinkConfig))
+        waiting = None if spool is None else msgspec.convert({"path": spool}, SpoolConfig)
+        return QueuedOutput(msgspec.convert(dict(config), AnySinkConfig), waiting)
     except msgspec.ValidationError as error:
         reason, path = split_refusal(error)
         raise ConfigError(reason, path=path) from None

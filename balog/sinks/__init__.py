@@ -10,6 +10,7 @@ from balog.sinks.elastic import ElasticSinkConfig
 from balog.sinks.otlp import OtlpSinkConfig
 from balog.sinks.pagerduty import PagerDutySinkConfig
 from balog.sinks.prometheus import PrometheusSinkConfig
+from balog.sinks.service import ServiceSinkConfig
 from balog.sinks.statsd import StatsdSinkConfig
 from balog.sinks.store import StoreSinkConfig
 from balog.sinks.topic import TopicSinkConfig
@@ -21,6 +22,7 @@ AnySinkConfig = (
     | OtlpSinkConfig
     | PagerDutySinkConfig
     | PrometheusSinkConfig
+    | ServiceSinkConfig
     | StatsdSinkConfig
     | StoreSinkConfig
     | TopicSinkConfig
@@ -38,6 +40,7 @@ __all__ = [
     "PagerDutySinkConfig",
     "PrometheusSinkConfig",
     "Retrying",
+    "ServiceSinkConfig",
     "Sink",
     "SinkConfig",
     "SinkError",

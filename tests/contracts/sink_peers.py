@@ -24,6 +24,7 @@ from balog.sinks import (
     OtlpSinkConfig,
     PagerDutySinkConfig,
     PrometheusSinkConfig,
+    ServiceSinkConfig,
     SinkConfig,
     StatsdSinkConfig,
     StoreSinkConfig,
@@ -37,6 +38,7 @@ from tests.stand_ins.elastic import ElasticStandIn
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.stand_ins.otlp import OtlpReceiver, plain
 from tests.stand_ins.pagerduty import PagerDuty
+from tests.stand_ins.service import ServiceStandIn
 
 __all__ = ["PEERS", "SECRET", "SECRET_NAME", "HttpPeer", "Peer"]
 
@@ -255,6 +257,26 @@ class WebhookPeer(HttpPeer):
         return bodies
 
 
+class ServicePeer(HttpPeer):
+    refuses = True
+    has_secret = True
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.service = ServiceStandIn(SECRET)
+        self.config = ServiceSinkConfig(url=self.server.url, token=Secret(env=SECRET_NAME))
+
+    def respond(self, request: Request) -> Answer:
+        return self.service(request)
+
+    def refuse(self, event: Event) -> None:
+        self.service.refused[event.header.id] = (422, [{"path": "$.payload.n", "reason": "want text"}])
+
+    def arrived(self) -> dict[str, bytes]:
+        assert self.service.writes == len(self.service.events), "an event was sent twice"
+        return self.service.events
+
+
 class DatadogPeer(HttpPeer):
     """Events without measures, so each is a log; a request with one that is refused is refused whole."""
 
@@ -429,6 +451,7 @@ PEERS: dict[str, type[Peer]] = {
     "otlp": OtlpPeer,
     "pagerduty": PagerDutyPeer,
     "prometheus": PrometheusPeer,
+    "service": ServicePeer,
     "statsd": StatsdPeer,
     "store": StorePeer,
     "store at a url": StoreUrlPeer,

@@ -10,7 +10,8 @@ from balog.outputs.queued import QueuedOutput
 
 FORMS = (
     "there are console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, or a sink's config as an object"
+    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH, or a sink's config as "
+    "an object"
 )
 
 
@@ -49,6 +50,15 @@ def test_a_topic_or_a_sink_has_a_queue_before_it(where: Any, tmp_path: Path) -> 
         ("file:a?max_bytes=-1", "output 'file:a': max_bytes is a number, not '-1'"),
         ("file:a?x", "output 'file:a': after ? come options like name=value, joined by &"),
         ("local:a?group=x", "output 'local:a': no option 'group'; there is topic"),
+        (
+            "http://h:1?tokn=x",
+            "output 'http://h:1': no option 'tokn'; there are token_env, token_file, ca_file, spool",
+        ),
+        ("https://u:p@h", "url: has credentials in the URL; give them by the environment or a file"),
+        (
+            "https://h?token_env=BALOG_TEST_NOWHERE",
+            "token: the environment variable BALOG_TEST_NOWHERE is not set; it should hold the secret",
+        ),
         ({"type": "paper"}, "$.type: invalid value 'paper'"),
         ({"type": "topic", "url": "local:a"}, "$: object missing required field `topic`"),
         (

@@ -176,7 +176,7 @@ def test_what_is_written_after_close_is_delivered_by_flush_all() -> None:
 
 
 def test_at_the_end_when_no_thread_can_begin_the_event_is_delivered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> Dispatcher:
+    def refuse(*_: Any, **__: Any) -> Dispatcher:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr("balog.sinks.Dispatcher", refuse)

@@ -1,0 +1,153 @@
+"""What the contract does not ask of the sink of an event service: what becomes of each event of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.event import Event, decode, encode
+from balog.outputs import open_output
+from balog.secrets import Secret
+from balog.sinks import Delivery, ServiceSinkConfig, SinkError
+from tests.stand_ins.http_server import Answer, HttpStandIn
+from tests.stand_ins.service import ServiceStandIn
+
+
+@pytest.fixture
+def service() -> ServiceStandIn:
+    return ServiceStandIn()
+
+
+@pytest.fixture
+def server(service: ServiceStandIn) -> Iterator[HttpStandIn]:
+    server = HttpStandIn(service).start()
+    yield server
+    server.stop()
+
+
+def deliveries(count: int) -> list[Delivery]:
+    events = [Event.new("a.b", {"cls_type": "x", "n": number}) for number in range(count)]
+    return [Delivery(event, encode(event)) for event in events]
+
+
+def refusal(server: HttpStandIn, batch: list[Delivery], **options: Any) -> SinkError:
+    sink = ServiceSinkConfig(url=server.url, **options).build()
+    try:
+        with pytest.raises(SinkError) as caught:
+            sink.write(batch)
+    finally:
+        sink.close()
+    return caught.value
+
+
+class TestEachEvent:
+    def test_what_is_refused_is_rejected_and_what_has_no_room_comes_again(
+        self, service: ServiceStandIn, server: HttpStandIn
+    ) -> None:
+        batch = deliveries(5)
+        service.refused[batch[1].event.header.id] = (422, [{"path": "$.payload.n", "reason": "want text"}])
+        service.refused[batch[3].event.header.id] = (429, [])
+
+        error = refusal(server, batch)
+
+        assert (dict(error.rejected), error.remaining) == ({1: "422 $.payload.n: want text"}, [3])
+        assert (error.retryable, error.retry_after) == (True, 2.0)
+        assert len(service.events) == 3
+
+    @pytest.mark.parametrize("status", [422, 403])
+    def test_a_batch_of_which_nothing_is_taken_says_why_of_each(
+        self, service: ServiceStandIn, server: HttpStandIn, status: int
+    ) -> None:
+        batch = deliveries(2)
+        for delivery in batch:
+            service.refused[delivery.event.header.id] = (status, [{"path": "$", "reason": "no"}])
+
+        error = refusal(server, batch)
+
+        assert dict(error.rejected) == {0: f"{status} $: no", 1: f"{status} $: no"}
+        assert not error.retryable
+
+    def test_a_request_that_is_too_large_goes_in_halves(self, service: ServiceStandIn, server: HttpStandIn) -> None:
+        batch = deliveries(20)
+        service.most = 6
+        sink = ServiceSinkConfig(url=server.url).build()
+
+        sink.write(batch)
+        sink.close()
+
+        assert list(service.events) == [delivery.event.header.id for delivery in batch]
+
+    def test_places_count_over_the_requests_of_a_batch(self, service: ServiceStandIn, server: HttpStandIn) -> None:
+        batch = deliveries(8)
+        service.most = 4
+        service.refused[batch[6].event.header.id] = (422, [])
+
+        assert list(refusal(server, batch).rejected) == [6]
+
+
+class TestTheOtherSide:
+    @pytest.mark.parametrize("body", [b"", b"hello", b"{}", b'{"accepted": "x", "refused": 0}', b"[" * 100_000])
+    def test_what_is_no_service_is_told(self, server: HttpStandIn, body: bytes) -> None:
+        server.will(Answer(200, body))
+
+        error = refusal(server, deliveries(1))
+
+        assert "does not answer as an event service does" in str(error)
+        assert error.retryable
+
+    @pytest.mark.parametrize("index", [None, -1, 7])
+    def test_an_item_of_no_place_is_no_answer(self, server: HttpStandIn, index: int | None) -> None:
+        place = b"null" if index is None else str(index).encode()
+        server.will(Answer(200, b'{"accepted":0,"refused":1,"items":[{"status":422,"index":%b}]}' % place))
+
+        error = refusal(server, deliveries(2))
+
+        assert (list(error.remaining or ()), dict(error.rejected)) == ([0, 1], {})
+
+    def test_a_token_that_is_refused_is_retryable_and_not_told(
+        self, monkeypatch: pytest.MonkeyPatch, server: HttpStandIn
+    ) -> None:
+        monkeypatch.setenv("BALOG_TEST_TOKEN", "s3cr3t-t0ken")
+        server.will(Answer(401, b'{"problem": "the token s3cr3t-t0ken is none"}'))
+
+        error = refusal(server, deliveries(1), token=Secret(env="BALOG_TEST_TOKEN"))
+
+        assert error.retryable
+        assert "s3cr3t" not in str(error)
+
+
+class TestTheLoggersOutput:
+    def test_events_arrive(self, service: ServiceStandIn, server: HttpStandIn) -> None:
+        output = open_output(server.url)
+        batch = deliveries(3)
+
+        for delivery in batch:
+            output.write("INFO", delivery.body)
+
+        assert output.flush(10.0) == 0
+        assert list(service.events) == [delivery.event.header.id for delivery in batch]
+
+    def test_events_wait_on_disk_while_the_service_is_away(
+        self, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path
+    ) -> None:
+        """Given a service that is down, when the program ends, then a later one sends what it logged."""
+        server.stop()
+        first = deliveries(3)
+        output = open_output(f"{server.url}?spool={tmp_path}/spool")
+        for delivery in first:
+            output.write("INFO", delivery.body)
+        assert output.flush(0.3) == 0
+        assert service.events == {}
+
+        server.start()
+        later = deliveries(1)
+        output = open_output(f"{server.url}?spool={tmp_path}/spool")
+        output.write("INFO", later[0].body)
+        output.flush(10.0)
+
+        assert {decode(body).header.id for body in service.events.values()} == {
+            delivery.event.header.id for delivery in (*first, *later)
+        }
