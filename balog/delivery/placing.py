@@ -12,10 +12,14 @@ __all__ = ["Accepted", "Placed"]
 
 
 class Accepted(NamedTuple):
-    """A valid event, and its bytes as they are to be stored: one line of JSON without a newline."""
+    """A valid event, and its bytes as they are to be stored: one line of JSON without a newline.
+
+    ``topic`` is where it goes whatever the document says, as failed events do; None: where the router says.
+    """
 
     event: Event
     body: bytes
+    topic: str | None = None
 
 
 class Placed(Struct, frozen=True, kw_only=True):
