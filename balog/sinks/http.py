@@ -57,6 +57,8 @@ class HttpClient:
         ca_file: the authorities to trust instead of the system's.
         is_gzipped: whether bodies go compressed.
         secrets: what bodies hold and no error may say.
+        pool: asked in the place of a pool of its own (``open_pool``); the environment's proxy, ``timeout`` and
+            ``ca_file`` are then that one's business.
 
     Raises:
         ConfigError: a URL that is none or has credentials in it, a ``ca_file`` that is none, a header that no request
@@ -73,6 +75,7 @@ class HttpClient:
         ca_file: str | None = None,
         is_gzipped: bool = False,
         secrets: Sequence[str] = (),
+        pool: Any = None,
     ) -> None:
         check_url(url)
         self._url = url
@@ -81,7 +84,7 @@ class HttpClient:
             self._headers["User-Agent"] = "balog"
         self._secrets = _secrets(url, headers or {}, secrets)
         self._is_gzipped = is_gzipped
-        self._pool = open_pool(url, timeout, ca_file)
+        self._pool = pool if pool is not None else open_pool(url, timeout, ca_file)
 
     def post(
         self, path: str, body: bytes, content_type: str = "application/json", headers: Mapping[str, str] | None = None
@@ -108,7 +111,7 @@ class HttpClient:
                 method, url, body=body, headers=dict(headers), redirect=False, retries=False, preload_content=False
             )
             try:
-                data = b"" if method == "HEAD" else _read(answer)
+                data = b"" if method == "HEAD" else self._read(answer)
             finally:
                 # What is left unread would come first in the connection's next answer.
                 answer.release_conn() if answer.isclosed() else answer.close()
@@ -145,6 +148,10 @@ class HttpClient:
     def close(self) -> None:
         """Close the connections."""
         self._pool.clear()
+
+    def _read(self, answer: Any) -> bytes:
+        """Read the body of an answer; what is left of it is never read."""
+        return _read(answer)
 
     @property
     def place(self) -> str:

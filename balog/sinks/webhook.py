@@ -1,17 +1,11 @@
 """Events to any HTTP endpoint, one a request or a batch a request, signed as Standard Webhooks says.
 
-Rules from the specification of Standard Webhooks (standardwebhooks.com): ``webhook-id`` stays the same when a message
-is sent again, ``webhook-timestamp`` is the try's own, ``webhook-signature`` has a ``v1`` signature for each secret, and
-an answer of 410 asks to be left alone.
+From the specification of Standard Webhooks (standardwebhooks.com) is also that an answer of 410 asks to be left alone.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import sys
-import time
 from collections.abc import Sequence
 from typing import Annotated, Literal, NoReturn
 from urllib.parse import urlsplit
@@ -19,15 +13,13 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from balog.errors import ConfigError
 from balog.secrets import Secret
 from balog.sinks.base import Delivery, SinkError, SinkOptions
 from balog.sinks.headers import Headers, reveal_headers
 from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.sinks.signing import batch_id, read_keys, sign
 
 __all__ = ["WebhookSink", "WebhookSinkConfig"]
-
-_MIN_KEY_BYTES = 24
 
 
 class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unknown_fields=True, kw_only=True):
@@ -65,7 +57,7 @@ class WebhookSinkConfig(SinkOptions, tag_field="type", tag="webhook", forbid_unk
             ConfigError: a URL or header that is none, or a secret that is not there or no key.
         """
         headers = reveal_headers(self.headers, ours="webhook-")
-        keys = [_read_key(secret.reveal(f"secrets[{n}]"), f"secrets[{n}]") for n, secret in enumerate(self.secrets)]
+        keys = read_keys(self.secrets)
         url = self.url.reveal("url") if isinstance(self.url, Secret) else self.url
         client = HttpClient(url, headers=headers, timeout=self.timeout, ca_file=self.ca_file)
         return WebhookSink(client, keys, self.per, self.format)
@@ -136,37 +128,16 @@ class WebhookSink:
     def _post(self, part: Sequence[Delivery]) -> None:
         if self._per == "event":
             [(event, body)] = part
-            self._client.post("", body, headers=self._signed(event.header.id, body))
+            self._client.post("", body, headers=sign(event.header.id, body, self._keys))
             return
-        ids = "".join(event.header.id for event, _ in part)
-        name = "batch_" + hashlib.sha256(ids.encode()).hexdigest()[:40]
+        name = batch_id([event.header.id for event, _ in part])
         if self._format == "ndjson":
             body = b"".join(body + b"\n" for _, body in part)
-            self._client.post("", body, "application/x-ndjson", self._signed(name, body))
+            self._client.post("", body, "application/x-ndjson", sign(name, body, self._keys))
         else:
             body = b"[" + b",".join(body for _, body in part) + b"]"
-            self._client.post("", body, headers=self._signed(name, body))
-
-    def _signed(self, name: str, body: bytes) -> dict[str, str]:
-        now = str(int(time.time()))
-        headers = {"webhook-id": name, "webhook-timestamp": now}
-        if self._keys:
-            signed = f"{name}.{now}.".encode() + body
-            marks = [base64.b64encode(hmac.digest(key, signed, "sha256")).decode() for key in self._keys]
-            headers["webhook-signature"] = " ".join(f"v1,{mark}" for mark in marks)
-        return headers
+            self._client.post("", body, headers=sign(name, body, self._keys))
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
-
-
-def _read_key(text: str, path: str) -> bytes:
-    encoded = text.strip().removeprefix("whsec_")
-    try:
-        key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
-    except ValueError:
-        raise ConfigError("is not a key; want whsec_ and then base64", path=path) from None
-    if len(key) < _MIN_KEY_BYTES:
-        raise ConfigError(f"is a key of {len(key)} bytes; want at least {_MIN_KEY_BYTES}", path=path)
-    return key
