@@ -59,7 +59,7 @@ def _walk_inside(value: Any, shape: Any, path: str) -> Iterator[tuple[str, str]]
     origin = get_origin(shape)
     if isinstance(shape, type) and issubclass(shape, Struct) and isinstance(value, Mapping):
         yield from _walk_struct(value, shape, path)
-    elif origin is list and isinstance(value, list):
+    elif origin in (list, tuple) and isinstance(value, list):  # a tuple's items are all of one type here
         for number, item in enumerate(value):
             yield from _walk(item, get_args(shape)[0], f"{path}[{number}]")
     elif origin is dict and isinstance(value, Mapping):

@@ -21,6 +21,7 @@ __all__ = [
     "LoadedTable",
     "Name",
     "Stream",
+    "Watch",
     "YTsaurusTable",
 ]
 
@@ -140,6 +141,20 @@ class Callback(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     disabled: Annotated[bool, Meta(description="Keep its place in the topic, and send nothing.")] = False
 
 
+class Watch(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """When a service takes a new version back by itself: failures rose clearly, of what came in or of a job."""
+
+    enabled: Annotated[bool, Meta(description="Whether it does so at all.")] = True
+    window: Annotated[
+        float,
+        Meta(ge=1, le=3600, description="Seconds that a new version is watched, and compared with as many before."),
+    ] = 60.0
+    events: Annotated[int, Meta(ge=1, description="Nothing is judged by fewer events than this.")] = 50
+    rise: Annotated[
+        float, Meta(gt=0, le=1, description="By how much the share of failures has risen at least: 0.1 is 10 of 100.")
+    ] = 0.1
+
+
 class Document(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """All that a service does at run time. The empty document is valid: each type has a topic of its own."""
 
@@ -147,3 +162,4 @@ class Document(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     filters: tuple[Filter, ...] = ()
     tables: tuple[AnyTable, ...] = ()
     callbacks: tuple[Callback, ...] = ()
+    watch: Watch = Watch()

@@ -1,0 +1,1 @@
+"""The page ``/`` of a service: what it does now, with live numbers."""
