@@ -16,8 +16,8 @@ __all__ = ["open_output"]
 _STREAMS: dict[str, type[Output]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
 _FORMS = (
     "console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH, or a sink's config as "
-    "an object"
+    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH, or a sink's config "
+    "as an object"
 )
 _TOPICS = ("local", "sqs", "kafka")
 _SERVICES = ("http", "https")

@@ -10,8 +10,8 @@ from balog.outputs.queued import QueuedOutput
 
 FORMS = (
     "there are console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH, or a sink's config as "
-    "an object"
+    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH, or a sink's config "
+    "as an object"
 )
 
 

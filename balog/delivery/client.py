@@ -1,0 +1,228 @@
+"""Sending events to an event service from Python."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import structs
+
+from balog.errors import BalogError, ConfigError, complain
+from balog.event import Event, encode
+from balog.secrets import Secret
+from balog.sinks.base import Batching, Delivery, Retrying, SinkError
+from balog.sinks.dispatch import Dispatcher
+from balog.sinks.figures import Figures
+from balog.sinks.http import HttpError
+from balog.sinks.service import Item, ServiceApi, ServiceSinkConfig
+from balog.sinks.spool import SpoolConfig
+
+__all__ = ["Client", "DeliveryError"]
+
+_MAX_REQUEST_EVENTS = 1000
+_MAX_REQUEST_BYTES = 4 << 20
+_CLOSE_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+
+
+class DeliveryError(BalogError):
+    """The service did not say of every event what became of it.
+
+    Attributes:
+        acks: what it said, by the place of the event in what was sent.
+        unsent: the events that it said nothing of. It may have taken some of them: sent again, with their ids, they
+            are stored once.
+    """
+
+    retryable = True
+
+    def __init__(self, reason: str, acks: Mapping[int, Item], unsent: Sequence[Event]) -> None:
+        super().__init__(reason)
+        self.acks = dict(acks)
+        self.unsent = list(unsent)
+
+
+class Client:
+    """Sends events to ``balog serve``. Any thread may call; use it as a context, or ``close`` it.
+
+    ::
+
+        with Client("https://events.example.com", token=Secret(env="BALOG_TOKEN"), spool="spool") as client:
+            client.publish({"cls_type": "order", "version": "1.0.0", "price": 12})
+            [ack] = client.send([{"cls_type": "order", "version": "1.0.0", "price": 12}])
+
+    ``publish`` puts into a queue and never waits; ``send`` waits until the service has said of each event what became
+    of it. A payload becomes an event here, with an id, so that it is stored once however often it has to be sent.
+
+    Args:
+        url: where the service is.
+        token: its bearer token.
+        spool: a folder where published events wait while the service is away, also for the next process. Without one
+            at most 16 MiB wait in memory, and more are dropped and counted.
+        gzip: compress what is sent.
+        timeout: seconds for connecting, and for each wait for an answer.
+        ca_file: PEM file of the authorities to trust instead of the system's.
+
+    Raises:
+        ConfigError: a URL that is none, a token that is not there, a spool that can't be used.
+        MissingExtraError: urllib3 is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: Secret | None = None,
+        spool: str | Path | None = None,
+        gzip: bool = False,
+        timeout: float = 30.0,
+        ca_file: str | None = None,
+    ) -> None:
+        self._config = ServiceSinkConfig(
+            url=url,
+            token=token,
+            gzip=gzip,
+            timeout=timeout,
+            ca_file=ca_file,
+            batch=Batching(events=_MAX_REQUEST_EVENTS, bytes=_MAX_REQUEST_BYTES),
+        )
+        self._api: ServiceApi = self._config.api()
+        self._queue = Dispatcher(
+            [self._config], complain, spool=None if spool is None else SpoolConfig(path=str(spool))
+        )
+
+    def publish(self, item: Event | Mapping[str, Any]) -> str:
+        """Queue an event, or a payload with its ``cls_type``, and give the event's id.
+
+        Raises:
+            ConfigError: a payload without a ``cls_type``.
+        """
+        event = _event_of(item)
+        self._queue.put(Delivery(event, encode(event)))
+        return event.header.id
+
+    def flush(self, timeout: float = _CLOSE_SECONDS) -> int:
+        """Wait until the service has all that was published; give the number of events that it has not.
+
+        Those wait on, in memory or in the spool. What it refused is not waited for; see ``figures``.
+
+        Args:
+            timeout: seconds.
+        """
+        until = time.monotonic() + timeout
+        while True:
+            figures = self.figures
+            left = figures.put + figures.adopted - figures.delivered - figures.dead - figures.dropped
+            if left <= 0 or time.monotonic() >= until:
+                return max(0, left)
+            time.sleep(_POLL_SECONDS)
+
+    @property
+    def figures(self) -> Figures:
+        """What became of the events that were published, in numbers."""
+        return self._queue.figures().get(self._config.name, Figures())
+
+    def send(self, items: Iterable[Event | Mapping[str, Any]], timeout: float = 30.0) -> list[Item]:
+        """Send events, or payloads with their ``cls_type``, and wait until the service has said what became of each.
+
+        What it has no room for, and what finds no service, is sent again, with backoff or after the time that the
+        service asks for, until ``timeout`` seconds have passed.
+
+        Returns:
+            an ``Item`` for each, in their order: 202 is taken and durable, anything else refused, with its reason.
+
+        Raises:
+            DeliveryError: of some events nothing is known yet.
+            ConfigError: a payload without a ``cls_type``.
+        """
+        events = [_event_of(item) for item in items]
+        bodies = [encode(event) for event in events]
+        retry = Retrying(first=0.1, longest=5.0)
+        until = time.monotonic() + timeout
+        pause = retry.first
+        acks: dict[int, Item] = {}
+        left = list(range(len(events)))
+        trouble = ""
+        while left:
+            try:
+                asked = self._send_once(bodies, left, acks)
+                trouble = "" if asked is None else "it has no room"
+            except SinkError as error:
+                asked, trouble = error.retry_after, str(error)
+                if not error.retryable:
+                    raise DeliveryError(trouble, acks, [events[n] for n in left if n not in acks]) from None
+            left = [number for number in left if number not in acks]
+            wait = max(asked or 0.0, pause * random.uniform(0.5, 1.0))
+            if left and time.monotonic() + wait > until:
+                raise DeliveryError(
+                    f"{self._api.client.place}: {len(left)} of {len(events)} events not acked in {timeout:g} seconds: "
+                    f"{trouble}",
+                    acks,
+                    [events[number] for number in left],
+                )
+            if left:
+                time.sleep(wait)
+                pause = min(pause * 2, retry.longest)
+        return [acks[number] for number in range(len(events))]
+
+    def _send_once(self, bodies: Sequence[bytes], left: Sequence[int], acks: dict[int, Item]) -> float | None:
+        """Send what is left, note what is known now; give the seconds that the service asked to wait, if it did."""
+        asked: float | None = None
+        parts = _parts(bodies, left)
+        while parts:
+            part = parts.pop(0)
+            try:
+                answer = self._api.post([bodies[number] for number in part], only_failed=False)
+            except HttpError as error:
+                if error.answer.status != 413:
+                    raise
+                if len(part) == 1:
+                    acks[part[0]] = Item(413)
+                else:
+                    parts[:0] = [part[: len(part) // 2], part[len(part) // 2 :]]
+                continue
+            if len(answer.items) != len(part):
+                raise SinkError(f"{self._api.client.place} does not answer as an event service does")
+            for number, item in zip(part, answer.items):
+                if item.status == 429 or item.status >= 500:
+                    asked = max(asked or 0.0, item.retry_after or 0.0)
+                else:
+                    acks[number] = structs.replace(item, index=number)
+        return asked
+
+    def close(self, timeout: float = _CLOSE_SECONDS) -> int:
+        """Send what is queued, for at most ``timeout`` seconds, spool the rest; give the number of lost events."""
+        figures = self._queue.close(timeout)
+        self._api.close()
+        return sum(found.lost for found in figures.values())
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _event_of(item: Event | Mapping[str, Any]) -> Event:
+    if isinstance(item, Event):
+        return item
+    name = item.get("cls_type")
+    if not isinstance(name, str) or not name:
+        raise ConfigError("a payload names its type: want a text in cls_type", path="$.cls_type")
+    return Event.new(name, dict(item))
+
+
+def _parts(bodies: Sequence[bytes], left: Sequence[int]) -> list[list[int]]:
+    """Cut what is left into requests."""
+    parts: list[list[int]] = []
+    size = 0
+    for number in left:
+        size += len(bodies[number])
+        if not parts or len(parts[-1]) == _MAX_REQUEST_EVENTS or size > _MAX_REQUEST_BYTES:
+            parts.append([])
+            size = len(bodies[number])
+        parts[-1].append(number)
+    return parts

@@ -1,0 +1,170 @@
+"""The client, at a stand-in that answers what a service seldom does; at the real service in test_client_at_service."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from balog.delivery import Client, DeliveryError
+from balog.errors import ConfigError
+from balog.event import Event
+from tests.stand_ins.http_server import Answer, HttpStandIn, Request
+from tests.stand_ins.service import ServiceStandIn
+
+ORDER = {"cls_type": "order", "version": "1.0.0", "price": 1}
+
+
+@pytest.fixture
+def service() -> ServiceStandIn:
+    return ServiceStandIn()
+
+
+@pytest.fixture
+def server(service: ServiceStandIn) -> Iterator[HttpStandIn]:
+    server = HttpStandIn(service).start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def client(server: HttpStandIn) -> Iterator[Client]:
+    with Client(server.url) as client:
+        yield client
+
+
+class TestSend:
+    def test_each_event_has_its_answer_in_its_place(self, client: Client, service: ServiceStandIn) -> None:
+        events = [Event.new("a", {"cls_type": "x", "n": number}) for number in range(3)]
+        service.refused[events[1].header.id] = (422, [{"path": "$.payload.n", "reason": "want text"}])
+
+        acks = client.send(events)
+
+        assert [(ack.status, ack.index) for ack in acks] == [(202, 0), (422, 1), (202, 2)]
+        assert acks[0].store == "topics"
+        assert acks[1].problems[0].path == "$.payload.n"
+
+    def test_a_payload_becomes_an_event_of_its_type(self, client: Client, service: ServiceStandIn) -> None:
+        [ack] = client.send([ORDER])
+
+        assert b'"channel":"order"' in service.events[ack.id]
+
+    def test_a_payload_without_a_type_is_refused_here(self, client: Client) -> None:
+        with pytest.raises(ConfigError, match="cls_type"):
+            client.send([{"price": 1}])
+
+    def test_nothing_is_nothing(self, client: Client, server: HttpStandIn) -> None:
+        assert client.send([]) == []
+        assert server.requests == []
+
+    @pytest.mark.parametrize("trouble", [Answer(503), Answer(trouble="reset"), Answer(trouble="half", body=b"x" * 99)])
+    def test_what_finds_no_service_is_sent_again_with_the_same_ids(
+        self, client: Client, service: ServiceStandIn, server: HttpStandIn, trouble: Answer
+    ) -> None:
+        server.will(trouble)
+
+        acks = client.send([ORDER, ORDER])
+
+        assert [ack.status for ack in acks] == [202, 202]
+        assert len(server.requests) == 2
+        assert server.requests[0].body == server.requests[1].body
+
+    def test_what_has_no_room_is_sent_again_alone(
+        self, client: Client, service: ServiceStandIn, server: HttpStandIn
+    ) -> None:
+        events = [Event.new("a", ORDER) for _ in range(3)]
+        service.refused[events[1].header.id] = (429, [])
+
+        def make_room() -> None:
+            service.refused.clear()
+
+        threading.Timer(0.5, make_room).start()
+        acks = client.send(events)
+
+        assert [ack.status for ack in acks] == [202, 202, 202]
+        assert events[1].header.id.encode() in server.requests[1].body
+        assert events[0].header.id.encode() not in server.requests[1].body
+
+    def test_in_the_end_it_says_what_is_not_known(self, server: HttpStandIn, client: Client) -> None:
+        server.stop()
+        events = [Event.new("a", ORDER) for _ in range(2)]
+
+        with pytest.raises(DeliveryError, match=r"2 of 2 events not acked in 0\.2 seconds: .*cannot connect") as caught:
+            client.send(events, timeout=0.2)
+
+        assert caught.value.unsent == events
+        assert caught.value.acks == {}
+
+    def test_a_request_that_is_refused_whole_is_not_sent_again(self, server: HttpStandIn, client: Client) -> None:
+        server.will(Answer(400, b'{"problem": "not JSON"}'))
+
+        with pytest.raises(DeliveryError, match="400"):
+            client.send([ORDER])
+
+        assert len(server.requests) == 1
+
+    def test_more_than_fits_in_a_request_goes_in_several(self, client: Client, server: HttpStandIn) -> None:
+        acks = client.send([ORDER] * 2500)
+
+        assert [ack.status for ack in acks] == [202] * 2500
+        assert [request.body.count(b"\n") for request in server.requests] == [1000, 1000, 500]
+
+    def test_an_event_that_is_too_large_alone_is_refused_alone(
+        self, client: Client, service: ServiceStandIn, server: HttpStandIn
+    ) -> None:
+        large = {**ORDER, "note": "x" * 5000}
+
+        def respond(request: Request) -> Answer:
+            return Answer(413) if len(request.body) > 4000 else service(request)
+
+        server.respond = respond
+        acks = client.send([ORDER, large, ORDER])
+
+        assert [ack.status for ack in acks] == [202, 413, 202]
+
+    def test_a_service_that_tells_too_little_is_none(self, server: HttpStandIn, client: Client) -> None:
+        server.respond = lambda request: Answer(202, b'{"accepted": 1, "refused": 0, "items": []}')
+
+        with pytest.raises(DeliveryError, match="does not answer as an event service does"):
+            client.send([ORDER], timeout=0.1)
+
+
+class TestPublish:
+    def test_events_arrive_in_their_order(self, client: Client, service: ServiceStandIn) -> None:
+        ids = [client.publish(ORDER) for _ in range(100)]
+
+        assert client.flush() == 0
+        assert list(service.events) == ids
+
+    def test_flush_tells_how_many_the_service_has_not(self, client: Client, server: HttpStandIn) -> None:
+        server.stop()
+        client.publish(ORDER)
+
+        assert client.flush(0.05) == 1
+        server.start()
+        assert client.flush(30.0) == 0
+
+    def test_while_the_service_is_away_events_wait_on_disk_for_the_next_client(
+        self, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path
+    ) -> None:
+        server.stop()
+        with Client(server.url, spool=tmp_path / "spool") as client:
+            ids = [client.publish(ORDER) for _ in range(3)]
+            assert client.close(0.2) == 0
+        server.start()
+
+        with Client(server.url, spool=tmp_path / "spool") as client:
+            ids.append(client.publish(ORDER))
+            client.close(10.0)
+
+        assert sorted(service.events) == sorted(ids)
+
+    def test_what_is_refused_is_counted(self, client: Client, service: ServiceStandIn) -> None:
+        event = Event.new("a", ORDER)
+        service.refused[event.header.id] = (422, [])
+        client.publish(event)
+
+        assert client.flush() == 0
+        assert client.figures.dead == 1
