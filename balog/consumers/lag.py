@@ -63,6 +63,10 @@ class Lag:
         with self._lock:
             return dict(self._states)
 
+    def close(self) -> None:
+        """Wait for the question that is out, if one is, before the topics are closed; not longer than ``PATIENCE``."""
+        self._is_answered.wait(PATIENCE)
+
     def _ask(self, states: dict[str, GroupState | None]) -> None:
         try:
             for name in self._names:

@@ -79,6 +79,12 @@ class Outlet:
         """Whether the sink is open."""
         return self._opened is not None
 
+    @property
+    def trouble(self) -> str:
+        """What is wrong with the other side, in one line; "" while nothing is known to be."""
+        trouble = self._trouble
+        return "" if trouble is None else reason_of(trouble)
+
     def open(self) -> float:
         """Open the sink if it is not, and give the seconds until another try is due: 0 when it is open.
 

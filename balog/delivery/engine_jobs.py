@@ -1,0 +1,205 @@
+"""A job that is an engine: consumers of topics on threads of their own, started again when a run ends in trouble."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from balog.consumers import Counts, Engine
+from balog.consumers.forwarding import JOIN_SECONDS, SinkConsumer
+from balog.consumers.hub import ConsumerHub
+from balog.consumers.lag import Lag
+from balog.delivery.jobs import JobStatus, Kind
+from balog.errors import BalogError
+from balog.topics import open_topics
+
+if TYPE_CHECKING:
+    from balog.sinks import SinkConfig
+
+__all__ = ["EngineJob", "SinkJob"]
+
+MAX_ATTEMPTS = 100
+"""The other side's trouble is no attempt; only a process that dies with an event in hand counts, and seldom is it the
+event's fault.
+"""
+
+LAG_AGE = 2.0
+"""Seconds that an answer on the lag is good for."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""Seconds until a run that ended in trouble is begun again."""
+
+
+class EngineJob:
+    """An engine at work, see :class:`balog.delivery.jobs.Job`. A subclass says which consumers it has.
+
+    Its group is ``KIND.NAME``: each job gets all events of its topics, also those that came before it.
+
+    Args:
+        home_url: the home of the topics.
+        say: takes one line for people.
+        batch: messages to receive at once.
+        lease: seconds that messages stay with this job when its process dies.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        name: str,
+        home_url: str,
+        say: Callable[[str], None],
+        *,
+        batch: int = 1000,
+        lease: float = 30.0,
+    ) -> None:
+        self.kind: Kind = kind
+        self.name = name
+        self.group = f"{kind}.{name}"
+        self._url = home_url
+        self._say = say
+        self._batch = batch
+        self._lease = lease
+        self._lock = threading.Lock()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._engine: Engine | None = None
+        self._consumers: Sequence[SinkConsumer] = ()
+        self._lag: Lag | None = None
+        self._topics = 0
+        self._behind: int | None = None
+        self._before = Counts()
+        self._trouble = ""
+
+    def consumers(self) -> Sequence[SinkConsumer]:
+        """Make the consumers of a run, at most one a topic."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Begin, see ``Job``; a job is started once."""
+        _close(self.consumers())  # says at once what can't be
+        self._thread = threading.Thread(target=self._work, name=f"balog {self.kind} {self.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self, deadline: float) -> None:
+        """Begin nothing more and wait at most ``deadline`` seconds for batches in hand; the rest is given back."""
+        with self._lock:
+            self._over.set()
+            if self._engine is not None:
+                self._engine.drain = deadline
+                self._engine.stop()
+        if self._thread is not None:
+            self._thread.join(deadline + JOIN_SECONDS)
+
+    def status(self) -> JobStatus:
+        """Tell how it is, see ``Job``."""
+        with self._lock:
+            counts, engine, lag = self._counts(), self._engine, self._lag
+        if lag is not None:
+            states = lag.states()
+            if len(states) == self._topics:  # else they are being asked, or can't be reached
+                self._behind = sum(state.lag for state in states.values() if state is not None)
+        troubles = [one.outlet.trouble for one in self._consumers]
+        if engine is not None:
+            troubles += engine.state.trouble.values()
+        is_alive = self._thread is not None and self._thread.is_alive()
+        return JobStatus(
+            name=self.name,
+            kind=self.kind,
+            state="running" if is_alive and not self._over.is_set() else "stopped",
+            taken=counts.received,
+            done=counts.succeeded + counts.unwanted + counts.duplicates,
+            failed=counts.failed,
+            dead=counts.dead,
+            lag=self._behind,
+            trouble=self._trouble or next(filter(None, troubles), ""),
+        )
+
+    def tell(self, line: str) -> None:
+        """Say one line, with the job's name."""
+        self._say(f"{self.kind} {self.name}: {line}")
+
+    def _counts(self) -> Counts:
+        now = self._engine.counts if self._engine is not None else Counts()
+        return Counts(*(a + b for a, b in zip(msgspec.structs.astuple(self._before), msgspec.structs.astuple(now))))
+
+    def _work(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._over.is_set():
+            received = self._before.received
+            try:
+                self._run()
+            except Exception as error:
+                self._trouble = " ".join(str(error).split()) or type(error).__name__
+                if not isinstance(error, BalogError):
+                    self._trouble = f"{type(error).__name__}: {self._trouble}"
+                self.tell(f"{self._trouble}; begins again in {pause:g} s")
+            if self._before.received > received:
+                pause = FIRST_PAUSE
+            self._over.wait(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _run(self) -> None:
+        with ExitStack() as stack:
+            home = stack.enter_context(open_topics(self._url))
+            consumers = self._consumers = self.consumers()
+            stack.callback(_close, consumers)
+            hub = ConsumerHub()
+            for consumer in consumers:
+                hub.add(consumer)
+            engine = Engine(
+                hub,
+                home,
+                group=self.group,
+                concurrency=len(consumers),  # so that no topic waits for another
+                batch=self._batch,
+                lease=self._lease,
+                max_attempts=MAX_ATTEMPTS,
+            )
+            with self._lock:
+                if self._over.is_set():
+                    return
+                self._engine = engine
+                topics = {consumer.topic for consumer in consumers}
+                self._lag, self._topics = lag, _ = Lag(home, topics, self.group, LAG_AGE, patience=0.0), len(topics)
+                self._trouble = ""
+            try:
+                engine.run()
+            finally:
+                with self._lock:
+                    self._before, self._engine, self._lag = self._counts(), None, None
+                lag.close()
+
+
+class SinkJob(EngineJob):
+    """A job that gives the events of several topics to one sink.
+
+    Args:
+        config: the sink's, with its ``where``.
+        sources: names of the topics.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        name: str,
+        config: SinkConfig,
+        sources: Sequence[str],
+        home_url: str,
+        say: Callable[[str], None],
+    ) -> None:
+        super().__init__(kind, name, home_url, say, batch=config.batch.events)
+        self._config = config
+        self._sources = sources
+
+    def consumers(self) -> list[SinkConsumer]:
+        """Give one of each topic, called as its topic."""
+        return [SinkConsumer(self._config, topic, topic, self.tell) for topic in self._sources]
+
+
+def _close(consumers: Sequence[SinkConsumer]) -> None:
+    for consumer in consumers:
+        consumer.close()
