@@ -161,6 +161,15 @@ class Topic(_Closing):
     def publish(self, messages: Iterable[Message]) -> int:
         """Store messages durably, all or none, and give the number that the topic did not hold already."""
 
+    def publish_new(self, messages: Sequence[Message]) -> set[str] | None:
+        """Store messages as ``publish`` does, and give the ids that the topic did not hold already.
+
+        Returns:
+            None where the home keeps no ids, and cannot tell.
+        """
+        self.publish(messages)
+        return None
+
     @abstractmethod
     def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
         """Take messages for a group, oldest first; a new group begins at the oldest message that is kept.

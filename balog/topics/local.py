@@ -7,7 +7,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -75,6 +75,9 @@ BEGIN DELETE FROM redriven WHERE seq = OLD.seq; END;
 
 _FIRST_REDRIVEN = -(2**62)
 _LOOKED_AT = 100
+_ROWS = (128, 16, 4, 1)  # few statements, so that each is compiled once; any SQLite takes 999 parameters, a row has 4
+_INSERT = "INSERT INTO messages (id, published, key, body) VALUES {} ON CONFLICT (id) DO NOTHING"
+_INSERTS = {rows: _INSERT.format(", ".join(["(?, ?, ?, ?)"] * rows)) for rows in _ROWS}
 _PUT_OFF = "~"
 
 PUT_OFF_SHARE = 10
@@ -159,18 +162,29 @@ class LocalTopic(Topic):
 
     def publish(self, messages: Iterable[Message]) -> int:
         """Store messages in one transaction and give the number that the topic did not hold already."""
+        return self._publish([*messages])[0]
+
+    def publish_new(self, messages: Sequence[Message]) -> set[str]:
+        """Store messages in one transaction and give the ids that the topic did not hold already."""
+        stored, new = self._publish(messages, tell=True)
+        return {message.id for message in messages} if stored == len(messages) else new
+
+    def _publish(self, messages: Sequence[Message], *, tell: bool = False) -> tuple[int, set[str]]:
+        """Give how many were new and, where they are to be told and were not all of them, their ids."""
+        if not messages:
+            return 0, set()
         now = self._clock()
-        rows = [(message.id, now, message.key, bytes(message.body)) for message in messages]
-        if not rows:
-            return 0
         if time.monotonic() >= self._prune_at and self.exists() and self._prune_some() is None:
             self._prune_at = time.monotonic() + _PRUNE_EVERY
         with self._file.write(create=True) as connection:
             before = connection.total_changes
-            connection.executemany(
-                "INSERT INTO messages (id, published, key, body) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING", rows
-            )
-            return connection.total_changes - before
+            for rows, insert in _inserts(messages):
+                connection.execute(insert, [part for one in rows for part in (one.id, now, one.key, bytes(one.body))])
+            stored = connection.total_changes - before
+            if not tell or stored == len(messages):
+                return stored, set()
+            newest = connection.execute("SELECT id FROM messages ORDER BY seq DESC LIMIT ?", (stored,))
+            return stored, {id for (id,) in newest}
 
     def prune(self) -> int:
         """Delete messages and dead letters that are older than the retention; give the number of messages."""
@@ -178,6 +192,20 @@ class LocalTopic(Topic):
         while (some := self._prune_some()) is not None:
             deleted += some
         return deleted
+
+    def trim(self, group: str, limit: int = 10_000) -> int:
+        """Delete the oldest messages that a group has acked, at most ``limit`` of them, and give their number.
+
+        For a topic that has one group, and need not know ids of what that group is done with. Other groups that have
+        not received them will not.
+        """
+        with self._file.write(durable=False) as connection:
+            return connection.execute(
+                "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE seq <= ?2 AND seq <"
+                " COALESCE((SELECT MIN(seq) FROM leases WHERE grp = ?1 AND seq >= 0), 9223372036854775807)"
+                " ORDER BY seq LIMIT ?3)",
+                (group, _cursor(connection, group), limit),
+            ).rowcount
 
     def _prune_some(self) -> int | None:
         """Delete a bounded number of messages, and old letters; give the number, or None when there is nothing old."""
@@ -441,6 +469,18 @@ class LocalTopic(Topic):
             names = connection.execute("SELECT name FROM groups ORDER BY name").fetchall()
             groups = [_group_state(connection, name, self._clock()) for (name,) in names]
         return TopicState(self.name, messages, size, oldest, groups)
+
+
+def _inserts(messages: Sequence[Message]) -> Iterator[tuple[Sequence[Message], str]]:
+    """Deal messages out to statements of many rows.
+
+    Each row of its own gives the interpreter's lock away, and in a process with other busy threads waits for it.
+    """
+    begin = 0
+    for rows in _ROWS:
+        while len(messages) - begin >= rows:
+            yield messages[begin : begin + rows], _INSERTS[rows]
+            begin += rows
 
 
 def _cursor(connection: sqlite3.Connection, group: str) -> int:

@@ -107,15 +107,20 @@ class MemoryTopic(Topic):
 
     def publish(self, messages: Iterable[Message]) -> int:
         """Keep messages and give the number of those whose ids were not there already."""
+        return len(self.publish_new([*messages]))
+
+    def publish_new(self, messages: Sequence[Message]) -> set[str]:
+        """Keep messages and give those ids that were not there already."""
         wanted = [replace(message, body=bytes(message.body)) for message in messages]
         with self._changed:
-            before, now = len(self._messages), self._clock()
+            new, now = set(), self._clock()
             for message in wanted:
                 if message.id not in self._ids:
                     self._ids.add(message.id)
+                    new.add(message.id)
                     self._messages.append(_Stored(len(self._messages) + 1, message, now))
             self._changed.notify_all()
-            return len(self._messages) - before
+            return new
 
     # -- receiving and settling -----------------------------------------------------------------------------------
 
