@@ -4,6 +4,28 @@ A type is named by ``cls_type``, a version by SemVer. A store keeps ``TYPE/VERSI
 ``TYPE/VERSION.proto`` (protobuf); the types that come with balog are always there.
 """
 
-from balog.registry.schema import Fault, Form, Schema, Validator
+from balog.registry.registry import (
+    IncompatibleError,
+    Registry,
+    UnknownTypeError,
+    UnknownVersionError,
+    VersionTakenError,
+    make_validator,
+    open_registry,
+)
+from balog.registry.schema import Fault, Form, Schema, SchemaError, Validator
 
-__all__ = ["Fault", "Form", "Schema", "Validator"]
+__all__ = [
+    "Fault",
+    "Form",
+    "IncompatibleError",
+    "Registry",
+    "Schema",
+    "SchemaError",
+    "UnknownTypeError",
+    "UnknownVersionError",
+    "Validator",
+    "VersionTakenError",
+    "make_validator",
+    "open_registry",
+]

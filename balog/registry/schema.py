@@ -6,10 +6,22 @@ from typing import Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
-__all__ = ["Fault", "Form", "Schema", "Validator"]
+from balog.errors import ConfigError
+
+__all__ = ["MAX_SCHEMA_BYTES", "Fault", "Form", "Schema", "SchemaError", "Validator"]
 
 Form = Literal["json", "protobuf"]
 """JSON Schema (draft 2020-12 where it does not say), or a ``.proto`` file."""
+
+MAX_SCHEMA_BYTES = 4 << 20
+"""A larger document is refused unread."""
+
+
+class SchemaError(ConfigError):
+    """A document that should have been a schema is none, or one that payloads cannot be held against in bounded time.
+
+    ``source`` is the file or ``TYPE/VERSION``, ``path`` the place in it.
+    """
 
 
 class Schema(Struct, frozen=True):
@@ -20,7 +32,8 @@ class Schema(Struct, frozen=True):
         version: SemVer without build metadata, ``1.2.0``.
         form: how it is written.
         source: the document as it was registered.
-        message: of protobuf, the full name of the message that is the payload; "" for JSON Schema.
+        message: of protobuf, the full name of the message that is the payload; "" where the file says it by itself, and
+            for JSON Schema.
     """
 
     type: str

@@ -1,0 +1,229 @@
+"""JSON Schema: a document compiled once, and what a payload has wrong by it.
+
+Drafts 4, 6, 7, 2019-09 and 2020-12, as ``$schema`` says; 2020-12 where it does not. Every ``format`` that those drafts
+define is checked. A ``$ref`` leads into the document itself: nothing is fetched. Patterns run in time linear in the
+text (the regex crate's syntax), so look-around and back references are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from balog.errors import MissingExtraError, split_refusal
+from balog.registry.schema import MAX_SCHEMA_BYTES, Fault, SchemaError
+from balog.registry.unfolding import check_bounds
+
+__all__ = ["JsonValidator", "decode_schema", "json_path"]
+
+MAX_FAULTS = 100
+_MAX_SAID = 100
+
+
+class JsonValidator:
+    """See ``Validator``.
+
+    Args:
+        schema: the document, or its bytes.
+        where: its file or ``TYPE/VERSION``, for errors.
+
+    Raises:
+        SchemaError: it is no JSON Schema, refers to other documents, or is beyond what is bounded.
+        MissingExtraError: jsonschema-rs is not installed.
+    """
+
+    def __init__(self, schema: bytes | Mapping[str, Any], where: str = "") -> None:
+        try:
+            import jsonschema_rs
+        except ImportError:
+            raise MissingExtraError("validating by JSON Schema", "schema") from None
+        self.document = decode_schema(schema, where) if isinstance(schema, bytes) else dict(schema)
+        check_bounds(self.document, where)
+        try:
+            self._validator = jsonschema_rs.validator_for(
+                self.document,
+                validate_formats=True,
+                offline=True,
+                pattern_options=jsonschema_rs.RegexOptions(),
+                mask="…",
+            )
+        except jsonschema_rs.ValidationError as error:
+            raise SchemaError(_refusal(error, self.document), where, json_path(error.instance_path)) from None
+        except (ValueError, RecursionError) as error:
+            raise SchemaError(f"not a JSON Schema: {split_refusal(error)[0]}", where) from None
+        self._is_valid = self._validator.is_valid
+        self._decode = msgspec.json.Decoder().decode
+
+    def check(self, payload: bytes) -> list[Fault]:
+        """See ``Validator``; at most 100 faults."""
+        try:
+            document = self._decode(payload)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            return [Fault("$", _malformed(error))]
+        except RecursionError:
+            return [Fault("$", "nested too deep")]
+        return self.check_document(document)
+
+    def check_document(self, document: Any) -> list[Fault]:
+        """Give every fault of a payload that is plain data, as JSON decodes."""
+        try:
+            if self._is_valid(document):
+                return []
+            found = list(islice(_faults(self._validator.iter_errors(document)), MAX_FAULTS))
+        except (ValueError, RecursionError):  # jsonschema-rs goes 255 deep
+            return [Fault("$", "nested too deep")]
+        return list(dict.fromkeys(found))
+
+
+def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
+    """Read a document that should be a JSON Schema.
+
+    Raises:
+        SchemaError: it is no JSON object, or too large.
+    """
+    if len(source) > MAX_SCHEMA_BYTES:
+        raise SchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
+    try:
+        document = msgspec.json.decode(source.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise SchemaError(_malformed(error), where) from None
+    except RecursionError:
+        raise SchemaError("nested too deep", where) from None
+    if not isinstance(document, dict):
+        raise SchemaError("not a JSON Schema: want an object", where)
+    return document
+
+
+def json_path(steps: Sequence[str | int]) -> str:
+    """Write a place as a JSONPath (RFC 9535): ``$.lines[2].price``, ``$['a b']``; one printable line."""
+    path = "$"
+    for step in steps:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif step.isidentifier() and step.isascii():
+            path += f".{_short(step)}"
+        else:
+            path += "['" + _short(step).replace("\\", "\\\\").replace("'", "\\'") + "']"
+    return path
+
+
+def _faults(errors: Iterator[Any]) -> Iterator[Fault]:
+    for error in errors:
+        yield Fault(json_path(error.instance_path), _reason(error))
+        yield from _nearest(error)
+
+
+def _nearest(error: Any) -> Iterator[Fault]:
+    """Give what is wrong by that alternative of a choice which the value comes nearest to, if it comes near to one."""
+    if error.kind.name not in ("anyOf", "oneOf"):
+        return
+    context = getattr(error.kind, "context", None) or []
+    depth = len(error.instance_path)
+    near: list[list[Any]] = [
+        group
+        for group in context
+        if group and not any(len(e.instance_path) == depth and e.kind.name in ("type", "const", "enum") for e in group)
+    ]
+    if near:
+        yield from _faults(iter(min(near, key=len)))
+
+
+_LIMITS = {
+    "minimum": "is less than {}",
+    "maximum": "is more than {}",
+    "exclusiveMinimum": "is not more than {}",
+    "exclusiveMaximum": "is not less than {}",
+    "minLength": "is shorter than {} characters",
+    "maxLength": "is longer than {} characters",
+    "minItems": "has less than {} items",
+    "maxItems": "has more than {} items",
+    "minProperties": "has less than {} members",
+    "maxProperties": "has more than {} members",
+}
+
+
+def _reason(error: Any) -> str:
+    kind, said = error.kind, _words(error.kind)
+    name = str(kind.name)
+    if name in _LIMITS:
+        return _LIMITS[name].format(said.get("limit"))
+    if name == "required":
+        return f"{_quoted(said['property'])} is missing"
+    if name == "type":
+        return f"want {' or '.join(said['types'])}"
+    if name == "const":
+        return f"want {_json(said['expected_value'])}"
+    if name == "enum":
+        return f"want one of {_json(said['options'])}"
+    if name == "pattern":
+        return f"does not match {_short(said['pattern'])}"
+    if name == "format":
+        return f"is no {said['format']}"
+    if name == "multipleOf":
+        return f"is no multiple of {said['multiple_of']}"
+    if name in ("additionalProperties", "unevaluatedProperties"):
+        names = [_quoted(key) for key in said["unexpected"]]
+        return f"has members that it may not have: {', '.join(names[:5])}{', …' if len(names) > 5 else ''}"
+    if name in ("anyOf", "oneOf") or name.startswith("oneOf"):
+        matched = name != "anyOf" and "multiple" in type(kind).__name__.lower()
+        return "is more than one of the alternatives at once" if matched else "is none of the alternatives"
+    if name == "propertyNames":
+        return f"has a member whose name may not be: {_reason(said['error'])}"
+    return _OTHERS.get(name, f"breaks {name}")
+
+
+_OTHERS = {
+    "uniqueItems": "has an item twice",
+    "contains": "has not as many of the items as it should",
+    "not": "is what it may not be",
+    "falseSchema": "may not be there",
+    "additionalItems": "has more items than it may",
+    "unevaluatedItems": "has items that it may not have",
+}
+
+
+def _words(kind: Any) -> dict[str, Any]:
+    return {name: getattr(kind, name) for name in kind.__match_args__ if name != "context"}
+
+
+def _refusal(error: Any, document: Any) -> str:
+    """Say why a document is no JSON Schema; here its values may be said."""
+    name, message = error.kind.name, str(error.message)
+    if message.startswith("Unknown meta-schema"):
+        return "$schema is none of the drafts 4, 6, 7, 2019-09 and 2020-12"
+    if message.startswith("Pointer "):
+        return f"$ref #{_short(message.split(chr(39))[1])} leads nowhere"
+    if " is not present in a registry" in message:
+        return f"$ref {_short(message.split(chr(39))[1])} leads out of the document; bundle the schema"
+    if name == "format" and "regex" in message:
+        for step in error.instance_path:
+            document = document[step] if isinstance(document, (dict, list)) and step in _keys(document) else step
+        pattern = document if isinstance(document, str) else error.instance_path[-1]
+        return f"{_short(str(pattern))} is no pattern that runs in linear time: no look-around, no back reference"
+    if name in ("anyOf", "oneOf"):
+        return "not a JSON Schema: what is here is no value that the keyword takes"
+    return f"not a JSON Schema: {_reason(error)}"
+
+
+def _keys(node: Any) -> Any:
+    return node if isinstance(node, dict) else range(len(node))
+
+
+def _malformed(error: Exception) -> str:
+    return f"not JSON: {split_refusal(error)[0].removeprefix('jSON is malformed: ')}"
+
+
+def _json(value: Any) -> str:
+    return _short(msgspec.json.encode(value).decode())
+
+
+def _quoted(name: str) -> str:
+    return f"'{_short(name)}'"
+
+
+def _short(text: str) -> str:
+    said = "".join(char if char.isprintable() else "�" for char in text[: _MAX_SAID + 1])
+    return said if len(said) <= _MAX_SAID else said[: _MAX_SAID - 1] + "…"

@@ -1,0 +1,105 @@
+"""Names: of types, of versions and which of them is later, and of the file that holds a version."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from semantic_version import Version
+
+from balog.errors import ConfigError
+from balog.registry.schema import Form
+
+__all__ = ["FileName", "check_type", "check_version", "latest", "major", "order", "parse_file_name"]
+
+_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+_VERSION = re.compile(
+    r"(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})\.(?:0|[1-9]\d{0,8})(?:-[0-9A-Za-z-]{1,20}(?:\.[0-9A-Za-z-]{1,20}){0,4})?",
+    re.ASCII,
+)
+_MESSAGE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
+_FORMS: dict[str, Form] = {".json": "json", ".proto": "protobuf"}
+_SUFFIXES = {form: suffix for suffix, form in _FORMS.items()}
+
+
+class FileName(NamedTuple):
+    """``VERSION.json``, ``VERSION.proto`` or, where the message must be told, ``VERSION@MESSAGE.proto``."""
+
+    version: str
+    form: Form
+    message: str = ""
+
+    def __str__(self) -> str:
+        at = f"@{self.message}" if self.message else ""
+        return f"{self.version}{at}{_SUFFIXES[self.form]}"
+
+
+def parse_file_name(name: str) -> FileName | None:
+    """Read a file's name without its folder; None when it is not that of a version."""
+    for suffix, form in _FORMS.items():
+        if name.endswith(suffix):
+            version, at, message = name.removesuffix(suffix).partition("@")
+            if not is_version(version) or (at and (form == "json" or not _MESSAGE.fullmatch(message))):
+                return None
+            return FileName(version, form, message)
+    return None
+
+
+def is_type(name: str) -> bool:
+    """Tell a name that a store can have as a type; a payload's ``cls_type`` may be any text."""
+    return _TYPE.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_version(text: str) -> bool:
+    """Tell a SemVer (semver.org, 2.0.0) without build metadata, of bounded length."""
+    if not _VERSION.fullmatch(text):
+        return False
+    try:
+        Version(text)
+    except ValueError:  # such as 1.0.0-01
+        return False
+    return True
+
+
+def check_type(name: str) -> str:
+    """Give the name back.
+
+    Raises:
+        ConfigError: it is none for a type.
+    """
+    if not is_type(name):
+        raise ConfigError(
+            f"{name[:100]!r} is no name for a type; want 1 to 100 letters, digits, '.', '_' or '-', the first one a "
+            "letter or digit"
+        )
+    return name
+
+
+def check_version(text: str) -> str:
+    """Give the version back.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    if not is_version(text):
+        raise ConfigError(f"{text[:100]!r} is no version; want SemVer without build metadata, such as 1.0.0")
+    return text
+
+
+@lru_cache(maxsize=4096)
+def order(version: str) -> Version:
+    """Give what versions are sorted by (semver.org, 11)."""
+    return Version(version)
+
+
+def major(version: str) -> str:
+    """Give what versions that may not break each other have in common: ``1`` of 1.2.0, ``0.2`` of 0.2.7."""
+    first, second, _ = version.split(".", 2)
+    return first if first != "0" else f"0.{second}"
+
+
+def latest(versions: list[str]) -> str:
+    """Give the latest of versions that are sorted: the last release, or the last of all where none is one."""
+    return next((version for version in reversed(versions) if "-" not in version), versions[-1])

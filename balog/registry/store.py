@@ -1,0 +1,152 @@
+"""Where schemas are kept: a folder, an object store, or the package itself, as ``TYPE/VERSION.json`` or ``.proto``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any, NamedTuple, Protocol
+
+from balog.registry.naming import FileName, is_type, parse_file_name
+from balog.registry.schema import MAX_SCHEMA_BYTES, Schema, SchemaError
+from balog.storage import StorageError, open_storage
+
+__all__ = ["FolderStore", "Kept", "Listing", "PackagedStore", "Store"]
+
+
+class Kept(NamedTuple):
+    """A version in a store: its file's name, and a mark that changes when somebody changes the file by hand."""
+
+    name: FileName
+    mark: str = ""
+
+
+Listing = dict[str, dict[str, Kept]]
+"""What there is: by type, by version."""
+
+
+class Store(Protocol):
+    """Keeps schemas; may be used from any thread.
+
+    Every method raises ``StorageError`` when the place can't be reached.
+
+    Attributes:
+        place: where it is, for people.
+    """
+
+    place: str
+
+    def listing(self) -> Listing:
+        """Give all that there is."""
+
+    def read(self, type: str, kept: Kept) -> bytes | None:
+        """Give a version's document; None when it is gone."""
+
+    def create(self, schema: Schema) -> bool:
+        """Keep a version for ever; False when there is one of that number, which then stays as it is.
+
+        Of all who create one version at once, at most one is told True.
+        """
+
+    def close(self) -> None:
+        """Close the connection, if there is one."""
+
+
+class FolderStore:
+    """See ``Store``: a path or URL that ``balog.storage`` opens. What is no ``TYPE/VERSION.…`` is looked over.
+
+    Raises:
+        ConfigError, MissingExtraError: as ``open_storage``.
+    """
+
+    def __init__(self, place: str, options: Mapping[str, Any] | None = None) -> None:
+        self.place = place
+        self._storage = open_storage(place, options, "registry")
+        self._lock = threading.Lock()  # a storage is for one thread at a time
+
+    def listing(self) -> Listing:
+        """See ``Store``. A folder that is not there yet has nothing in it."""
+        found: Listing = {}
+        with self._lock:
+            for path, size in self._files():
+                type, _, last = path.partition("/")
+                name = parse_file_name(last)
+                # Of one version in two forms the first one counts, in the alphabet's order: json before proto.
+                if name is not None and is_type(type):
+                    found.setdefault(type, {}).setdefault(name.version, Kept(name, str(size)))
+        return found
+
+    def read(self, type: str, kept: Kept) -> bytes | None:
+        """See ``Store``."""
+        with self._lock:
+            return self._storage.read(f"{type}/{kept.name}", MAX_SCHEMA_BYTES)
+
+    def create(self, schema: Schema) -> bool:
+        """See ``Store``."""
+        name = str(FileName(schema.version, schema.form, schema.message))
+        with self._lock:
+            if not self._storage.create(schema.source, f"{schema.type}/{name}"):
+                return False
+            # Two forms of one version are two files, so nobody else's creation has failed: whoever then sees another's
+            # takes their own back. Of two at once both may; then nothing is there, and one more try settles it.
+            if any(self._is_version_of(path, schema) and path != f"{schema.type}/{name}" for path, _ in self._files()):
+                self._storage.remove(f"{schema.type}/{name}")
+                return False
+            return True
+
+    def close(self) -> None:
+        """See ``Store``."""
+        with self._lock:
+            self._storage.close()
+
+    def _files(self) -> list[tuple[str, int]]:
+        try:
+            return sorted(self._storage.files(is_type))
+        except StorageError as error:
+            if _is_absent(error):
+                return []
+            raise
+
+    @staticmethod
+    def _is_version_of(path: str, schema: Schema) -> bool:
+        type, _, last = path.partition("/")
+        name = parse_file_name(last)
+        return type == schema.type and name is not None and name.version == schema.version
+
+
+def _is_absent(error: BaseException | None) -> bool:
+    while error is not None:
+        if isinstance(error, FileNotFoundError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+class PackagedStore:
+    """See ``Store``: the types that come with balog."""
+
+    place = "balog"
+
+    def listing(self) -> Listing:
+        """See ``Store``."""
+        found: Listing = {}
+        for folder in resources.files("balog.schemas").joinpath("payload").iterdir():
+            names = [parse_file_name(file.name) for file in folder.iterdir()] if folder.is_dir() else []
+            if names:
+                found[folder.name] = {name.version: Kept(name) for name in names if name is not None}
+        return found
+
+    def read(self, type: str, kept: Kept) -> bytes | None:
+        """See ``Store``."""
+        return resources.files("balog.schemas").joinpath("payload", type, str(kept.name)).read_bytes()
+
+    def create(self, schema: Schema) -> bool:
+        """Nothing is added to the package.
+
+        Raises:
+            SchemaError: always.
+        """
+        raise SchemaError("nothing can be registered among the types that come with balog; name a registry to keep it")
+
+    def close(self) -> None:
+        """Nothing is open."""
