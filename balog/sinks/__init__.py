@@ -4,6 +4,7 @@
 """
 
 from balog.sinks.base import Batching, Delivery, Retrying, Sink, SinkConfig, SinkError, SinkOptions
+from balog.sinks.clickhouse import ClickHouseSinkConfig
 from balog.sinks.datadog import DatadogSinkConfig
 from balog.sinks.dispatch import Dispatcher
 from balog.sinks.elastic import ElasticSinkConfig
@@ -17,7 +18,8 @@ from balog.sinks.topic import TopicSinkConfig
 from balog.sinks.webhook import WebhookSinkConfig
 
 AnySinkConfig = (
-    DatadogSinkConfig
+    ClickHouseSinkConfig
+    | DatadogSinkConfig
     | ElasticSinkConfig
     | OtlpSinkConfig
     | PagerDutySinkConfig
@@ -32,6 +34,7 @@ AnySinkConfig = (
 __all__ = [
     "AnySinkConfig",
     "Batching",
+    "ClickHouseSinkConfig",
     "DatadogSinkConfig",
     "Delivery",
     "Dispatcher",

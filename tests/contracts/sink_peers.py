@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from balog.event import Event, decode
 from balog.secrets import Secret
 from balog.sinks import (
+    ClickHouseSinkConfig,
     DatadogSinkConfig,
     Delivery,
     ElasticSinkConfig,
@@ -33,6 +34,7 @@ from balog.sinks import (
 )
 from balog.sinks.prometheus import Pushgateway
 from balog.topics import open_topics
+from tests.stand_ins.clickhouse import ClickHouseStandIn
 from tests.stand_ins.datadog import Datadog
 from tests.stand_ins.elastic import ElasticStandIn
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
@@ -210,6 +212,30 @@ class HttpPeer(Peer):
 
     def close(self) -> None:
         self.server.stop()
+
+
+class ClickHousePeer(HttpPeer):
+    refuses = True
+    has_secret = True
+    server: ClickHouseStandIn
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, ClickHouseStandIn(version="24.8.4.13", password=SECRET))
+        self.config = ClickHouseSinkConfig(url=self.server.url, password=Secret(env=SECRET_NAME))
+
+    def expected(self, batch: Sequence[Delivery]) -> dict[str, Any]:
+        return {
+            event.header.id: (event.cls_type, event.payload["n"], round(event.header.timestamp.timestamp() * 1e6))
+            for event, _ in batch
+        }
+
+    def arrived(self) -> dict[str, Any]:
+        rows = [row for row in self.server.rows if row[""] != "untyped"]
+        assert len({row["id"] for row in rows}) == len(rows), "an event was written twice"
+        return {row["id"]: (row[""], row["n"], row["timestamp_us"]) for row in rows}
+
+    def refuse(self, event: Event) -> None:
+        self.server.faults[event.header.id] = (27, "Cannot parse input: (at row {row})")
 
 
 class ElasticPeer(HttpPeer):
@@ -446,6 +472,7 @@ def _counter(number: int, **changes: Any) -> Event:
 
 
 PEERS: dict[str, type[Peer]] = {
+    "clickhouse": ClickHousePeer,
     "datadog": DatadogPeer,
     "elastic": ElasticPeer,
     "otlp": OtlpPeer,

@@ -1,0 +1,346 @@
+"""Events into ClickHouse over its HTTP interface: a table for each payload type, made and grown as events come.
+
+What a server of 2018 (18.16) understands is enough, and newer ones get better types; see ``clickhouse_table``. Errors
+are told apart by their codes (``src/Common/ErrorCodes.cpp`` of ClickHouse): statuses differ from version to version.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Meta
+
+from balog.errors import BalogError, ConfigError, EventError
+from balog.secrets import Secret
+from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.clickhouse_table import (
+    Dialect,
+    Mismatch,
+    Table,
+    column_of_schema,
+    column_of_value,
+    quoted,
+)
+from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
+
+if TYPE_CHECKING:
+    from balog.registry.registry import Registry
+
+__all__ = ["MOST_TABLES", "UNTYPED", "ClickHouseSink", "ClickHouseSinkConfig"]
+
+UNTYPED = "untyped"
+"""The table of events without a type, or with one that is no table's name; their payloads are kept as text."""
+
+MOST_TABLES = 300
+"""Types with a table of their own, for each sink; events of further ones go to ``untyped``."""
+
+_TYPE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_MOST_MONTHS = 90
+"""Partitions of one INSERT; newer servers refuse more than 100."""
+
+_CODE = re.compile(rb"Code: (\d+)")
+_ROW = re.compile(rb"\(at row (\d+)\)")
+_EVENTS_FAULT = frozenset({6, 26, 27, 32, 33, 38, 41, 53, 69, 70, 72, 117, 130, 131, 349, 376, 441, 469, 675, 676, 691})
+"""Codes that find fault with a row: it can't be parsed, or its column can't hold it."""
+
+_LAYOUT_CHANGED = frozenset({8, 10, 16, 47, 60})
+"""Codes for a table or column that is not there: somebody dropped it since it was looked at."""
+
+_NEW_TABLE, _NEW_COLUMN = "create", "add a column to"
+
+
+class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forbid_unknown_fields=True, kw_only=True):
+    """Put events into tables of ClickHouse, one for each payload type."""
+
+    url: Url = "http://localhost:8123"
+    database: Annotated[
+        str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$", description="The tables' database, which exists.")
+    ] = "default"
+    user: Annotated[str, Meta(min_length=1, pattern="^[^:]*$", description="Who may create and alter tables.")] = (
+        "default"
+    )
+    password: Annotated[Secret, Meta(description="The user's password.")] | None = None
+    registry: (
+        Annotated[str, Meta(min_length=1, description="Folder or URL of the schemas; balog's own types if none.")]
+        | None
+    ) = None
+    compress: Annotated[bool, Meta(description="Send bodies gzipped.")] = True
+    timeout: Timeout = 30.0
+    ca_file: CaFile | None = None
+
+    @property
+    def name(self) -> str:
+        """``clickhouse URL/DATABASE``."""
+        return f"clickhouse {self.url.rstrip('/')}/{self.database}"
+
+    def build(self) -> ClickHouseSink:
+        """Make the sink.
+
+        Raises:
+            ConfigError: a URL that is none, a password that is not there, a registry that can't be opened.
+            MissingExtraError: urllib3, or what the registry's place needs, is not installed.
+        """
+        if "?" in self.url:
+            raise ConfigError("has a ?; want where the server's paths begin", path="url")
+        password = self.password.reveal("password") if self.password is not None else ""
+        basic = base64.b64encode(f"{self.user}:{password}".encode()).decode()
+        client = HttpClient(
+            self.url,
+            headers={"Authorization": f"Basic {basic}"},
+            timeout=self.timeout,
+            ca_file=self.ca_file,
+            is_gzipped=self.compress,
+            secrets=[password] if password else [],
+        )
+        return ClickHouseSink(client, self.database, _schema_types(self.registry))
+
+
+class ClickHouseSink:
+    """See ``ClickHouseSinkConfig``.
+
+    Args:
+        client: of the server.
+        database: the tables'.
+        types_of: gives the columns of a type's fields as its schema has them; empty when it has none.
+    """
+
+    def __init__(self, client: HttpClient, database: str, types_of: Callable[[str], Mapping[str, str]]) -> None:
+        self._client = client
+        self._database = database
+        self._types_of = types_of
+        self._dialect: Dialect | None = None
+        self._tables: dict[str, Table] = {}
+
+    def open(self) -> None:
+        """Nothing to do: the first request connects."""
+
+    def probe(self) -> None:
+        """See whether the other side is there, and takes the user and the database; see ``Sink``."""
+        self._ask("SELECT 1")
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Put a batch into its tables, an INSERT for each.
+
+        An INSERT of one month's events is there whole or not at all. What comes again replaces what is there, see
+        ``Dialect.create``. A value that is not of its column's type is rejected with its path.
+        """
+        rejected: dict[int, str] = {}
+        again: list[int] = []
+        last: SinkError | None = None
+        for name, numbers in self._by_table(batch).items():
+            try:
+                self._write_table(name, batch, numbers, rejected)
+            except SinkError as error:
+                rejected.update(error.rejected)
+                again += [number for number in error.remaining or () if number not in rejected]
+                if error.retryable or last is None or not last.retryable:
+                    last = error
+        if last is not None and again:
+            raise SinkError(
+                str(last), retryable=last.retryable, retry_after=last.retry_after, rejected=rejected, remaining=again
+            )
+        if rejected:
+            first = next(iter(rejected.values()))
+            raise SinkError(
+                f"{self._client.place}: {len(rejected)} of {len(batch)} events don't fit their table: {first}",
+                retryable=False,
+                rejected=rejected,
+                remaining=(),
+            )
+
+    def _by_table(self, batch: Sequence[Delivery]) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for number, (event, _) in enumerate(batch):
+            name = event.cls_type
+            if (
+                name is None
+                or not _TYPE.fullmatch(name)
+                or (name not in self._tables and len(self._tables) > MOST_TABLES)
+            ):
+                name = UNTYPED
+            found.setdefault(name, []).append(number)
+        return found
+
+    def _write_table(
+        self, name: str, batch: Sequence[Delivery], numbers: Sequence[int], rejected: dict[int, str]
+    ) -> None:
+        """Write the events of a table; in what is raised, numbers are those of the batch."""
+        left = list(numbers)
+        try:
+            table = self._fit(name, batch, numbers)
+            while left:
+                months: set[str] = set()
+                rows: list[bytes] = []
+                taken: list[int] = []
+                for number in left:
+                    event = batch[number].event
+                    month = f"{event.header.timestamp:%Y%m}"
+                    if len(months) == _MOST_MONTHS and month not in months:
+                        continue
+                    months.add(month)
+                    try:
+                        rows.append(table.row(event))
+                    except (Mismatch, EventError) as error:
+                        rejected[number] = str(error)
+                    else:
+                        taken.append(number)
+                if rows:
+                    self._insert(name, rows, taken)
+                written = {*taken, *rejected}
+                left = [number for number in left if number not in written]
+        except SinkError as error:
+            raise SinkError(
+                str(error),
+                retryable=error.retryable,
+                retry_after=error.retry_after,
+                rejected=error.rejected,
+                remaining=[number for number in left if number not in rejected],
+            ) from None
+
+    def _insert(self, name: str, rows: Sequence[bytes], numbers: Sequence[int]) -> None:
+        target = f"{quoted(self._database)}.{quoted(name)}"
+        columns = sorted({*self._tables[name].columns})
+        query = f"INSERT INTO {target} ({', '.join(map(quoted, columns))}) FORMAT JSONEachRow"
+        try:
+            self._send(query, b"\n".join([*rows, b""]), self._server.settings)
+        except _Refusal as refusal:
+            if refusal.code in _LAYOUT_CHANGED:
+                del self._tables[name]
+                raise SinkError(f"{refusal}; the table changed, it is looked at again") from None
+            if refusal.code not in _EVENTS_FAULT:
+                raise
+            at = refusal.row
+            bad = {numbers[at - 1]: str(refusal)} if at is not None and 1 <= at <= len(numbers) else {}
+            raise SinkError(str(refusal), retryable=False, rejected=bad) from None
+
+    def _fit(self, name: str, batch: Sequence[Delivery], numbers: Sequence[int]) -> Table:
+        """Give the table, with a column for each field of these events."""
+        table = self._tables.get(name) or self._look(name)
+        if table is None:
+            self._change(name, self._server.create(self._database, name), _NEW_TABLE)
+            table = self._tables[name]
+        wanted: dict[str, Any] = {}
+        for number in numbers:
+            try:
+                payload = batch[number].event.payload
+            except EventError:
+                continue  # which is said when its row is made
+            for field in table.missing(payload):
+                wanted.setdefault(field, payload[field])
+        if wanted:
+            kinds = self._types_of(name)
+            new = {field: kinds.get(field) or column_of_value(value) for field, value in wanted.items()}
+            parts = [f"ADD COLUMN {quoted(field)} {kind}" for field, kind in list(new.items())[: table.room]]
+            target = f"{quoted(self._database)}.{quoted(name)}"
+            self._change(name, f"ALTER TABLE {target} {', '.join(parts)}", _NEW_COLUMN)
+        return self._tables[name]
+
+    def _change(self, name: str, statement: str, what: str) -> None:
+        """Make or alter a table, unless somebody else did it in the meantime."""
+        before = len(self._tables[name].columns) if name in self._tables else 0
+        trouble: SinkError | None = None
+        try:
+            self._ask(statement)
+        except SinkError as error:
+            trouble = error
+        table = self._look(name)
+        if trouble is not None and (table is None or len(table.columns) <= before):
+            raise SinkError(f"can't {what} table {name}: {trouble}") from None
+        if table is None:
+            raise SinkError(f"{self._client.place}: table {name} is not there after it was made")
+
+    def _look(self, name: str) -> Table | None:
+        """See what columns a table has; None when it is not there."""
+        where = f"database = {_text(self._database)} AND table = {_text(name)}"
+        answer = self._ask(f"SELECT name, type FROM system.columns WHERE {where} FORMAT JSONCompact")  # noqa: S608
+        columns = {str(column): str(kind) for column, kind in _rows(answer, self._client.place)}
+        if not columns:
+            return None
+        self._tables[name] = table = Table(columns, self._server, keeps_whole=name == UNTYPED)
+        return table
+
+    @property
+    def _server(self) -> Dialect:
+        if self._dialect is None:
+            ((said,),) = _rows(self._ask("SELECT version() FORMAT JSONCompact"), self._client.place)
+            numbers = [int(part) for part in re.findall(r"\d+", str(said))[:2]]
+            self._dialect = Dialect((numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0))
+        return self._dialect
+
+    def _ask(self, query: str) -> bytes:
+        return self._send("", query.encode(), {})
+
+    def _send(self, query: str, body: bytes, settings: Mapping[str, str]) -> bytes:
+        """Send a query, in the body when there is no other; give the answer.
+
+        Raises:
+            _Refusal: the server has something against it.
+            SinkError: no answer.
+        """
+        given = {**({"query": query} if query else {}), **settings}
+        path = f"/?{urlencode(given, quote_via=quote)}" if given else "/"
+        try:
+            answer = self._client.post(path, body, "text/plain; charset=utf-8")
+        except HttpError as error:
+            code = _code(error.answer.body)
+            if code is None:
+                raise SinkError(str(error), retry_after=error.retry_after) from None
+            row = _ROW.search(error.answer.body)
+            raise _Refusal(str(error), code, int(row[1]) if row else None, error.retry_after) from None
+        if answer.body.startswith(b"Code: "):  # said after the status had gone out
+            raise _Refusal(f"{self._client.place} answered {answer.body[:200]!r}", _code(answer.body) or 0, None, None)
+        return answer.body
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+
+class _Refusal(SinkError):
+    """A server's exception, by its code; ``row`` is the row of the body that it is about, from 1."""
+
+    def __init__(self, reason: str, code: int, row: int | None, retry_after: float | None) -> None:
+        super().__init__(reason, retry_after=retry_after)
+        self.code = code
+        self.row = row
+
+
+def _schema_types(place: str | None) -> Callable[[str], Mapping[str, str]]:
+    """Give what looks up a type's newest JSON Schema as columns."""
+    from balog.registry.registry import open_registry
+
+    registry: Registry = open_registry(place)
+
+    def types_of(name: str) -> Mapping[str, str]:
+        try:
+            schema = registry.get(name)
+            document = msgspec.json.decode(schema.source) if schema.form == "json" else {}
+        except (BalogError, msgspec.DecodeError):
+            return {}  # unknown, or out of reach: the values say
+        properties = document.get("properties") if isinstance(document, dict) else None
+        if not isinstance(properties, dict):
+            return {}
+        return {field: column_of_schema(one) for field, one in properties.items()}
+
+    return types_of
+
+
+def _rows(answer: bytes, place: str) -> list[list[Any]]:
+    try:
+        return msgspec.json.decode(answer, type=dict[str, Any])["data"]  # type: ignore[no-any-return]
+    except (msgspec.DecodeError, KeyError):
+        raise SinkError(f"{place} does not answer as ClickHouse does; is it its HTTP interface?") from None
+
+
+def _code(body: bytes) -> int | None:
+    found = _CODE.search(body[:4096])
+    return int(found[1]) if found else None
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
