@@ -130,6 +130,9 @@ class Callback(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     ] = ()
     headers: Headers = msgspec.field(default_factory=dict)
     per: Annotated[Literal["event", "batch"], Meta(description="What a request carries.")] = "event"
+    concurrency: Annotated[
+        int, Meta(ge=1, le=64, description="Requests at once; with 1 events go in the topic's order, but for retries.")
+    ] = 4
     batch: Batching = Batching(events=100, age=1.0)
     retry: Retrying = Retrying(first=5.0, longest=3600.0)
     give_up: Annotated[

@@ -1,0 +1,41 @@
+"""When an event that was not taken is tried again, and when it never is: by its age, not by a number of attempts."""
+
+from __future__ import annotations
+
+import random
+
+from balog.delivery.document import Callback
+from balog.topics import Received
+
+__all__ = ["LEAST_ATTEMPTS", "last_words", "next_delay"]
+
+LEAST_ATTEMPTS = 3
+"""What an old event has even so, such as a dead letter that was redriven after days."""
+
+
+def next_delay(config: Callback, message: Received, retry_after: float | None, now: float) -> float | None:
+    """Give the seconds until the next attempt; None when this one was the last.
+
+    The delay doubles from ``retry.first`` to ``retry.longest``, less up to half of it by chance, so that the events of
+    an outage do not all come at once. The endpoint's ``Retry-After`` is kept to. The last attempt is at ``give_up``.
+
+    Args:
+        message: as it was received for the attempt that failed.
+        now: seconds since the epoch.
+    """
+    retry = config.retry
+    left = message.published + config.give_up - now
+    if left <= 0 and message.attempts >= LEAST_ATTEMPTS:
+        return None
+    delay = min(retry.first * 2.0 ** min(message.attempts - 1, 60), max(retry.first, retry.longest))
+    delay *= random.uniform(0.5, 1.0)
+    if left > 0:
+        delay = min(delay, left)
+    return max(delay, retry_after or 0.0)
+
+
+def last_words(message: Received, reason: str, now: float) -> str:
+    """Give the reason of a dead letter."""
+    hours = max(0.0, now - message.published) / 3600
+    times = "1 attempt" if message.attempts == 1 else f"{message.attempts} attempts"
+    return f"given up {hours:.1f} h after it came, {times}: {reason}"

@@ -1,0 +1,96 @@
+"""What a callback has in hand: messages under a lease, and what is to be told to the topic about them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from balog.topics import GivenUp, Received, Topic
+
+__all__ = ["LEASE", "Hand"]
+
+LEASE = 30.0
+"""Seconds that messages stay with a callback when its process dies; they are extended as long as it lives."""
+
+
+class Hand:
+    """Messages of one group of a topic, from receiving to settling. For one thread.
+
+    Every method that asks the topic raises ``TopicError``; what could not be settled is kept, for the next time.
+
+    Args:
+        buried: is called with each message that became a dead letter, and why.
+    """
+
+    def __init__(self, topic: Topic, group: str, buried: Callable[[GivenUp], object]) -> None:
+        self._topic = topic
+        self._group = group
+        self._buried = buried
+        self._held: dict[str, Received] = {}
+        self._extended_at = 0.0
+        self._acks: list[Received] = []
+        self._releases: list[tuple[Received, float, bool]] = []
+        self._given_up: list[GivenUp] = []
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def receive(self, limit: int, wait: float) -> list[Received]:
+        """Take messages; see ``Topic.receive``."""
+        if not self._held:
+            self._extended_at = time.monotonic()
+        received = self._topic.receive(self._group, limit, wait, LEASE)
+        if not self._held and received:
+            self._extended_at = time.monotonic() - LEASE / 4  # when it was asked is not known so well
+        self._held.update((one.receipt, one) for one in received)
+        return received
+
+    def ack(self, messages: Sequence[Received]) -> None:
+        """Have messages acked: they are through."""
+        self._acks += messages
+
+    def release(self, messages: Sequence[Received], delay: float = 0.0, *, attempted: bool) -> None:
+        """Have messages given back; they come again after ``delay`` seconds."""
+        due = time.monotonic() + delay
+        self._releases += [(message, due, attempted) for message in messages]
+
+    def give_up(self, message: Received, reason: str) -> None:
+        """Have a message dead-lettered."""
+        self._given_up.append(GivenUp(message, reason, (self._group,)))
+
+    def settle(self) -> None:
+        """Tell the topic all of it."""
+        if self._acks:
+            self._topic.ack(self._group, self._acks)
+            self._let_go(self._acks)
+            self._acks = []
+        while self._given_up:
+            given_up, self._given_up = self._given_up[:100], self._given_up[100:]
+            try:
+                self._topic.dead_letter_each(self._group, given_up)
+            except BaseException:
+                self._given_up[:0] = given_up
+                raise
+            self._let_go([one.received for one in given_up])
+            for one in given_up:
+                self._buried(one)
+        now = time.monotonic()
+        by_kind: dict[tuple[float, bool], list[Received]] = {}
+        for message, due, attempted in self._releases:
+            by_kind.setdefault((round(max(0.0, due - now), 1), attempted), []).append(message)
+        for (delay, attempted), messages in by_kind.items():
+            self._topic.release(self._group, messages, delay, attempted=attempted)
+            gone = {message.receipt for message in messages}
+            self._releases = [one for one in self._releases if one[0].receipt not in gone]
+            self._let_go(messages)
+
+    def extend(self) -> None:
+        """Let the leases of all that is in hand run on, if it is time to."""
+        now = time.monotonic()
+        if self._held and now - self._extended_at > LEASE / 3:
+            self._topic.extend(self._group, list(self._held.values()), LEASE)
+            self._extended_at = now
+
+    def _let_go(self, messages: Sequence[Received]) -> None:
+        for message in messages:
+            self._held.pop(message.receipt, None)

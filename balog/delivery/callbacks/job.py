@@ -1,0 +1,343 @@
+"""The job of a callback: receives from its topic, has events posted, and settles them by what became of it.
+
+Each callback has a group, threads and connections of its own, so that a dead endpoint slows nobody. Its events are not
+held in memory meanwhile: one that failed is given back to the topic with a delay, and while the endpoint is left alone
+nothing is received at all.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from balog.consumers.failures import FailureEvents
+from balog.delivery.callbacks.breaker import Breaker
+from balog.delivery.callbacks.crew import Crew, Outcome
+from balog.delivery.callbacks.disabling import place_of
+from balog.delivery.callbacks.endpoint import Endpoint, Refusal
+from balog.delivery.callbacks.giving_up import last_words, next_delay
+from balog.delivery.callbacks.hand import Hand
+from balog.delivery.callbacks.posts import Waiting
+from balog.delivery.callbacks.switch import Switch
+from balog.delivery.document import Callback
+from balog.delivery.jobs import JobStatus, Kind
+from balog.errors import BalogError, EventError, TopicError
+from balog.event import Event, decode
+from balog.expressions import Expression
+from balog.signals import signals_for_main_thread
+from balog.sinks.news import News
+from balog.topics import GivenUp, Received, open_topics
+
+__all__ = ["CallbackJob"]
+
+WINDOW = 16
+"""Requests that may be in hand for each that may be under way: while those are, the next are received and settled."""
+
+MAX_WINDOW = 10_000
+"""Events in hand at most."""
+
+BUSY_PAUSE = 0.2
+"""Seconds after which a topic that had nothing is asked again while requests are under way."""
+
+LAG_SECONDS = 5.0
+MOST_PAUSE = 5.0
+"""Seconds between tries at most while the topic is out of reach: what is in hand has leases to extend."""
+
+GRACE = 5.0
+"""Seconds that a stop takes at most beyond its deadline."""
+
+_EXPIRED_AT_ONCE = 100
+
+
+class CallbackJob:
+    """A callback at work, see ``Job``. It is started once.
+
+    Args:
+        config: the callback.
+        home_url: the home of the topics.
+        say: takes one line for people: trouble, recovery, dead letters, that it is disabled.
+        control: the service's place of versions, where also is kept which callbacks are disabled.
+
+    Raises:
+        ConfigError: something in the config that can't be.
+    """
+
+    kind: Kind = "callback"
+
+    def __init__(self, config: Callback, home_url: str, say: Callable[[str], None], control: str | None = None) -> None:
+        self.name = config.name
+        self.group = f"callback.{config.name}"
+        self._config = config
+        self._url = home_url
+        self._control = control
+        self._wanted = Expression(config.where) if config.where is not None else None
+        self._news = News(f"callback {config.name}", say)
+        self._failures = FailureEvents()
+        self._breaker = Breaker(config.retry.first)
+        self._waiting = Waiting(config)
+        self._over = threading.Event()
+        self._end = 0.0
+        self._thread: threading.Thread | None = None
+        self._taken = self._done = self._failed = self._dead = 0
+        self._lag: int | None = None
+        self._lag_at = float("-inf")
+        self._trouble = ""
+        self._topic_trouble = ""
+        self._is_there = False
+        self._empty_until = 0.0
+        self._expires = False
+
+    # -- from outside ---------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin, see ``Job``.
+
+        Raises:
+            ConfigError: also a secret that is not there.
+            MissingExtraError: packages are not installed.
+        """
+        if self._config.disabled:
+            return
+        self._endpoint = Endpoint(self._config)
+        self._switch = Switch(self._config, place_of(self._control, self._url), self._news)
+        self._topics = open_topics(self._url)
+        self._topic = self._topics.topic(self._config.source)
+        self._hand = Hand(self._topic, self.group, self._note_dead)
+        self._crew = Crew(lambda post: self._endpoint.post(post.id, post.body), f"balog {self.group}")
+        self._thread = threading.Thread(target=self._run, name=f"balog {self.group}", daemon=True)
+        with signals_for_main_thread():
+            self._thread.start()
+
+    def stop(self, deadline: float) -> None:
+        """Begin nothing more and wait at most ``deadline`` seconds for requests under way; the rest is given back."""
+        self._end = time.monotonic() + deadline
+        self._over.set()
+        if self._thread is not None:
+            self._crew.wake()
+            self._thread.join(deadline + GRACE)
+
+    def status(self) -> JobStatus:
+        """Tell how it is, see ``Job``."""
+        is_alive = self._thread is not None and self._thread.is_alive() and not self._over.is_set()
+        is_disabled = self._config.disabled or (is_alive and self._switch.is_off)
+        trouble = self._topic_trouble or self._trouble
+        if is_alive:
+            trouble = self._switch.trouble or trouble or self._endpoint.trouble
+        return JobStatus(
+            name=self.name,
+            kind=self.kind,
+            state="disabled" if is_disabled else "running" if is_alive else "stopped",
+            taken=self._taken,
+            done=self._done,
+            failed=self._failed,
+            dead=self._dead,
+            lag=self._lag,
+            trouble=trouble,
+        )
+
+    # -- the thread -----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            pause = 0.5
+            while not self._over.is_set():
+                try:
+                    self._turn()
+                    self._topic_trouble, pause = "", 0.5
+                except TopicError as error:
+                    self._topic_trouble = str(error)
+                    if self._news.is_due("topic"):
+                        self._news.tell(f"{error}; trying again")
+                    self._over.wait(pause)
+                    pause = min(2 * pause, MOST_PAUSE)
+            self._finish()
+        except BaseException as error:  # else it would be over with nobody told
+            self._topic_trouble = f"ended by an error of its own: {type(error).__name__}: {error}"
+            self._news.tell(self._topic_trouble)
+        finally:
+            self._endpoint.cut(everything=True)
+            self._crew.close(1.0)
+            self._endpoint.close()
+            self._switch.close()
+            self._topic.close()
+            self._topics.close()
+
+    def _turn(self) -> None:
+        self._endpoint.cut()
+        self._endpoint.refresh()
+        self._switch.look()
+        if self._switch.is_off:
+            self._hand.release(self._waiting.clear(), attempted=False)
+        else:
+            self._post()
+            self._receive()
+            self._post()
+        for outcome in self._crew.take(self._patience()):
+            self._conclude(outcome)
+        self._hand.settle()
+        self._hand.extend()
+        self._ask_lag()
+
+    def _patience(self) -> float:
+        """Give the seconds to wait for the end of a request: there is nothing else to do."""
+        if self._crew.busy:
+            rest = self._waiting.rest
+            return BUSY_PAUSE if rest is None else min(max(rest, 0.01), BUSY_PAUSE)
+        if self._switch.is_off or not self._is_there:
+            return 1.0
+        return min(self._breaker.wait, 1.0)
+
+    def _receive(self) -> None:
+        if not self._is_there:
+            self._is_there = self._topic.exists()
+            return
+        if self._breaker.wait:
+            if self._expires:
+                self._expire()
+            return
+        now = time.monotonic()
+        if self._breaker.is_open:
+            room = 0 if len(self._hand) else 1
+        else:
+            window = self._window()
+            room = window - len(self._hand)
+            room = room if room >= window // 2 else 0
+        if not room or now < self._empty_until:
+            return
+        rest = self._waiting.rest
+        wait = 0.0 if self._crew.busy else self._topic.patience if rest is None else min(self._topic.patience, rest)
+        received = self._hand.receive(room, wait)
+        self._taken += len(received)
+        if not received and self._crew.busy:
+            self._empty_until = time.monotonic() + BUSY_PAUSE
+        for message in received:
+            self._sort(message)
+
+    def _window(self) -> int:
+        config = self._config
+        each = config.batch.events if config.per == "batch" else 1
+        return min(max(each, WINDOW * config.concurrency * (each if each < WINDOW else 2)), MAX_WINDOW)
+
+    def _sort(self, message: Received) -> None:
+        event = self._read(message)
+        if event is None:
+            return
+        if self._wanted is not None and not self._wanted.matches(event):
+            self._hand.ack([message])
+            self._done += 1
+        else:
+            self._waiting.add(event.header.id, message)
+
+    def _read(self, message: Received) -> Event | None:
+        try:
+            return decode(message.body)
+        except EventError as error:
+            self._hand.give_up(message, f"is not an event: {error}")
+            return None
+
+    def _post(self) -> None:
+        breaker = self._breaker
+        if breaker.wait:
+            self._hand.release(self._waiting.clear(), attempted=False)
+        most = 1 if breaker.is_open else self._config.concurrency
+        while not breaker.wait and self._crew.busy < most:
+            post = self._waiting.take(at_once=breaker.is_open)
+            if post is None:
+                return
+            self._crew.submit(post)
+
+    # -- what became of it ----------------------------------------------------------------------------------------
+
+    def _conclude(self, outcome: Outcome) -> None:
+        post, refusal = outcome.post, outcome.refusal
+        if refusal is None:
+            self._breaker.succeed()
+            self._hand.ack(post.messages)
+            self._done += len(post.messages)
+            self._recover()
+            return
+        self._failed += 1
+        if refusal.is_gone:
+            self._hand.release(post.messages, attempted=False)
+            self._switch.turn_off(refusal.reason)
+            return
+        if refusal.is_events:
+            self._breaker.succeed()
+            self._complain(refusal)
+            if len(post.ids) > 1 and not self._over.is_set():
+                self._waiting.split(post)
+                return
+        else:
+            self._breaker.fail(outcome.begun, refusal.retry_after)
+            self._complain(refusal)
+        for message in post.messages:
+            self._again(message, refusal)
+
+    def _again(self, message: Received, refusal: Refusal) -> None:
+        now = time.time()
+        delay = next_delay(self._config, message, refusal.retry_after, now)
+        if delay is not None:
+            self._hand.release([message], delay, attempted=True)
+            return
+        self._hand.give_up(message, last_words(message, refusal.reason, now))
+        self._expires = self._breaker.is_open
+
+    def _expire(self) -> None:
+        """Give up the old ones behind one that was: the endpoint is asked too seldom to be asked for each."""
+        received = self._hand.receive(_EXPIRED_AT_ONCE, 0.0)
+        now = time.time()
+        young = [one for one in received if one.published + self._config.give_up > now]
+        for message in received:
+            if message.published + self._config.give_up <= now:
+                self._hand.give_up(message, last_words(message, self._trouble, now))
+        self._hand.release(young, attempted=False)
+        self._taken += len(received) - len(young)
+        self._expires = bool(received) and not young
+
+    def _complain(self, refusal: Refusal) -> None:
+        was_well, self._trouble = not self._trouble, refusal.reason
+        if was_well and self._news.is_due("trouble"):
+            self._news.tell(f"{refusal.reason}; trying again, its events stay in the topic")
+
+    def _recover(self) -> None:
+        was_well, self._trouble = not self._trouble, ""
+        if not was_well and self._news.was_told("trouble") and self._news.is_due("recovery"):
+            self._news.tell("takes events again")
+
+    def _note_dead(self, given_up: GivenUp) -> None:
+        self._dead += 1
+        if self._news.is_due("dead"):
+            self._news.tell(f"{given_up.reason}; a dead letter of topic {self._config.source}, group {self.group}")
+        event = None
+        with suppress(EventError):
+            event = decode(given_up.received.body)
+        self._failures.dead(self._config.source, given_up.received, event, given_up.reason, given_up.consumers)
+
+    def _ask_lag(self) -> None:
+        now = time.monotonic()
+        if self._is_there and now - self._lag_at >= LAG_SECONDS:
+            self._lag_at = now
+            self._lag = self._topic.group_state(self.group).lag
+
+    # -- the end --------------------------------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        self._hand.release(self._waiting.clear(), attempted=False)
+        with suppress(BalogError):
+            self._hand.settle()
+        while self._crew.busy and (rest := self._end - time.monotonic()) > 0:
+            self._endpoint.cut()
+            for outcome in self._crew.take(min(rest, BUSY_PAUSE)):
+                self._conclude(outcome)
+            self._hand.extend()
+        self._endpoint.cut(everything=True)
+        last = time.monotonic() + 1.0
+        while self._crew.busy and (rest := last - time.monotonic()) > 0:
+            for outcome in self._crew.take(min(rest, BUSY_PAUSE)):
+                self._conclude(outcome)
+        try:
+            self._hand.settle()
+        except TopicError as error:
+            self._news.tell(f"{error}; what was in hand comes back when its lease runs out")
