@@ -1,0 +1,293 @@
+"""A service picks up versions while it runs: what it can't apply it reports, what makes failures rise it takes back."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+
+from balog.delivery.control.checking import read_document
+from balog.delivery.control.folder import FolderControl
+from balog.delivery.control.jobs import Jobs, MakeJob, counts_of
+from balog.delivery.control.store import Conflict, Entry, ServiceStatus, State
+from balog.delivery.control.watching import Count, Watcher
+from balog.delivery.document import Document
+from balog.errors import BalogError
+from balog.event import Event
+
+__all__ = ["Applier"]
+
+REPORT_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
+_MAX_TRIED = 20
+_MAX_REASON = 300
+
+
+class Applier:
+    """Keeps a service at the newest version that it can apply.
+
+    Args:
+        control: where the versions are; without, the document is empty for ever.
+        service: the name under which it reports.
+        make_job: makes the job of a filter, a table or a callback.
+        apply: makes a document the one by which events are routed, at once.
+        count: tells how many events came in since the service began: taken, and failed.
+        publish: takes the event that tells of an automatic rollback.
+        say: takes one line for people.
+        poll: seconds between two looks at the store, give or take a quarter, so that a fleet does not ask as one.
+        drain: seconds that the end of a job may take.
+    """
+
+    def __init__(
+        self,
+        control: FolderControl | None,
+        service: str,
+        *,
+        make_job: MakeJob,
+        apply: Callable[[Document], None],
+        count: Callable[[], Count] = lambda: Count(0, 0),
+        publish: Callable[[Event], None] = lambda event: None,
+        say: Callable[[str], None] = lambda line: None,
+        poll: float = 2.0,
+        drain: float = 20.0,
+    ) -> None:
+        self.service = service
+        self.document = Document()
+        self.entry: Entry | None = None
+        self._control = control
+        self._apply_document = apply
+        self._count = count
+        self._publish = publish
+        self._say = say
+        self._poll = poll
+        self.jobs = Jobs(make_job, say, drain)
+        self._watcher = Watcher()
+        self._proven = 0
+        self._seen: Entry | None = None
+        self._state: State = "applied"
+        self._reason = ""
+        self._trouble = ""
+        self._applied: datetime | None = None
+        self._report_due = 0.0
+        self._turn = threading.Condition()
+        self._is_asked = False
+        self._is_over = False
+        self._looks = 0
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Apply the newest version that can be, and go on in a thread.
+
+        Raises:
+            StorageError, ControlError: the store can't be read. A service that does not know its document takes none.
+        """
+        if self._control is None:
+            self._apply_document(self.document)
+            return
+        self._seen = head = self._control.head()
+        for number in range(head.number if head else 0, 0, -1):
+            entry = head if head and number == head.number else self._control.entry(number)
+            if self._apply(entry, again=number < (head.number if head else 0)):
+                break
+            if head and head.number - number >= _MAX_TRIED:
+                break
+        if self.entry is None:
+            self._apply_document(self.document)
+        self._proven = self.entry.number if self.entry else 0
+        self._watcher.end()
+        self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, then the jobs."""
+        with self._turn:
+            self._is_over = True
+            self._turn.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        self.jobs.stop()
+        if self._control is not None and self._thread is not None:
+            self._state = "stopped"
+            self._report()
+
+    def pick_up(self, number: int, patience: float = 10.0) -> ServiceStatus:
+        """Look at the store now, and tell how it went with a version; waits ``patience`` seconds at most."""
+        deadline = time.monotonic() + patience
+        with self._turn:
+            looks = self._looks
+            self._is_asked = True
+            self._turn.notify_all()
+            while not self._is_over and (self._seen is None or self._seen.number < number or self._looks == looks):
+                if not self._turn.wait(deadline - time.monotonic()) or time.monotonic() >= deadline:
+                    break
+        return self.status()
+
+    def status(self) -> ServiceStatus:
+        """Tell what is applied and how it goes."""
+        rate, errors = self._watcher.rates()
+        return ServiceStatus(
+            service=self.service,
+            number=self.entry.number if self.entry else 0,
+            sha=self.entry.sha if self.entry else "",
+            head=self._seen.number if self._seen else 0,
+            state=self._state,
+            reason=self._reason or self._trouble,
+            when=datetime.now(timezone.utc),
+            applied=self._applied,
+            every=REPORT_SECONDS,
+            rate=round(rate, 3),
+            errors=round(errors, 4),
+            jobs=self.jobs.statuses(),
+        )
+
+    def _run(self) -> None:
+        poll_due = time.monotonic()
+        while True:
+            now = time.monotonic()
+            with self._turn:
+                if self._is_over:
+                    return
+                is_asked, self._is_asked = self._is_asked, False
+            if is_asked or now >= poll_due:
+                self._attempt(self._pick_up)
+                poll_due = time.monotonic() + self._poll * random.uniform(0.75, 1.25)
+                with self._turn:
+                    self._looks += 1
+                    self._turn.notify_all()
+            self._attempt(self._watch)
+            if time.monotonic() >= self._report_due:
+                self._report()
+            with self._turn:
+                if not self._is_asked and not self._is_over:
+                    self._turn.wait(max(min(_LOOK_SECONDS, poll_due - time.monotonic()), 0.01))
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        """Go on with what is applied when a step fails, whatever it is: the next look tries it again."""
+        try:
+            step()
+        except Exception as error:
+            trouble = _line(error)
+            if trouble != self._trouble:
+                self._say(f"control: {trouble}; goes on with version {self.entry.number if self.entry else 0}")
+            self._trouble = trouble
+
+    def _pick_up(self) -> None:
+        if self._control is None:
+            return
+        head = self._control.head()
+        self._trouble = ""
+        if head is not None and (self._seen is None or head.number > self._seen.number):
+            self._apply(head)
+            self._seen = head
+            self._report()
+
+    def _apply(self, entry: Entry, *, again: bool = False) -> bool:
+        """Apply a version; tell whether it could be.
+
+        Args:
+            again: of an older version, because the newest could not be: the reason of that stays.
+
+        Raises:
+            StorageError: its document could not be read just now.
+        """
+        if self._control is None:
+            return False
+        try:
+            document, problems = read_document(self._document_of(entry), f"version {entry.number}")
+            if document is None or problems:
+                more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+                self._refuse(entry, f"{problems[0]}{more}", again)
+                return False
+            started = self.jobs.change(document, lambda: self._apply_document(document))
+        except Exception as error:
+            if getattr(error, "retryable", False):
+                raise
+            self._refuse(entry, _line(error), again)
+            return False
+        counts = self._counts()
+        if entry.action == "push" or entry.action == "rollback":
+            if document.watch.enabled:
+                fresh = {name: Count(0, 0) for name in started}
+                self._watcher.begin(time.monotonic(), {**counts, **fresh}, document.watch)
+        else:
+            self._watcher.end()
+        if not self._watcher.is_watching:
+            self._proven = entry.number
+        self.document, self.entry, self._applied = document, entry, datetime.now(timezone.utc)
+        if not again:
+            self._state = "rolled back" if entry.action == "automatic rollback" else "applied"
+            self._reason = entry.message if entry.action == "automatic rollback" else ""
+        self._say(f"control: version {entry.number} applied")
+        return True
+
+    def _document_of(self, entry: Entry) -> bytes:
+        assert self._control is not None  # noqa: S101  # only versions have entries
+        return self._control.document(entry)
+
+    def _refuse(self, entry: Entry, reason: str, again: bool) -> None:
+        self._say(f"control: version {entry.number} can't be applied: {reason}")
+        if not again:
+            self._state, self._reason = "refused", f"version {entry.number}: {reason}"[:_MAX_REASON]
+
+    def _counts(self) -> Mapping[str, Count]:
+        jobs = counts_of(self.jobs.statuses())
+        return {"intake": self._count(), **{name: Count(*counted) for name, counted in jobs.items()}}
+
+    def _watch(self) -> None:
+        now = time.monotonic()
+        self._watcher.look(now, self._counts())
+        if not self._watcher.is_watching or self.entry is None:
+            return
+        if reason := self._watcher.verdict(now):
+            self._take_back(self.entry, reason)
+        elif self._watcher.is_over(now):
+            self._watcher.end()
+            self._proven = self.entry.number
+
+    def _take_back(self, bad: Entry, reason: str) -> None:
+        assert self._control is not None  # noqa: S101  # without a store there are no versions to watch
+        message = f"version {bad.number}: {reason}"[:_MAX_REASON]
+        try:
+            entry = self._control.take_back(
+                self._proven,
+                who=f"service {self.service}",
+                message=message,
+                base=bad.number,
+                action="automatic rollback",
+            )
+        except Conflict:
+            self._attempt(self._pick_up)  # another service was first, or a person
+            return
+        if entry.number == bad.number:  # the same document as then: there is nothing to go back to
+            self._watcher.end()
+            self._proven = bad.number
+            self._say(f"control: {message}; what counted before is the same")
+            return
+        self._say(f"control: {message}; version {self._proven} counts again, as version {entry.number}")
+        payload = {
+            "cls_type": "config_rollback",
+            "version": "1.0.0",
+            "service": self.service,
+            "rolled_back": bad.number,
+            "restored": self._proven,
+            "number": entry.number,
+            "reason": reason,
+        }
+        self._attempt(self._pick_up)
+        self._attempt(lambda: self._publish(Event.new("config_rollback", payload, level="ERROR")))
+
+    def _report(self) -> None:
+        if self._control is None:
+            return
+        self._report_due = time.monotonic() + REPORT_SECONDS
+        try:
+            self._control.report(self.status())
+        except BalogError as error:
+            self._trouble = _line(error)
+
+
+def _line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return (text if isinstance(error, BalogError) else f"{type(error).__name__}: {text}")[:_MAX_REASON]

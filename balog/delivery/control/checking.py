@@ -1,0 +1,62 @@
+"""Whether a document can be a service's: everything that is wrong with it at once, before anybody applies it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from balog.delivery.document import Callback, Document
+from balog.delivery.routing import route_problems
+from balog.errors import ConfigError
+from balog.expressions import Expression
+from balog.problems import problems
+
+__all__ = ["check", "read_document"]
+
+
+def read_document(data: bytes, source: str = "") -> tuple[Document | None, list[ConfigError]]:
+    """Read a document and find all that is wrong with it, short of what only a service has, such as secrets.
+
+    Args:
+        data: JSON.
+        source: the file or version that it came from, for the errors.
+
+    Returns:
+        The document, None when it can't be read, and the problems.
+    """
+    try:
+        plain = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return None, [ConfigError(f"is not JSON: {error or 'nested too deep'}", source)]
+    if found := problems(plain, Document, source):
+        return None, found
+    document = msgspec.convert(plain, Document)
+    return document, [ConfigError(error.reason, source, error.path) for error in check(document)]
+
+
+def check(document: Document) -> list[ConfigError]:
+    """Find what the parts of a document say that can't work: names, expressions, streams, cycles of filters."""
+    return list(_problems(document))
+
+
+def _problems(document: Document) -> Iterator[ConfigError]:
+    from balog.delivery.callbacks.endpoint import check_callback
+    from balog.delivery.filters import check_filters  # brings the engine
+
+    yield from route_problems(document)
+    yield from check_filters(document)
+    for kind, parts in (("tables", document.tables), ("callbacks", document.callbacks)):
+        names: set[str] = set()
+        for number, part in enumerate(parts):
+            place = f"$.{kind}[{number}]"
+            if part.name in names:
+                yield ConfigError(f"there are two {kind} {part.name!r}; rename one", path=f"{place}.name")
+            names.add(part.name)
+            try:
+                if isinstance(part, Callback):
+                    check_callback(part)
+                elif part.where is not None:
+                    Expression(part.where)
+            except ConfigError as error:
+                yield ConfigError(error.reason, path=f"{place}.{error.path or 'where'}")

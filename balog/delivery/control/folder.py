@@ -1,0 +1,197 @@
+"""Versions in a folder or an object store, where a number is taken by creating its file.
+
+    documents/SHA.json      a document, canonical
+    log/00000012.json       an entry
+    status/SERVICE.json     what a service reported last
+
+A document is there before the entry that names it, so that who is killed in between leaves at most a document that
+nobody names.
+"""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta, timezone
+from urllib.parse import quote
+from uuid import uuid4
+
+import msgspec
+
+from balog.delivery.control.store import Action, Conflict, ControlError, Entry, ServiceStatus, canonical, sha_of
+from balog.storage import Storage, StorageError
+
+__all__ = ["FolderControl"]
+
+_MAX_BYTES = 4 << 20
+_EMPTY = b"{}"  # what counts before the first version: number 0
+_REPORTS_KEPT = timedelta(days=1)
+
+
+class FolderControl:
+    """See ``Control``; of services also ``report``."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.place = storage.url
+        self._storage = storage
+        self._lock = threading.RLock()  # a storage is for one thread at a time
+        self._known = 0  # entries never go away, so that the head is looked for from here
+
+    def head(self) -> Entry | None:
+        """See ``Control``."""
+        with self._lock:
+            if self._known == 0:
+                self._known = self._listed()
+            entry = self._read(self._known) if self._known else None
+            while (following := self._read(self._known + 1)) is not None:
+                entry, self._known = following, self._known + 1
+            if entry is None and self._known:
+                raise ControlError(f"{self.place}: version {self._known} was there and is gone; restore log/")
+            return entry
+
+    def entry(self, number: int) -> Entry:
+        """See ``Control``."""
+        with self._lock:
+            found = self._read(number) if number > 0 else None
+        if found is None:
+            head = self.head()
+            raise ControlError(
+                f"{self.place}: there is no version {number}; the newest is {head.number if head else 0}"
+            )
+        return found
+
+    def entries(self, limit: int = 100) -> list[Entry]:
+        """See ``Control``."""
+        head = self.head()
+        newest = head.number if head else 0
+        return [self.entry(number) for number in range(newest, max(newest - limit, 0), -1)]
+
+    def document(self, entry: Entry) -> bytes:
+        """See ``Control``."""
+        name = f"documents/{entry.sha}.json"
+        with self._lock:
+            data = self._storage.read(name, _MAX_BYTES)
+        if data is None or sha_of(data) != entry.sha:
+            what = "is not there" if data is None else "is not what its name says"
+            raise ControlError(f"{self.place}/{name}: the document of version {entry.number} {what}")
+        return data
+
+    def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> Entry:
+        """See ``Control``."""
+        document = canonical(data)
+        head = self.head()
+        known = _check_base(head, base)
+        sha = sha_of(document)
+        if head is not None and head.sha == sha:
+            return head
+        with self._lock:
+            self._storage.write(document, f"documents/{sha}.json")
+        return self._append(known, sha, who, message, "push", None)
+
+    def rollback(self, number: int | None = None, *, who: str, message: str, base: int | None = None) -> Entry:
+        """See ``Control``."""
+        return self.take_back(number, who=who, message=message, base=base, action="rollback")
+
+    def take_back(self, number: int | None, *, who: str, message: str, base: int | None, action: Action) -> Entry:
+        """Do what ``rollback`` does, and say who does it: a person, or a service by itself."""
+        head = self.head()
+        known = _check_base(head, base)
+        if head is None:
+            raise ControlError(f"{self.place}: there is no version yet")
+        if number == 0:
+            origin, sha = 0, sha_of(_EMPTY)
+            with self._lock:
+                self._storage.write(_EMPTY, f"documents/{sha}.json")
+        else:
+            older = self._before(head) if number is None else self.entry(number)
+            origin, sha = older.number, older.sha
+            self.document(older)
+        if sha == head.sha:
+            return head
+        return self._append(known, sha, who, message, action, origin)
+
+    def services(self) -> list[ServiceStatus]:
+        """See ``Control``."""
+        since = datetime.now(timezone.utc) - _REPORTS_KEPT
+        found = []
+        with self._lock:
+            for name in self._names("status"):
+                data = self._storage.read(name, _MAX_BYTES)
+                try:
+                    status = msgspec.json.decode(data or b"", type=ServiceStatus)
+                except msgspec.DecodeError:
+                    continue  # of a release to come, or cut by hand
+                if status.when >= since:
+                    found.append(status)
+        return sorted(found, key=lambda status: status.service)
+
+    def report(self, status: ServiceStatus) -> None:
+        """Put down what a service says of itself, in the place of what it said before."""
+        with self._lock:
+            self._storage.write(msgspec.json.encode(status), f"status/{quote(status.service, safe=' ')}.json")
+
+    def close(self) -> None:
+        """See ``Control``."""
+        with self._lock:
+            self._storage.close()
+
+    def _append(self, base: int, sha: str, who: str, message: str, action: Action, origin: int | None) -> Entry:
+        entry = Entry(
+            number=base + 1,
+            sha=sha,
+            who=who[:200],
+            when=datetime.now(timezone.utc),
+            message=message[:2000],
+            action=action,
+            origin=origin,
+            nonce=uuid4().hex,
+        )
+        with self._lock:
+            if not self._storage.create(msgspec.json.encode(entry), _name(entry.number)):
+                there = self._read(entry.number)
+                if there is None or there.nonce != entry.nonce:  # else the network asked twice, and we won
+                    head = self.head()
+                    raise Conflict(head.number if head else entry.number, base)
+        return entry
+
+    def _before(self, head: Entry) -> Entry:
+        for number in range(head.number - 1, 0, -1):
+            entry = self.entry(number)
+            if entry.sha != head.sha:
+                return entry
+        raise ControlError(f"{self.place}: there is no version before {head.number} with another document")
+
+    def _read(self, number: int) -> Entry | None:
+        data = self._storage.read(_name(number), _MAX_BYTES)
+        if data is None:
+            return None
+        try:
+            return msgspec.json.decode(data, type=Entry)
+        except msgspec.DecodeError as error:
+            raise ControlError(f"{self.place}/{_name(number)}: is no entry: {error}") from None
+
+    def _listed(self) -> int:
+        """Give the highest number in the listing; the first look at a place is the only one that lists."""
+        numbers = (name.removeprefix("log/").removesuffix(".json") for name in self._names("log"))
+        return max((int(number) for number in numbers if number.isdigit()), default=0)
+
+    def _names(self, folder: str) -> list[str]:
+        try:
+            return [
+                name for name, _ in self._storage.files(lambda name: name == folder) if name.startswith(folder + "/")
+            ]
+        except StorageError:
+            # A place to which nothing was written is not there; one that can't be reached says so again.
+            if self._storage.size(_name(1)) is None:
+                return []
+            raise
+
+
+def _check_base(head: Entry | None, base: int | None) -> int:
+    newest = head.number if head else 0
+    if base is not None and base != newest:
+        raise Conflict(newest, base)
+    return newest
+
+
+def _name(number: int) -> str:
+    return f"log/{number:08d}.json"

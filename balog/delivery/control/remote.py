@@ -1,0 +1,93 @@
+"""Versions behind a service's API: what a team that has no rights in the store pushes through."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from balog.delivery.control.store import Conflict, ControlError, Entry, ServiceStatus
+from balog.errors import ConfigError
+from balog.sinks.http import HttpClient, HttpError
+
+__all__ = ["RemoteControl"]
+
+T = TypeVar("T")
+_PATH = "/v1/config"
+
+
+class RemoteControl:
+    """See ``Control``. Who pushed is the token's name, whatever ``who`` says."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        self.place = url.rstrip("/")
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._client = HttpClient(self.place, headers=self._headers, timeout=30.0)
+
+    def head(self) -> Entry | None:
+        """See ``Control``."""
+        found = self.entries(1)
+        return found[0] if found else None
+
+    def entry(self, number: int) -> Entry:
+        """See ``Control``."""
+        return self._get(f"/history/{number}", Entry)
+
+    def entries(self, limit: int = 100) -> list[Entry]:
+        """See ``Control``."""
+        return self._get(f"/history?limit={limit}", list[Entry])
+
+    def document(self, entry: Entry) -> bytes:
+        """See ``Control``."""
+        return bytes(self._get(f"/documents/{quote(entry.sha)}", msgspec.Raw))
+
+    def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> Entry:
+        """See ``Control``."""
+        return self._post("", data, {"message": message, "base": base})
+
+    def rollback(self, number: int | None = None, *, who: str, message: str, base: int | None = None) -> Entry:
+        """See ``Control``."""
+        return self._post("/rollback", b"", {"number": number, "message": message, "base": base})
+
+    def services(self) -> list[ServiceStatus]:
+        """See ``Control``."""
+        return self._get("/services", list[ServiceStatus])
+
+    def close(self) -> None:
+        """See ``Control``."""
+        self._client.close()
+
+    def _get(self, path: str, type: type[T]) -> T:
+        return self._ask("GET", path, None, type)
+
+    def _post(self, path: str, body: bytes, options: dict[str, Any]) -> Entry:
+        query = urlencode({name: value for name, value in options.items() if value is not None})
+        return self._ask("POST", f"{path}?{query}", body, Entry)
+
+    def _ask(self, method: str, path: str, body: bytes | None, type: type[T]) -> T:
+        headers = {**self._headers, "User-Agent": "balog", "Content-Type": "application/json"}
+        try:
+            answer = self._client.request(method, _PATH + path, body, headers)
+        except HttpError as error:
+            raise self._told(error) from None
+        try:
+            return msgspec.json.decode(answer.body, type=type)
+        except msgspec.DecodeError as error:
+            raise ControlError(f"{self.place}{_PATH}: answered what is no answer of a balog service: {error}") from None
+
+    def _told(self, error: HttpError) -> Exception:
+        """Say what the service says, as the place itself would."""
+        try:
+            said: Any = msgspec.json.decode(error.answer.body)
+            if error.answer.status == 409 and "head" in said:
+                return Conflict(int(said["head"]), int(said["base"]))
+            if error.answer.status == 422 and said.get("problems"):
+                first = said["problems"][0]
+                more = f" (and {len(said['problems']) - 1} more)" if len(said["problems"]) > 1 else ""
+                return ConfigError(f"{first['reason']}{more}", self.place, str(first["path"]))
+            if "problem" in said:
+                return ControlError(f"{self.place}: {error.answer.status}: {said['problem']}")
+        except (msgspec.DecodeError, AttributeError, TypeError, KeyError, ValueError):
+            pass
+        return error
