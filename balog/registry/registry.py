@@ -322,13 +322,14 @@ def make_validator(schema: Schema) -> Validator:
         SchemaError: it is none.
         MissingExtraError: what its form needs is not installed.
     """
+    where = f"{schema.type}/{schema.version}"
     if schema.form == "protobuf":
         from balog.registry.protobuf import compile_proto
 
-        return compile_proto(schema.source, schema.message)
+        return compile_proto(schema.source, schema.message, where)
     from balog.registry.json_schema import JsonValidator
 
-    return JsonValidator(schema.source, f"{schema.type}/{schema.version}")
+    return JsonValidator(schema.source, where)
 
 
 def _said_type(schema: Schema) -> Any:

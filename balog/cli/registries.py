@@ -1,0 +1,41 @@
+"""Options that name a registry, and the one way from them to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from balog import config as configs
+from balog.registry import Registry
+
+__all__ = ["open_named", "registry_options"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def registry_options(command: Command) -> Command:
+    """Add ``--registry`` and ``--options``; see ``open_named``."""
+    place = click.option(
+        "--registry",
+        "place",
+        envvar="BALOG_REGISTRY",
+        metavar="PLACE",
+        help="Folder, s3://… or a service's http(s)://… that keeps the types; $BALOG_REGISTRY.  [default: balog's own]",
+    )
+    options = click.option(
+        "--options", metavar="FILE", help='What the store of a URL takes, as JSON: {"endpoint_url": …}.'
+    )
+    return place(options(command))
+
+
+def open_named(place: str | None, options: str | None) -> Registry:
+    """Open the registry that the options name; a service gets the bearer token of ``$BALOG_TOKEN``.
+
+    Raises:
+        ConfigError, MissingExtraError: as ``open_any_registry``.
+    """
+    from balog.delivery.remote_registry import open_any_registry
+
+    return open_any_registry(place, None if options is None else configs.load(options, dict[str, Any]))

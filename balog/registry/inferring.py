@@ -1,0 +1,262 @@
+"""A draft of a type's schema: from samples, or from a Singer SCHEMA message. A person reads it before it is registered.
+
+Every sample is valid by the draft, and the draft says no more than they bear out:
+
+- a member is required when each of the objects had it; others may be there, too;
+- an integer is one when none had a fraction or an exponent; null is a type of its own;
+- a format (date-time, date, uuid, ipv4, ipv6, email, a web address) when each string has it;
+- an enum when at most 10 strings came, at least 20 times and each 4 times on average;
+- an object with many members of which few are in each one is a map.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from balog.errors import EventError
+from balog.registry.json_schema import JsonValidator
+
+__all__ = ["Inference", "from_singer", "is_singer_schema"]
+
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_MOST_VALUES = 10
+_LEAST_SAMPLES = 20
+_LEAST_REPEATED = 4
+_LONGEST_VALUE = 40
+_MAP_MEMBERS = 50
+_MOST_MEMBERS = 2000
+_DEEPEST = 60
+_FORMATS = ("date-time", "date", "uuid", "ipv4", "ipv6", "email", "uri")
+
+
+class Inference:
+    """Takes in payloads of one type, and then gives the draft.
+
+    Raises:
+        MissingExtraError: jsonschema-rs, which knows what a format is, is not installed.
+    """
+
+    def __init__(self) -> None:
+        checks = {name: JsonValidator({"format": name}) for name in _FORMATS}
+        self._formats: dict[str, Callable[[str], bool]] = {
+            name: lambda text, check=check: not check.check_document(text)  # type: ignore[misc]
+            for name, check in checks.items()
+        }
+        self._root = _Place()
+        self.count = 0
+
+    def add(self, payload: bytes) -> None:
+        """Take in a payload.
+
+        Raises:
+            EventError: it is no JSON object.
+        """
+        try:
+            found = msgspec.json.decode(payload, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise EventError(f"want a JSON object: {error}") from None
+        self._root.add(found, self._formats, 0)
+        self.count += 1
+
+    def schema(self, type: str) -> dict[str, Any]:
+        """Give the draft for a type of that name."""
+        found = self._root.schema()
+        return _as_type(found, type, f"A draft from {self.count} sample{'s' * (self.count != 1)}.")
+
+
+class _Place:
+    """What was seen at one place of the samples."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.values: Counter[str] | None = Counter()
+        self.formats: set[str] | None = None
+        self.members: dict[str, _Place] = {}
+        self.present: Counter[str] = Counter()
+        self.others: _Place | None = None
+        self.items: _Place | None = None
+        self.is_open = False
+
+    def add(self, value: Any, formats: Mapping[str, Callable[[str], bool]], depth: int) -> None:
+        if depth > _DEEPEST:
+            self.is_open = True
+        if self.is_open:
+            return
+        kind = _kind(value)
+        self.kinds[kind] += 1
+        if kind == "string":
+            self._add_text(value, formats)
+        elif kind == "array":
+            self.items = self.items or _Place()
+            for item in value:
+                self.items.add(item, formats, depth + 1)
+        elif kind == "object":
+            for name, inner in value.items():
+                if name in self.members or len(self.members) < _MOST_MEMBERS:
+                    place = self.members.setdefault(name, _Place())
+                    self.present[name] += 1
+                else:
+                    place = self.others = self.others or _Place()
+                place.add(inner, formats, depth + 1)
+
+    def _add_text(self, text: str, formats: Mapping[str, Callable[[str], bool]]) -> None:
+        if self.values is not None:
+            self.values[text] += 1
+            if len(self.values) > _MOST_VALUES or len(text) > _LONGEST_VALUE:
+                self.values = None
+        candidates = formats if self.formats is None else self.formats
+        if candidates:
+            self.formats = {name for name in candidates if _may_be(text, name) and formats[name](text)}
+
+    def schema(self) -> dict[str, Any]:
+        if self.is_open:
+            return {}
+        kinds = [
+            kind for kind in ("null", "boolean", "integer", "number", "string", "array", "object") if self.kinds[kind]
+        ]
+        if "number" in kinds and "integer" in kinds:
+            kinds.remove("integer")
+        if not kinds:
+            return {}
+        found: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else kinds}
+        if "string" in kinds:
+            found.update(self._text())
+        if "array" in kinds and self.items is not None and (items := self.items.schema()):
+            found["items"] = items
+        if "object" in kinds:
+            found.update(self._object())
+        return found
+
+    def _text(self) -> dict[str, Any]:
+        for name in _FORMATS:
+            if self.formats and name in self.formats:
+                return {"format": name}
+        total = self.kinds["string"]
+        if (
+            self.values
+            and set(self.kinds) == {"string"}
+            and total >= max(_LEAST_SAMPLES, _LEAST_REPEATED * len(self.values))
+        ):
+            return {"enum": sorted(self.values)}
+        return {}
+
+    def _object(self) -> dict[str, Any]:
+        total = self.kinds["object"]
+        if self.others or (len(self.members) > _MAP_MEMBERS and self.present.total() < total * len(self.members) / 2):
+            others = [self.others] if self.others else []
+            return {"additionalProperties": _merged([*self.members.values(), *others]).schema()}
+        required = [name for name in self.members if self.present[name] == total]
+        found: dict[str, Any] = {}
+        if required:
+            found["required"] = required
+        if self.members:
+            found["properties"] = {name: place.schema() for name, place in self.members.items()}
+        return found
+
+
+def _merged(places: list[_Place]) -> _Place:
+    """Give one place for many, as if all of their values had been seen there."""
+    whole = _Place()
+    whole.is_open = any(place.is_open for place in places)
+    values: Counter[str] | None = Counter()
+    for place in places:
+        whole.kinds.update(place.kinds)
+        whole.present.update(place.present)
+        values = None if values is None or place.values is None else values + place.values
+        if place.formats is not None:
+            whole.formats = place.formats if whole.formats is None else whole.formats & place.formats
+    whole.values = None if values is None or len(values) > _MOST_VALUES else values
+    inner = [place.items for place in places if place.items is not None]
+    whole.items = _merged(inner) if inner else None
+    names = dict.fromkeys(name for place in places for name in place.members)
+    whole.members = {name: _merged([p.members[name] for p in places if name in p.members]) for name in names}
+    others = [place.others for place in places if place.others is not None]
+    whole.others = _merged(others) if others else None
+    return whole
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return kinds[type(value)]
+
+
+def _may_be(text: str, format: str) -> bool:
+    """Leave out what only happens to have a format: ``state:done`` is a URI by the book."""
+    return format != "uri" or text.startswith(("http://", "https://"))
+
+
+def is_singer_schema(payload: bytes) -> bool:
+    """Tell a Singer SCHEMA message, whose type may be written in any case."""
+    try:
+        found = msgspec.json.decode(payload, type=dict[str, msgspec.Raw])
+        name = msgspec.json.decode(found["type"])
+    except (msgspec.DecodeError, UnicodeError, KeyError):
+        return False
+    return isinstance(name, str) and name.upper() == "SCHEMA" and {"stream", "schema"} <= found.keys()
+
+
+def from_singer(payload: bytes) -> tuple[str, dict[str, Any]]:
+    """Give a SCHEMA message's stream and the draft of a type whose payloads are that stream's records.
+
+    Raises:
+        EventError: the message's members are not what they should be.
+    """
+    try:
+        found = msgspec.json.decode(payload, type=_Singer)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise EventError(f"not a Singer SCHEMA message: {error}") from None
+    document = _modern({name: value for name, value in found.schema.items() if name != "$schema"})
+    keys = [name for name in found.key_properties if name not in document.get("required", [])]
+    if keys or "required" in document:
+        document["required"] = [*document.get("required", []), *keys]
+    return found.stream, _as_type(document, found.stream, f"A draft from the Singer stream {found.stream}.")
+
+
+class _Singer(msgspec.Struct):
+    stream: str
+    schema: dict[str, Any]
+    key_properties: list[str] = []
+
+
+def _modern(node: Any) -> Any:
+    """Write what draft 4 says otherwise as later drafts do: bounds that are exclusive."""
+    if isinstance(node, list):
+        return [_modern(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found = {
+        name: _modern(value) if name not in ("enum", "const", "default") else value for name, value in node.items()
+    }
+    for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(found.get(exclusive), bool) and found.pop(exclusive) and bound in found:
+            found[exclusive] = found.pop(bound)
+    return found
+
+
+def _as_type(document: dict[str, Any], type: str, description: str) -> dict[str, Any]:
+    """Make a payload's schema of an object's: its type and version are members, too."""
+    properties = dict(document.get("properties", {}))
+    for name in ("cls_type", "version"):
+        properties.pop(name, None)
+    own = {"cls_type": {"const": type}, "version": {"type": "string"}}
+    required = [name for name in document.get("required", []) if name not in own]
+    rest = {
+        name: value
+        for name, value in document.items()
+        if name not in ("$schema", "title", "description", "type", "required", "properties")
+    }
+    return {
+        "$schema": _DRAFT,
+        "title": type,
+        "description": document.get("description", description),
+        "type": "object",
+        "required": ["cls_type", *required],
+        "properties": {**own, **properties},
+        **rest,
+    }

@@ -1,0 +1,174 @@
+"""Files of events or payloads: JSON lines, an array, or one object laid out for people; gzip and zstd are unpacked."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from balog.errors import EventError, MissingExtraError, split_refusal
+from balog.event import MAX_EVENT_BYTES, decode
+
+__all__ = ["Sample", "read_samples"]
+
+_MAX_WHOLE = 64 << 20
+
+
+class Sample(NamedTuple):
+    """A payload out of a file.
+
+    Attributes:
+        place: ``line 3`` or ``item 3``, from 1; "" where the file is one document.
+        payload: as JSON; b"" where it could not be read.
+        problem: why it could not.
+        prefix: where the payload is in the document: ``$``, or ``$.payload`` of an event.
+    """
+
+    place: str
+    payload: bytes
+    problem: EventError | None = None
+    prefix: str = "$"
+
+
+_EVENT = frozenset({"schema", "header", "payload"})
+
+_members = msgspec.json.Decoder(dict[str, Raw])
+_raw = msgspec.json.Decoder(Raw)
+_array = msgspec.json.Decoder(list[Raw])
+
+
+def read_samples(file: IO[bytes]) -> Iterator[Sample]:
+    """Give each payload of a file, of events their payloads; what is none comes with its problem.
+
+    Lines are read as a stream; an array or a single document of at most 64 MiB at once.
+
+    Raises:
+        EventError: the file as a whole can't be read: a broken archive, an array that is none.
+        MissingExtraError: it is compressed by zstd, whose package is not installed.
+    """
+    with _unpacked(file) as unpacked, _told():
+        stream = unpacked
+        first = b""
+        number = 0
+        while not first.strip():
+            first = stream.readline(MAX_EVENT_BYTES + 2)
+            number += 1
+            if not first:
+                return
+        first = first.removeprefix(b"\xef\xbb\xbf")
+        start = first.lstrip()[:1]
+        if start == b"[" or (start == b"{" and not _is_whole(first)):
+            rest = first + stream.read(_MAX_WHOLE + 1 - len(first))
+            if start == b"[":
+                yield from _items(rest)
+                return
+            if len(rest) <= _MAX_WHOLE and _is_whole(rest):
+                yield _sample("", rest)
+                return
+            stream = io.BufferedReader(_Joined(rest, stream))
+            first = stream.readline(MAX_EVENT_BYTES + 2)
+        while first:
+            if first.strip():
+                yield _sample(f"line {number}", first)
+            while len(first) > MAX_EVENT_BYTES and not first.endswith(b"\n"):
+                first = stream.readline(MAX_EVENT_BYTES + 2)  # the rest of a line that is too long
+            first = stream.readline(MAX_EVENT_BYTES + 2)
+            number += 1
+
+
+def _items(data: bytes) -> Iterator[Sample]:
+    if len(data) > _MAX_WHOLE:
+        raise EventError(f"an array of more than {_MAX_WHOLE >> 20} MiB; write one event a line")
+    for number, item in enumerate(_array.decode(data), 1):
+        yield _sample(f"item {number}", bytes(item))
+
+
+def _sample(place: str, data: bytes) -> Sample:
+    if len(data) > MAX_EVENT_BYTES:
+        return Sample(place, b"", EventError(f"more than {MAX_EVENT_BYTES} bytes"))
+    try:
+        if not _members.decode(data).keys() >= _EVENT:
+            return Sample(place, data.strip())
+        return Sample(place, bytes(decode(data).raw_payload), prefix="$.payload")
+    except EventError as error:
+        return Sample(place, b"", error)
+    except msgspec.ValidationError:
+        return Sample(place, b"", EventError("want an object"))
+    except (msgspec.DecodeError, UnicodeError) as error:
+        return Sample(place, b"", EventError(_malformed(error)))
+    except RecursionError:
+        return Sample(place, b"", EventError("nested too deep"))
+
+
+def _is_whole(data: bytes) -> bool:
+    try:
+        _raw.decode(data)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
+def _malformed(error: Exception) -> str:
+    return f"not JSON: {split_refusal(error)[0].removeprefix('jSON is malformed: ')}"
+
+
+@contextmanager
+def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    head = file.read(4)
+    stream: IO[bytes] = io.BufferedReader(_Joined(head, file))
+    if head[:2] == b"\x1f\x8b":
+        with gzip.GzipFile(fileobj=stream) as unpacked:
+            yield io.BufferedReader(unpacked, 1 << 20)
+    elif head == b"\x28\xb5\x2f\xfd":
+        try:
+            import zstandard
+        except ImportError:
+            raise MissingExtraError("reading zstd", "store") from None
+        with zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True) as unpacked:
+            yield io.BufferedReader(unpacked, 1 << 20)
+    else:
+        yield stream
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except (zlib.error, gzip.BadGzipFile, EOFError) as error:
+        raise EventError(f"a broken archive: {error}") from None
+    except msgspec.ValidationError:
+        raise EventError("want objects") from None
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise EventError(_malformed(error)) from None
+    except RecursionError:
+        raise EventError("nested too deep") from None
+    except Exception as error:
+        if type(error).__module__.startswith("zstandard"):
+            raise EventError(f"a broken archive: {error}") from None
+        raise
+
+
+class _Joined(io.RawIOBase):
+    """Some bytes, and then a file; the file stays open."""
+
+    def __init__(self, head: bytes, file: IO[bytes]) -> None:
+        self._head, self._file = memoryview(head), file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        size = len(buffer)
+        data: bytes | memoryview
+        if self._head:
+            data, self._head = self._head[:size], self._head[size:]
+        else:
+            data = self._file.read(size)
+        buffer[: len(data)] = data
+        return len(data)
