@@ -11,6 +11,7 @@ from balog.errors import EventError, split_refusal
 from balog.event import Event
 
 __all__ = [
+    "ConfigRollbackPayload",
     "ConsumerFailurePayload",
     "ExceptionInfo",
     "Frame",
@@ -161,6 +162,23 @@ class HeldBackPayload(Struct, tag_field="cls_type", tag="held_back", kw_only=Tru
     version: str = "1.0.0"
 
 
+class ConfigRollbackPayload(Struct, tag_field="cls_type", tag="config_rollback", kw_only=True):
+    """A service took a version of the document back by itself, because failures rose.
+
+    Attributes:
+        rolled_back: the version after which they rose.
+        restored: the version whose document counts again; 0 is the empty document.
+        number: the version that says so.
+    """
+
+    service: str
+    rolled_back: _Count
+    restored: _Count
+    number: _Count
+    reason: str
+    version: str = "1.0.0"
+
+
 class ConsumerFailurePayload(Struct, tag_field="cls_type", tag="consumer_failure", kw_only=True):
     """A consumer failed at an event, or a message was dead-lettered.
 
@@ -207,6 +225,7 @@ def log_payload(message: str, severity: str, **parts: Any) -> dict[str, Any]:
 
 Payload = (
     ConsumerFailurePayload
+    | ConfigRollbackPayload
     | HeldBackPayload
     | LogPayload
     | MetricsPayload
@@ -217,6 +236,7 @@ Payload = (
 )
 
 _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
+    "config_rollback": msgspec.json.Decoder(ConfigRollbackPayload, strict=False),
     "consumer_failure": msgspec.json.Decoder(ConsumerFailurePayload, strict=False),
     "log": msgspec.json.Decoder(LogPayload, strict=False),
     "metrics": msgspec.json.Decoder(MetricsPayload, strict=False),

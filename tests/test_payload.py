@@ -13,6 +13,7 @@ from balog import payload as payloads
 from balog.errors import EventError
 from balog.event import Event, decode
 from balog.payload import (
+    ConfigRollbackPayload,
     ConsumerFailurePayload,
     ExceptionInfo,
     HeldBackChannel,
@@ -31,6 +32,7 @@ from balog.payload import (
 
 SCHEMAS = Path(__file__).parents[1] / "schemas" / "payload"
 TYPES = {
+    "config_rollback": ConfigRollbackPayload,
     "consumer_failure": ConsumerFailurePayload,
     "held_back": HeldBackPayload,
     "log": LogPayload,
@@ -84,6 +86,14 @@ runs = st.builds(
     state=st.just(UNSET) | plain,
 )
 times = st.datetimes().map(lambda time: f"{time.isoformat()}Z")
+rollbacks = st.builds(
+    ConfigRollbackPayload,
+    service=text,
+    rolled_back=counts.map(lambda count: count + 1),
+    restored=counts,
+    number=counts.map(lambda count: count + 1),
+    reason=text,
+)
 held_back = st.builds(
     HeldBackPayload,
     since=times,
@@ -133,7 +143,7 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
     assert set(payloads._decoders) == set(TYPES)
 
 
-@given(payload=failures | held_back | logs | metrics | metric | runs | states | nulls)
+@given(payload=failures | held_back | rollbacks | logs | metrics | metric | runs | states | nulls)
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)
     cls_type = type(payload).__struct_config__.tag

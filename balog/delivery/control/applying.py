@@ -16,6 +16,7 @@ from balog.delivery.control.watching import Count, Watcher
 from balog.delivery.document import Document
 from balog.errors import BalogError
 from balog.event import Event
+from balog.payload import ConfigRollbackPayload
 
 __all__ = ["Applier"]
 
@@ -266,15 +267,13 @@ class Applier:
             self._say(f"control: {message}; what counted before is the same")
             return
         self._say(f"control: {message}; version {self._proven} counts again, as version {entry.number}")
-        payload = {
-            "cls_type": "config_rollback",
-            "version": "1.0.0",
-            "service": self.service,
-            "rolled_back": bad.number,
-            "restored": self._proven,
-            "number": entry.number,
-            "reason": reason,
-        }
+        payload = ConfigRollbackPayload(
+            service=self.service,
+            rolled_back=bad.number,
+            restored=self._proven,
+            number=entry.number,
+            reason=reason,
+        )
         self._attempt(self._pick_up)
         self._attempt(lambda: self._publish(Event.new("config_rollback", payload, level="ERROR")))
 
