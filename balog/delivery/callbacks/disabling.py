@@ -103,9 +103,7 @@ def place_of(control: str | None, home_url: str) -> str:
     try:
         folder = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
     except RuntimeError:
-        raise ConfigError(
-            "no place for what is disabled: set XDG_STATE_HOME or HOME, or give control"
-        ) from None
+        raise ConfigError("no place for what is disabled: set XDG_STATE_HOME or HOME, or give control") from None
     return str(folder / "balog" / "callbacks" / hashlib.sha256(home_url.encode()).hexdigest()[:16])
 
 
