@@ -30,6 +30,7 @@ COMMANDS = {
     "replay": "Send the events that wait in a spool to their sinks.",
     "report": "Turn archived events into tables and one HTML page, with Spark.",
     "run": "Run a tap; its log lines and metrics become events, and its run a report.",
+    "schema": "Keep the types of events: infer, register, validate, compare, document.",
     "state": "Read the STATE that a broker has stored: load, show, diff.",
     "test": "Run cases of a broker's config: sample input, and what should come of it.",
     "top": "Show live what each broker and sidecar does, and which side of it is slow.",

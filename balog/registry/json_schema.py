@@ -128,7 +128,8 @@ def _nearest(error: Any) -> Iterator[Fault]:
         if group and not any(len(e.instance_path) == depth and e.kind.name in ("type", "const", "enum") for e in group)
     ]
     if near:
-        yield from _faults(iter(min(near, key=len)))
+        fewest = min(len(group) for group in near)
+        yield from _faults(iter(next(group for group in near if len(group) == fewest)))
 
 
 _LIMITS = {

@@ -315,14 +315,17 @@ def open_registry(
     return Registry(None if place is None else FolderStore(place, options), patience)
 
 
-def make_validator(schema: Schema) -> Validator:
+def make_validator(schema: Schema, where: str = "") -> Validator:
     """Compile a schema, by its form.
+
+    Args:
+        where: its file, for errors; ``TYPE/VERSION`` when "".
 
     Raises:
         SchemaError: it is none.
         MissingExtraError: what its form needs is not installed.
     """
-    where = f"{schema.type}/{schema.version}"
+    where = where or f"{schema.type}/{schema.version}"
     if schema.form == "protobuf":
         from balog.registry.protobuf import compile_proto
 

@@ -138,7 +138,7 @@ class PackagedStore:
 
     def read(self, type: str, kept: Kept) -> bytes | None:
         """See ``Store``."""
-        return resources.files("balog.schemas").joinpath("payload", type, str(kept.name)).read_bytes()
+        return resources.files("balog.schemas").joinpath("payload").joinpath(type).joinpath(str(kept.name)).read_bytes()
 
     def create(self, schema: Schema) -> bool:
         """Nothing is added to the package.

@@ -1,0 +1,98 @@
+"""``balog schema validate``: files of events or payloads held against their types."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+import click
+import msgspec
+
+from balog.cli.registries import open_named, registry_options
+from balog.errors import ConfigError, EventError
+from balog.registry.schema import Form
+
+__all__ = ["validate"]
+
+_MAX_TOLD = 1000
+
+
+@click.command("validate", short_help="Find everything that is wrong with events or payloads.")
+@registry_options
+@click.argument("files", type=click.File("rb"), nargs=-1, required=True)
+@click.option("--type", metavar="NAME", help="Of payloads that do not say their cls_type; others must be of it, too.")
+@click.option("--version", metavar="VERSION", help="Hold all against this one.  [default: what each says, or latest]")
+@click.option("--schema", "draft", type=click.File("rb"), help="Hold all against this file, which is not registered.")
+@click.option("--message", default="", metavar="NAME", help="Of a .proto with several messages: the payload's.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object for each fault.")
+def validate(
+    place: str | None,
+    options: str | None,
+    files: Sequence[IO[bytes]],
+    type: str | None,
+    version: str | None,
+    draft: IO[bytes] | None,
+    message: str,
+    as_json: bool,
+) -> None:
+    """Find everything that is wrong with the events or payloads of FILES (- is stdin).
+
+    A file holds JSON lines, an array, or one object; gzip and zstd are unpacked. Each fault is a line on stdout: file,
+    line, path, what; no value of a payload is told. Exit 1 when there is one.
+
+    \b
+    balog schema validate events.jsonl.gz --registry schemas
+    tail -n 1000 payloads.jsonl | balog schema validate --type order --version 1.1.0 --registry schemas -
+    balog schema validate --schema draft.json events.jsonl
+    """
+    from balog.registry import Schema, make_validator
+    from balog.registry.samples import read_samples
+    from balog.registry.validating import PayloadCheck
+
+    validator = None
+    if draft is not None:
+        form: Form = "protobuf" if Path(draft.name).suffix == ".proto" else "json"
+        validator = make_validator(Schema(type or "", version or "", form, draft.read(), message), draft.name)
+    count = bad = faults = 0
+    with open_named(place, options) as registry:
+        if validator is None and type is not None:
+            registry.get(type, version)  # a wrong name is said once, and not of each line
+        elif version is not None and type is None:
+            raise ConfigError("--version: goes with --type")
+        check = PayloadCheck(registry, type, version, validator)
+        for file in files:
+            try:
+                for sample in read_samples(file):
+                    count += 1
+                    if sample.problem is not None:
+                        found = [(sample.problem.path, sample.problem.reason)]
+                    else:
+                        prefix = sample.prefix
+                        found = [(prefix + path[1:], reason) for path, reason in check.check(sample.payload)]
+                    bad += bool(found)
+                    for path, reason in found:
+                        faults += 1
+                        if faults <= _MAX_TOLD:
+                            _tell(file.name, sample.place, path, reason, as_json)
+            except EventError as error:
+                bad += 1
+                faults += 1
+                _tell(file.name, "", error.path, error.reason, as_json)
+    if faults > _MAX_TOLD:
+        _say(f"{faults - _MAX_TOLD} more faults are not told")
+    _say(f"{count} read, {count - min(bad, count)} valid, {bad} not" if bad else f"{count} read, all valid")
+    if bad:
+        sys.exit(1)
+
+
+def _tell(file: str, place: str, path: str, reason: str, as_json: bool) -> None:
+    if as_json:
+        click.echo(msgspec.json.encode({"file": file, "place": place, "path": path, "reason": reason}))
+    else:
+        click.echo(": ".join(part for part in (file, place, path, reason) if part))
+
+
+def _say(message: str) -> None:
+    click.echo(f"balog schema: {message}", err=True)

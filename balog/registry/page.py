@@ -1,0 +1,292 @@
+"""One self-contained HTML page of all types: what is in each, since which version, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, NamedTuple
+
+import msgspec
+
+from balog.errors import BalogError
+from balog.registry.json_schema import decode_schema
+from balog.registry.registry import Registry
+from balog.registry.schema import Schema
+from balog.registry.unfolding import resolve
+
+__all__ = ["Field", "fields_of", "render"]
+
+_DEEPEST = 12
+_MOST_FIELDS = 1000
+_LONGEST = 400
+_MOST_CHANGES = 20
+
+
+class Field(NamedTuple):
+    """A row of a type's table: where in the payload, what it is, and whether it must be there."""
+
+    path: str
+    kind: str
+    is_required: bool
+    rules: str
+    description: str
+
+
+def render(registry: Registry, title: str = "Types of events") -> str:
+    """Give the page.
+
+    Raises:
+        StorageError: the registry can't be read.
+    """
+    types = registry.types()
+    parts = [_section(registry, type) for type in types]
+    links = "".join(f'<li><a href="#{escape(type)}">{escape(type)}</a></li>' for type in types)
+    count = f"{len(types)} type{'s' * (len(types) != 1)}"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<style>{_STYLE}</style></head>\n<body>\n"
+        f'<header><h1>{_text(title)}</h1><p class="note">{count}</p><nav aria-label="Types"><ul>{links}</ul></nav>'
+        "</header>\n<main>\n" + "\n".join(parts) + "\n</main>\n</body></html>\n"
+    )
+
+
+def fields_of(document: Mapping[str, Any]) -> list[Field]:
+    """Give the fields of a JSON Schema's payloads, references followed, those inside of others behind them."""
+    found: list[Field] = []
+    for field in _walk(document, document, "", 0, ()):
+        found.append(field)
+        if len(found) == _MOST_FIELDS:
+            break
+    return found
+
+
+def _section(registry: Registry, type: str) -> str:
+    versions = registry.versions(type)
+    newest = registry.get(type)
+    document, problem = _document(newest)
+    description = str(document.get("description", "")) if document else ""
+    body = [f'<section id="{escape(type)}"><h2>{escape(type)} <small>{escape(newest.version)}</small></h2>']
+    if description:
+        body.append(f"<p>{_text(description)}</p>")
+    if problem:
+        body.append(f'<p class="bad">{_text(problem)}</p>')
+    if document:
+        body += [_table(fields_of(document)), _example(document)]
+    language = "Protobuf" if newest.form == "protobuf" else "JSON Schema"
+    source = newest.source.decode("utf-8", "replace")
+    body.append(f"<details><summary>{language}, as it was registered</summary><pre>{escape(source)}</pre></details>")
+    body.append(_history(registry, type, versions))
+    return "\n".join(body) + "</section>"
+
+
+def _document(schema: Schema) -> tuple[dict[str, Any], str]:
+    """Give a type as JSON Schema, or why it has none."""
+    try:
+        if schema.form == "protobuf":
+            from balog.registry.protobuf import compile_proto
+
+            return dict(compile_proto(schema.source, schema.message).json_schema()), ""
+        return decode_schema(schema.source), ""
+    except BalogError as error:
+        return {}, str(error)
+
+
+def _walk(node: Any, document: Any, path: str, depth: int, above: tuple[int, ...]) -> Iterator[Field]:
+    node = _followed(node, document)
+    if not isinstance(node, Mapping) or id(node) in above or depth > _DEEPEST:
+        return
+    above = (*above, id(node))
+    for part in _parts(node):
+        yield from _walk(part, document, path, depth + 1, above)
+    required = node.get("required")
+    required = required if isinstance(required, list) else []
+    properties = node.get("properties")
+    for name, inner in properties.items() if isinstance(properties, dict) else ():
+        below = f"{path}.{name}" if path else name
+        yield _field(below, inner, document, name in required)
+        yield from _walk(inner, document, below, depth + 1, above)
+    others = _followed(node.get("additionalProperties"), document)
+    if isinstance(others, Mapping) and others:
+        below = f"{path}.*" if path else "*"
+        yield _field(below, others, document, False)
+        yield from _walk(others, document, below, depth + 1, above)
+    items = _followed(node.get("items"), document)
+    if isinstance(items, Mapping):
+        below = f"{path}[]"
+        yield from _walk(items, document, below, depth + 1, above)
+
+
+def _parts(node: Mapping[str, Any]) -> Iterator[Any]:
+    for name in ("allOf", "anyOf", "oneOf"):
+        parts = node.get(name)
+        yield from parts if isinstance(parts, list) else ()
+
+
+def _followed(node: Any, document: Any) -> Any:
+    for _ in range(_DEEPEST):
+        if not isinstance(node, dict) or "$ref" not in node:
+            break
+        target = resolve(document, node["$ref"])
+        if not isinstance(target, dict):
+            break
+        rest = {name: value for name, value in node.items() if name != "$ref"}
+        node = {**target, **rest} if rest else target
+    return node
+
+
+def _field(path: str, inner: Any, document: Any, is_required: bool) -> Field:
+    node = _followed(inner, document)
+    if not isinstance(node, Mapping):
+        return Field(path, "nothing" if node is False else "anything", is_required, "", "")
+    rules = [_rule(name, node[name]) for name in _RULES if name in node]
+    return Field(path, _kind(node, document), is_required, "; ".join(rules), str(node.get("description", "")))
+
+
+_RULES = {
+    "format": "{}",
+    "enum": "one of {}",
+    "const": "{}",
+    "pattern": "matches {}",
+    "minimum": "≥ {}",
+    "exclusiveMinimum": "> {}",
+    "maximum": "≤ {}",
+    "exclusiveMaximum": "< {}",
+    "multipleOf": "multiple of {}",
+    "minLength": "≥ {} characters",
+    "maxLength": "≤ {} characters",
+    "minItems": "≥ {} items",
+    "maxItems": "≤ {} items",
+    "uniqueItems": "no item twice: {}",
+    "minProperties": "≥ {} members",
+    "maxProperties": "≤ {} members",
+    "default": "default {}",
+}
+
+
+def _rule(name: str, value: Any) -> str:
+    if name == "enum" and isinstance(value, list):
+        return "one of " + ", ".join(_json(item) for item in value)
+    return _RULES[name].format(value if name in ("format", "pattern") else _json(value))
+
+
+def _kind(node: Mapping[str, Any], document: Any, depth: int = 0) -> str:
+    names = node.get("type")
+    kinds = [names] if isinstance(names, str) else [str(name) for name in names] if isinstance(names, list) else []
+    if not kinds:
+        values = node["enum"] if isinstance(node.get("enum"), list) else [node["const"]] if "const" in node else []
+        words = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+        kinds = list(dict.fromkeys(words.get(type(value), "null") for value in values))
+    if not kinds and depth < _DEEPEST:
+        parts = [_followed(part, document) for part in _parts(node)]
+        kinds = list(dict.fromkeys(_kind(part, document, depth + 1) for part in parts if isinstance(part, Mapping)))
+    if not kinds:
+        kinds = ["object"] if "properties" in node else ["anything"]
+    items = _followed(node.get("items"), document)
+    if "array" in kinds and isinstance(items, Mapping) and depth < _DEEPEST:
+        kinds[kinds.index("array")] = f"array of {_kind(items, document, depth + 1)}"
+    return " or ".join(kinds)
+
+
+def _example(document: Mapping[str, Any]) -> str:
+    examples = document.get("examples")
+    if not isinstance(examples, list) or not examples:
+        return ""
+    shown = msgspec.json.format(msgspec.json.encode(examples[0]), indent=2).decode()
+    return f"<details open><summary>An example</summary><pre>{escape(shown)}</pre></details>"
+
+
+def _table(fields: list[Field]) -> str:
+    if not fields:
+        return '<p class="note">It says nothing of its fields.</p>'
+    rows = "\n".join(
+        f'<tr><th scope="row"><code>{_text(field.path)}</code></th><td>{_text(field.kind)}</td>'
+        f"<td>{'yes' if field.is_required else ''}</td><td>{_text(field.rules)}</td>"
+        f"<td>{_text(field.description)}</td></tr>"
+        for field in fields
+    )
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("Field", "Type", "Required", "Rules", "What it is"))
+    return (
+        f'<div class="wide" role="region" aria-label="Fields" tabindex="0"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _history(registry: Registry, type: str, versions: list[str]) -> str:
+    if len(versions) == 1:
+        return ""
+    items = []
+    for before, version in zip([None, *versions], versions):
+        said = (
+            ["the first one"] if before is None else _changes(registry.get(type, before), registry.get(type, version))
+        )
+        more = f"; and {len(said) - _MOST_CHANGES} more" if len(said) > _MOST_CHANGES else ""
+        items.append(f"<li><b>{escape(version)}</b> {_text('; '.join(said[:_MOST_CHANGES]) + more, 4000)}</li>")
+    return f'<h3>Versions</h3><ul class="versions">{"".join(reversed(items))}</ul>'
+
+
+def _changes(old: Schema, new: Schema) -> list[str]:
+    from balog.registry.comparing import compare
+
+    try:
+        findings = compare(old, new, "full").findings
+    except BalogError as error:
+        return [f"could not be compared: {error}"]
+    found = dict.fromkeys(f"{finding.path}: {finding.reason}" for finding in findings if finding.layer != "table")
+    return list(found) or ["nothing that an event could tell"]
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _text(text: str, longest: int = _LONGEST) -> str:
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    return escape(shown if len(shown) <= longest else shown[: longest - 1] + "…")
+
+
+_STYLE = """
+:root {
+  color-scheme: light dark;
+  --paper: #fcfbf9; --card: #fff; --ink: #21201d; --muted: #66635c; --rule: #e5e1d8; --bad: #b0311f;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --paper: #151618; --card: #1c1e21; --ink: #e9e6df; --muted: #a09c93; --rule: #33353a; --bad: #ff8a76;
+  }
+}
+* { box-sizing: border-box }
+body {
+  margin: 0; background: var(--paper); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Liberation Sans", sans-serif;
+  -webkit-text-size-adjust: 100%;
+}
+header, main { max-width: 72rem; margin: 0 auto; padding: 0 1.5rem }
+header { padding-top: 2.25rem }
+main { padding-bottom: 4rem }
+h1 { font-size: 1.75rem; line-height: 1.15; letter-spacing: -.02em; margin: 0 0 .4rem }
+h2 { font-size: 1.25rem; margin: 0 0 .5rem; overflow-wrap: anywhere }
+h2 small { color: var(--muted); font-weight: 400 }
+h3 { font-size: 1rem; margin: 1.25rem 0 .25rem }
+p { margin: .35rem 0; overflow-wrap: anywhere }
+.note { color: var(--muted); font-size: .875rem }
+.bad { color: var(--bad) }
+nav ul { display: flex; flex-wrap: wrap; gap: .25rem 1.1rem; list-style: none; margin: 1rem 0 0; padding: .6rem 0 }
+nav ul { border-block: 1px solid var(--rule); font-size: .875rem }
+nav li { max-width: 100%; overflow-wrap: anywhere }
+a { color: inherit; text-underline-offset: .15em }
+section { margin-top: 2.5rem; scroll-margin-top: 1rem }
+.wide { overflow-x: auto; border: 1px solid var(--rule); border-radius: 8px; background: var(--card); margin: .75rem 0 }
+table { border-collapse: collapse; width: 100%; font-size: .875rem }
+th, td { text-align: left; vertical-align: top; padding: .4rem .75rem; border-top: 1px solid var(--rule) }
+thead th { border-top: 0; color: var(--muted); font-weight: 500; white-space: nowrap }
+tbody th { font-weight: 400 }
+td { min-width: 5rem; overflow-wrap: anywhere }
+code, pre { font: .8125rem/1.5 ui-monospace, "Liberation Mono", Menlo, monospace }
+pre { margin: .5rem 0; padding: .75rem 1rem; overflow-x: auto; background: var(--card); border: 1px solid var(--rule) }
+pre { border-radius: 8px }
+summary { cursor: pointer; color: var(--muted); font-size: .875rem }
+.versions { margin: 0; padding-left: 1.1rem }
+.versions li { overflow-wrap: anywhere }
+:focus-visible { outline: 2px solid currentColor; outline-offset: 2px }
+"""
