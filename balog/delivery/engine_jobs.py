@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,10 +16,7 @@ from balog.delivery.jobs import JobStatus, Kind
 from balog.errors import BalogError
 from balog.topics import open_topics
 
-if TYPE_CHECKING:
-    from balog.sinks import SinkConfig
-
-__all__ = ["EngineJob", "SinkJob"]
+__all__ = ["EngineJob"]
 
 MAX_ATTEMPTS = 100
 """The other side's trouble is no attempt; only a process that dies with an event in hand counts, and seldom is it the
@@ -172,32 +168,6 @@ class EngineJob:
                 with self._lock:
                     self._before, self._engine, self._lag = self._counts(), None, None
                 lag.close()
-
-
-class SinkJob(EngineJob):
-    """A job that gives the events of several topics to one sink.
-
-    Args:
-        config: the sink's, with its ``where``.
-        sources: names of the topics.
-    """
-
-    def __init__(
-        self,
-        kind: Kind,
-        name: str,
-        config: SinkConfig,
-        sources: Sequence[str],
-        home_url: str,
-        say: Callable[[str], None],
-    ) -> None:
-        super().__init__(kind, name, home_url, say, batch=config.batch.events)
-        self._config = config
-        self._sources = sources
-
-    def consumers(self) -> list[SinkConsumer]:
-        """Give one of each topic, called as its topic."""
-        return [SinkConsumer(self._config, topic, topic, self.tell) for topic in self._sources]
 
 
 def _close(consumers: Sequence[SinkConsumer]) -> None:

@@ -51,6 +51,7 @@ _EVENTS_FAULT = frozenset({6, 26, 27, 32, 33, 38, 41, 53, 69, 70, 72, 117, 130, 
 _LAYOUT_CHANGED = frozenset({8, 10, 16, 47, 60})
 """Codes for a table or column that is not there: somebody dropped it since it was looked at."""
 
+_MOST_NAMED = 20
 _NEW_TABLE, _NEW_COLUMN = "create", "add a column to"
 
 
@@ -133,17 +134,14 @@ class ClickHouseSink:
         again: list[int] = []
         last: SinkError | None = None
         for name, numbers in self._by_table(batch).items():
+            left = list(numbers)
             try:
-                self._write_table(name, batch, numbers, rejected)
+                self._write_table(name, batch, left, rejected)
             except SinkError as error:
-                rejected.update(error.rejected)
-                again += [number for number in error.remaining or () if number not in rejected]
-                if error.retryable or last is None or not last.retryable:
-                    last = error
+                again += [number for number in left if number not in rejected]
+                last = error
         if last is not None and again:
-            raise SinkError(
-                str(last), retryable=last.retryable, retry_after=last.retry_after, rejected=rejected, remaining=again
-            )
+            raise SinkError(str(last), retry_after=last.retry_after, rejected=rejected, remaining=again)
         if rejected:
             first = next(iter(rejected.values()))
             raise SinkError(
@@ -166,46 +164,48 @@ class ClickHouseSink:
             found.setdefault(name, []).append(number)
         return found
 
-    def _write_table(
-        self, name: str, batch: Sequence[Delivery], numbers: Sequence[int], rejected: dict[int, str]
-    ) -> None:
-        """Write the events of a table; in what is raised, numbers are those of the batch."""
-        left = list(numbers)
-        try:
-            table = self._fit(name, batch, numbers)
-            while left:
-                months: set[str] = set()
-                rows: list[bytes] = []
-                taken: list[int] = []
-                for number in left:
-                    event = batch[number].event
-                    month = f"{event.header.timestamp:%Y%m}"
-                    if len(months) == _MOST_MONTHS and month not in months:
-                        continue
-                    months.add(month)
-                    try:
-                        rows.append(table.row(event))
-                    except (Mismatch, EventError) as error:
-                        rejected[number] = str(error)
-                    else:
-                        taken.append(number)
-                if rows:
-                    self._insert(name, rows, taken)
-                written = {*taken, *rejected}
-                left = [number for number in left if number not in written]
-        except SinkError as error:
-            raise SinkError(
-                str(error),
-                retryable=error.retryable,
-                retry_after=error.retry_after,
-                rejected=error.rejected,
-                remaining=[number for number in left if number not in rejected],
-            ) from None
+    def _write_table(self, name: str, batch: Sequence[Delivery], left: list[int], rejected: dict[int, str]) -> None:
+        """Write the events of a table.
 
-    def _insert(self, name: str, rows: Sequence[bytes], numbers: Sequence[int]) -> None:
+        Args:
+            left: their numbers in the batch; what is written or rejected is taken out.
+            rejected: takes those that don't fit.
+        """
+        table = self._fit(name, batch, left)
+        while left:
+            months: set[str] = set()
+            rows: list[bytes] = []
+            taken: list[int] = []
+            later: list[int] = []
+            for number in left:
+                event = batch[number].event
+                month = f"{event.header.timestamp:%Y%m}"
+                if len(months) == _MOST_MONTHS and month not in months:
+                    later.append(number)
+                    continue
+                months.add(month)
+                try:
+                    rows.append(table.row(event))
+                except (Mismatch, EventError) as error:
+                    rejected[number] = str(error)
+                else:
+                    taken.append(number)
+            if rows:
+                self._insert(name, rows, taken, rejected)
+            left[:] = later
+
+    def _insert(
+        self, name: str, rows: Sequence[bytes], numbers: Sequence[int], rejected: dict[int, str], named: int = 0
+    ) -> None:
+        """Insert rows; without those that the server finds fault with, which are rejected.
+
+        Args:
+            named: rows that it has named so far: after some the rest is narrowed down by halves, which is quicker when
+                there are many.
+        """
         target = f"{quoted(self._database)}.{quoted(name)}"
-        columns = sorted({*self._tables[name].columns})
-        query = f"INSERT INTO {target} ({', '.join(map(quoted, columns))}) FORMAT JSONEachRow"
+        columns = ", ".join(map(quoted, self._tables[name].columns))
+        query = f"INSERT INTO {target} ({columns}) FORMAT JSONEachRow"
         try:
             self._send(query, b"\n".join([*rows, b""]), self._server.settings)
         except _Refusal as refusal:
@@ -214,9 +214,17 @@ class ClickHouseSink:
                 raise SinkError(f"{refusal}; the table changed, it is looked at again") from None
             if refusal.code not in _EVENTS_FAULT:
                 raise
-            at = refusal.row
-            bad = {numbers[at - 1]: str(refusal)} if at is not None and 1 <= at <= len(numbers) else {}
-            raise SinkError(str(refusal), retryable=False, rejected=bad) from None
+            at = refusal.row or 0
+            if len(rows) == 1:
+                rejected[numbers[0]] = str(refusal)
+            elif 1 <= at <= len(rows) and named < _MOST_NAMED:
+                rejected[numbers[at - 1]] = str(refusal)
+                rest = [*rows[: at - 1], *rows[at:]], [*numbers[: at - 1], *numbers[at:]]
+                self._insert(name, *rest, rejected, named + 1)
+            else:
+                middle = len(rows) // 2
+                self._insert(name, rows[:middle], numbers[:middle], rejected, named)
+                self._insert(name, rows[middle:], numbers[middle:], rejected, named)
 
     def _fit(self, name: str, batch: Sequence[Delivery], numbers: Sequence[int]) -> Table:
         """Give the table, with a column for each field of these events."""

@@ -1,6 +1,6 @@
 """An HTTP interface that stands in for ClickHouse's: it knows the few statements that the sink says, and their form.
 
-The real server is in ``tests/services/test_clickhouse.py``; this one is for faults, and for other versions.
+The real server is in ``tests/services/test_clickhouse_server.py``; this one is for faults, and for other versions.
 """
 
 from __future__ import annotations

@@ -10,12 +10,15 @@ import pytest
 
 from tests.services.servers.process import CACHE, ServerProcess
 
-_UNPACKED = CACHE / "debian" / "usr" / "bin"
+_UNPACKED = ":".join(str(CACHE / "debian" / "usr" / folder) for folder in ("bin", "sbin"))
+
+LIBRARIES = ":".join(map(str, (CACHE / "debian").glob("**/lib/*-linux-gnu")))
+"""For ``LD_LIBRARY_PATH``: what the packages of the libraries that they need hold; "" where nothing is unpacked."""
 
 
 def program(name: str, package: str) -> str:
     """Give a program's path; skip where it is not."""
-    found = shutil.which(name) or shutil.which(name, path=str(_UNPACKED))
+    found = shutil.which(name) or shutil.which(name, path=_UNPACKED)
     if found is None:
         pytest.skip(f"{name} is not installed: apt-get install {package}, or bash .ci/run")
     return found

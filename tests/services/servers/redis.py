@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.services.servers.debian import program
-from tests.services.servers.process import CACHE, ServerProcess, accepts, free_port
+from tests.services.servers.debian import LIBRARIES, program
+from tests.services.servers.process import ServerProcess, accepts, free_port
 
 PASSWORD = "only-of-this-test"
-
-_LIBRARIES = ":".join(map(str, (CACHE / "debian" / "usr" / "lib").glob("*-linux-gnu")))
 
 
 class RedisServer:
@@ -26,7 +24,7 @@ class RedisServer:
         self._folder = folder
         self._process = ServerProcess()
         self._command = [
-            *("env", f"LD_LIBRARY_PATH={_LIBRARIES}", program("redis-server", "redis-server")),
+            *("env", f"LD_LIBRARY_PATH={LIBRARIES}", program("redis-server", "redis-server")),
             *("--bind", "127.0.0.1", "--port", str(self.port), "--requirepass", PASSWORD),
             *("--appendonly", "yes", "--appendfsync", "always", "--save", ""),
         ]

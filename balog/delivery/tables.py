@@ -1,0 +1,63 @@
+"""Tables that the service writes: the topics' events, each once, in ClickHouse or YTsaurus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import asdict
+
+from balog.consumers.forwarding import SinkConsumer
+from balog.delivery.document import ClickHouseTable, YTsaurusTable
+from balog.delivery.engine_jobs import EngineJob
+from balog.sinks import ClickHouseSinkConfig, SinkConfig
+
+__all__ = ["TableJob", "sink_of"]
+
+
+def sink_of(config: ClickHouseTable | YTsaurusTable, registry: str | None = None) -> SinkConfig:
+    """Give the sink that writes a table's events.
+
+    Args:
+        registry: the place of the schemas that columns are made of; balog's own types if none.
+    """
+    given = asdict(config)
+    for member in ("name", "sources"):
+        del given[member]
+    if isinstance(config, ClickHouseTable):
+        return ClickHouseSinkConfig(**given, registry=registry)
+    from balog.sinks.ytsaurus import YTsaurusSinkConfig
+
+    return YTsaurusSinkConfig(**given, registry=registry)
+
+
+class TableJob(EngineJob):
+    """A table's events on their way into it, see :class:`balog.delivery.jobs.Job`.
+
+    The group is ``table.NAME``. An event is acked in its topic once its row is there; what the other side refuses for
+    good becomes a dead letter of the topic, and while the other side is away its events wait in the topic.
+
+    Args:
+        config: the table.
+        home_url: the home of its topics.
+        say: takes one line for people.
+        registry: the place of the schemas that columns are made of.
+
+    Raises:
+        ConfigError: the sink can't be built; ``path`` is the table's member.
+        MissingExtraError: its packages are not installed.
+    """
+
+    def __init__(
+        self,
+        config: ClickHouseTable | YTsaurusTable,
+        home_url: str,
+        say: Callable[[str], None],
+        registry: str | None = None,
+    ) -> None:
+        self._sink = sink_of(config, registry)
+        super().__init__("table", config.name, home_url, say, batch=self._sink.batch.events)
+        self._sources = config.sources
+
+    def consumers(self) -> list[SinkConsumer]:
+        """Give one of each topic, called as its topic."""
+        return [SinkConsumer(self._sink, topic, topic, self.tell) for topic in self._sources]
