@@ -22,6 +22,7 @@ __all__ = ["broker", "main"]
 COMMANDS = {
     "broker": "Carry events out of a Singer stream to sinks; pass the data on untouched.",
     "check": "Find everything that is wrong with a config, before it runs.",
+    "config": "Push, compare and take back versions of what event services do.",
     "consume": "Run the handlers of a package on the events of topics.",
     "consumers": "List the handlers of a package, and what each of them listens to.",
     "forward": "Send the events of a topic to sinks, with a broker's config and no Python.",

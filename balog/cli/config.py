@@ -1,0 +1,319 @@
+"""``balog config``: the versions of the document that says what event services do."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from balog import config as configs
+from balog.delivery.control.checking import read_document
+from balog.delivery.control.diffing import Change, diff
+from balog.delivery.control.opening import open_control
+from balog.delivery.control.store import Control, Entry, ServiceStatus
+from balog.errors import ConfigError
+from balog.secrets import Secret
+from balog.storage import Options
+
+__all__ = ["command"]
+
+_SILENT = 6.0
+_MAX_SHOWN = 120
+
+_control = click.option(
+    "--control",
+    "place",
+    required=True,
+    metavar="PLACE",
+    help="Where the versions are: a folder, s3://…, or a service, http(s)://HOST:PORT.",
+)
+_options = click.option(
+    "--options", metavar="FILE", help='What the store of a URL takes, as JSON: {"endpoint_url": …}.'
+)
+_token = click.option(
+    "--token-file", metavar="FILE", help="The token for a service; else it is in the environment, BALOG_TOKEN."
+)
+_json = click.option("--json", "as_json", is_flag=True, help="JSON, one object a line.")
+_base = click.option(
+    "--base",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="The newest version as you know it; refused when another one is.",
+)
+
+
+@click.group("config", epilog="\b\nExit codes:\n0  done\n1  refused, or something is not as it should be\n2  wrong use")
+def command() -> None:
+    """Push, compare and take back versions of the document that says what event services do.
+
+    \b
+    balog config push streams.json -m "orders get a rate" --control s3://bucket/control
+    balog config status --control s3://bucket/control
+    balog config diff 11 12 --control s3://bucket/control
+    balog config rollback --control s3://bucket/control
+    """
+
+
+@command.command(short_help="Make a document the newest version.")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("-m", "--message", default="", metavar="TEXT", help="Why.")
+@click.option("--dry-run", is_flag=True, help="Check, show what would change, and push nothing.")
+@_base
+@_control
+@_options
+@_token
+def push(
+    file: Path, message: str, dry_run: bool, base: int | None, place: str, options: str | None, token_file: str | None
+) -> None:
+    """Make the document in FILE the newest version, which every service then picks up.
+
+    It is checked first, and refused with all that is wrong. Secrets need not be here. Without --base it comes after
+    whatever is the newest when the command begins.
+    """
+    data = _checked(file)
+    with _opened(place, options, token_file) as control:
+        head = control.head()
+        changes = diff(control.document(head) if head else b"{}", data)
+        if dry_run:
+            _show_changes(changes)
+            click.echo(f"{file}: ok; {_count(changes)} to version {head.number if head else 0}; nothing was pushed")
+            return
+        newest = base if base is not None else head.number if head else 0
+        entry = control.push(data, who=_who(), message=message, base=newest)
+    if head is not None and entry.number == head.number:
+        click.echo(f"version {entry.number} is this document already")
+    else:
+        click.echo(f"version {entry.number}: {_count(changes)}")
+
+
+@command.command("diff", short_help="Show what is different between two versions or files.")
+@click.argument("old", required=False, metavar="[OLD")
+@click.argument("new", required=False, metavar="[NEW]]")
+@_json
+@_control
+@_options
+@_token
+def diff_command(
+    old: str | None, new: str | None, as_json: bool, place: str, options: str | None, token_file: str | None
+) -> None:
+    """Show what is different between OLD and NEW: numbers of versions, or files.
+
+    With one, it is compared with the newest version; with none, the newest with the one before. 0 is the empty
+    document. Parts are told by their names; exits with 1 when there is a difference, as diff does.
+    """
+    with _opened(place, options, token_file) as control:
+        head = control.head()
+        newest = head.number if head else 0
+        if old is None:
+            old = str(max(newest - 1, 0))
+        elif new is None and not old.isdigit():
+            old, new = str(newest), old
+        changes = diff(_document(control, old), _document(control, new if new is not None else str(newest)))
+    if as_json:
+        for change in changes:
+            click.echo(msgspec.json.encode(change))
+    else:
+        _show_changes(changes)
+    sys.exit(1 if changes else 0)
+
+
+@command.command(short_help="List the versions, the newest first.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most so many.")
+@_json
+@_control
+@_options
+@_token
+def history(limit: int, as_json: bool, place: str, options: str | None, token_file: str | None) -> None:
+    """List the versions: number, when, who, what was done, the beginning of the document's SHA-256, and why."""
+    with _opened(place, options, token_file) as control:
+        entries = control.entries(limit)
+    if as_json:
+        for entry in entries:
+            click.echo(msgspec.json.encode(entry))
+        return
+    rows = [("VERSION", "WHEN", "WHO", "WHAT", "DOCUMENT", "WHY")]
+    rows += [
+        (str(one.number), _time(one.when), _line(one.who), _action(one), one.sha[:12], _line(one.message))
+        for one in entries
+    ]
+    _table(rows)
+
+
+@command.command(short_help="Print a version's document.")
+@click.argument("number", required=False, type=click.IntRange(min=0))
+@_control
+@_options
+@_token
+def show(number: int | None, place: str, options: str | None, token_file: str | None) -> None:
+    """Print the document of version NUMBER, of the newest without it, as JSON that can be edited and pushed."""
+    with _opened(place, options, token_file) as control:
+        if number is None:
+            head = control.head()
+            data = control.document(head) if head else b"{}"
+        else:
+            data = _document(control, str(number))
+    click.echo(msgspec.json.format(data, indent=2))
+
+
+@command.command(short_help="Make an older version count again.")
+@click.argument("number", required=False, type=click.IntRange(min=0))
+@click.option("-m", "--message", default="", metavar="TEXT", help="Why.")
+@_base
+@_control
+@_options
+@_token
+def rollback(
+    number: int | None, message: str, base: int | None, place: str, options: str | None, token_file: str | None
+) -> None:
+    """Make the document of version NUMBER count again, as a new version; without it, the last one that was another."""
+    with _opened(place, options, token_file) as control:
+        head = control.head()
+        newest = base if base is not None else head.number if head else 0
+        entry = control.rollback(number, who=_who(), message=message, base=newest)
+    if head is not None and entry.number == head.number:
+        click.echo(f"version {entry.number} has this document already")
+    else:
+        click.echo(f"version {entry.number}: that of version {entry.origin} again")
+
+
+@command.command(short_help="Show what each service applied.")
+@_json
+@_control
+@_options
+@_token
+def status(as_json: bool, place: str, options: str | None, token_file: str | None) -> None:
+    """Show what each service that reported in the last day has applied, and how it goes.
+
+    Exits with 1 when one of them is behind, has refused the newest version, has a job in trouble, or is silent for
+    longer than six of its reports take. One that was stopped is none of that.
+    """
+    with _opened(place, options, token_file) as control:
+        head = control.head()
+        services = control.services()
+    newest = head.number if head else 0
+    troubles = {one.service: _troubles(one, newest) for one in services}
+    if as_json:
+        for one in services:
+            click.echo(msgspec.json.encode({**msgspec.to_builtins(one), "troubles": troubles[one.service]}))
+    else:
+        click.echo(f"newest: version {newest}" + (f", {_time(head.when)} by {_line(head.who)}" if head else ""))
+        rows = [("SERVICE", "VERSION", "STATE", "REPORTED", "EVENTS/S", "FAILED", "JOBS", "TROUBLE")]
+        rows += [
+            (
+                _line(one.service),
+                str(one.number),
+                one.state,
+                _time(one.when),
+                f"{one.rate:.1f}",
+                f"{one.errors:.1%}",
+                str(len(one.jobs)),
+                "; ".join(troubles[one.service]) or "-",
+            )
+            for one in services
+        ]
+        if services:
+            _table(rows)
+        else:
+            click.echo("no service has reported in the last day")
+    sys.exit(1 if any(troubles.values()) else 0)
+
+
+def _troubles(status: ServiceStatus, newest: int) -> list[str]:
+    """Say what is not as it should be with a service, each as a clause."""
+    if status.state == "stopped":
+        return []
+    found = []
+    silent = (datetime.now(timezone.utc) - status.when).total_seconds()
+    if silent > _SILENT * status.every:
+        found.append(f"silent for {silent:.0f} s")
+    if status.state == "refused":
+        found.append(_line(status.reason))
+    elif status.number < newest:
+        found.append(f"behind by {newest - status.number}" + (f": {_line(status.reason)}" if status.reason else ""))
+    found += [f"{job.kind} {_line(job.name)}: {_line(job.trouble)}" for job in status.jobs if job.trouble]
+    return found
+
+
+def _checked(file: Path) -> bytes:
+    """Read a document that has no problem, or tell all of them and exit."""
+    configs.load(file, Any)  # says where it is no JSON
+    data = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    _, problems = read_document(data, str(file))
+    for problem in problems:
+        click.echo(str(problem), err=True)
+    if problems:
+        click.echo(f"{file}: {len(problems)} problem{'s' * (len(problems) > 1)}; nothing was pushed", err=True)
+        sys.exit(1)
+    return data
+
+
+@contextmanager
+def _opened(place: str, options: str | None, token_file: str | None) -> Iterator[Control]:
+    token = Secret(file=token_file).reveal("--token-file") if token_file else os.environ.get("BALOG_TOKEN")
+    if options and place.startswith(("http://", "https://")):
+        raise ConfigError("--options is for a store; a service takes a token")
+    control = open_control(place, configs.load(options, Options) if options else None, token)
+    try:
+        yield control
+    finally:
+        control.close()
+
+
+def _document(control: Control, named: str) -> bytes:
+    """Give the document of a version or a file."""
+    if not named.isdigit():
+        configs.load(named, dict[str, Any])
+        return Path(named).read_bytes().removeprefix(b"\xef\xbb\xbf")
+    return control.document(control.entry(int(named))) if int(named) else b"{}"
+
+
+def _show_changes(changes: Iterable[Change]) -> None:
+    for change in changes:
+        if change.kind != "added":
+            _show_change("-", "red", change, change.old)
+        if change.kind != "removed":
+            _show_change("+", "green", change, change.new)
+
+
+def _show_change(sign: str, colour: str, change: Change, value: Any) -> None:
+    text = f"{sign} {change.path}{' in order' if change.kind == 'moved' else ''}: {msgspec.json.encode(value).decode()}"
+    click.secho("".join(char if char.isprintable() else "�" for char in text), fg=colour)
+
+
+def _count(changes: Sequence[Change]) -> str:
+    return f"{len(changes)} change{'s' * (len(changes) != 1)}"
+
+
+def _action(entry: Entry) -> str:
+    return entry.action if entry.origin is None else f"{entry.action} to {entry.origin}"
+
+
+def _who() -> str:
+    try:
+        return f"{getpass.getuser()}@{socket.gethostname()}"
+    except (KeyError, OSError):  # a container whose user has no name
+        return f"{os.getuid()}@{socket.gethostname()}"
+
+
+def _time(when: datetime) -> str:
+    return when.astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def _line(text: str) -> str:
+    shown = "".join(char if char.isprintable() else " " for char in text)
+    return shown if len(shown) <= _MAX_SHOWN else shown[: _MAX_SHOWN - 1] + "…"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
