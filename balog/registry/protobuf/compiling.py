@@ -1,0 +1,117 @@
+"""A ``.proto`` file through protoc, in a child process that cannot take long, take much, or see other files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import protovalidate
+from google.protobuf import descriptor_pb2
+
+from balog.registry.schema import SchemaError
+
+__all__ = ["FILE", "MAX_SOURCE_BYTES", "run_protoc"]
+
+FILE = "schema.proto"
+"""What the file is called among the compiled ones."""
+
+MAX_SOURCE_BYTES = 1 << 20
+_MAX_SECONDS = 30
+_MAX_MEMORY = 2 << 30
+_MAX_OUTPUT = 64 << 20
+
+# argv: folder, then protoc's own arguments. The bounds are the child's own: it is protoc from here on.
+_CHILD = f"""
+import resource, sys
+def bound(kind, most):
+    hard = resource.getrlimit(kind)[1]
+    resource.setrlimit(kind, (most, hard) if hard == resource.RLIM_INFINITY else (min(most, hard), hard))
+bound(resource.RLIMIT_CPU, {_MAX_SECONDS})
+bound(resource.RLIMIT_FSIZE, {_MAX_OUTPUT})
+if sys.platform == "linux":
+    bound(resource.RLIMIT_AS, {_MAX_MEMORY})
+import os
+import grpc_tools
+from grpc_tools import protoc
+sys.exit(protoc.main(sys.argv + ["-I" + os.path.join(os.path.dirname(grpc_tools.__file__), "_proto")]))
+"""
+_COMPLAINT = re.compile(
+    r"(?P<file>[^:]{1,300}\.proto):(?:(?P<place>\d+:\d+):)? (?!warning: )(?P<reason>.*)", re.IGNORECASE
+)
+_MAX_REASON = 300
+
+
+def run_protoc(source: bytes, where: str = "") -> descriptor_pb2.FileDescriptorSet:
+    """Compile a file, and give it with all that it imports, dependencies first.
+
+    Raises:
+        SchemaError: it is larger than 1 MiB, protoc refuses it, or protoc was not done in 30 s and 2 GiB.
+    """
+    if len(source) > MAX_SOURCE_BYTES:
+        raise SchemaError(f"larger than {MAX_SOURCE_BYTES >> 20} MiB", where)
+    with tempfile.TemporaryDirectory(prefix="balog-proto-") as folder:
+        room = Path(folder)
+        (room / "in").mkdir()
+        (room / "in" / FILE).write_bytes(source)
+        (room / "rules").write_bytes(_rules())
+        command = [
+            *(sys.executable, "-I", "-c", _CHILD),
+            f"--descriptor_set_in={room / 'rules'}",
+            "-I.",
+            f"--descriptor_set_out={room / 'out'}",
+            "--include_imports",
+            FILE,
+        ]
+        try:
+            done = subprocess.run(
+                command,
+                check=False,
+                cwd=room / "in",
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_MAX_SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            raise SchemaError(f"protoc was not done with it within {_MAX_SECONDS} s", where) from None
+        if done.returncode:
+            raise _refusal(done.returncode, done.stderr, where)
+        return descriptor_pb2.FileDescriptorSet.FromString((room / "out").read_bytes())
+
+
+def _refusal(code: int, output: bytes, where: str) -> SchemaError:
+    lines = output[: 1 << 20].decode(errors="replace").splitlines()
+    found = [match for match in map(_COMPLAINT.match, lines) if match]
+    if not found:
+        return SchemaError(f"protoc ended with {code}; is the file UTF-8 text, and of a usual size?", where)
+    for match in found:  # what is said of its own file follows from it
+        if match["reason"] == "File not found.":
+            wanted = "google/protobuf/*.proto and buf/validate/validate.proto"
+            return SchemaError(f"imports {_line(match['file'])}, and only {wanted} can be imported", where)
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return SchemaError(_line(found[0]["reason"]) + more, where, found[0]["place"] or "")
+
+
+def _line(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)[:_MAX_REASON]
+
+
+@lru_cache(maxsize=1)
+def _rules() -> bytes:
+    """Give ``buf/validate/validate.proto`` and what it imports, as protovalidate itself has them."""
+    files: dict[str, bytes] = {}
+
+    def add(file: Any) -> None:
+        for inner in file.dependencies:
+            add(inner)
+        files.setdefault(file.name, file.proto.to_binary())
+
+    add(protovalidate.ViolationPb.desc().file)
+    every = descriptor_pb2.FileDescriptorSet(
+        file=[descriptor_pb2.FileDescriptorProto.FromString(data) for data in files.values()]
+    )
+    return bytes(every.SerializeToString())

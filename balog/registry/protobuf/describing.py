@@ -1,0 +1,137 @@
+"""The messages of a compiled file: in a pool of their own, so that two versions of a type never meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool
+
+from balog.registry.protobuf.compiling import FILE
+from balog.registry.schema import SchemaError
+
+__all__ = ["WRAPPERS", "choose_message", "is_group", "is_map", "is_plain", "load_pool", "reached"]
+
+_GOOGLE = "google.protobuf."
+WRAPPERS = frozenset(
+    f"{_GOOGLE}{kind}Value"
+    for kind in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+)
+_OWN_FORM = WRAPPERS | {
+    f"{_GOOGLE}{name}" for name in ("Timestamp", "Duration", "FieldMask", "Struct", "Value", "ListValue")
+}
+_RESERVED = ("google.protobuf", "buf.validate")
+_MAX_MESSAGES = 1000
+
+
+def load_pool(files: descriptor_pb2.FileDescriptorSet, where: str = "") -> Any:
+    """Give a ``DescriptorPool`` of compiled files.
+
+    Raises:
+        SchemaError: the runtime that is installed does not know an edition, or the file says that it is protobuf's own.
+    """
+    pool = descriptor_pool.DescriptorPool()
+    for file in files.file:
+        if file.name == FILE and any(f"{file.package}.".startswith(f"{name}.") for name in _RESERVED):
+            raise SchemaError(f"the package {file.package} is not yours to define", where)
+        try:
+            pool.Add(file)
+            pool.FindFileByName(file.name)
+        except (KeyError, TypeError) as error:
+            reason = " ".join(str(error).split())[:300]
+            raise SchemaError(
+                f"the protobuf package that is installed does not take {file.name}: {reason}", where
+            ) from None
+    return pool
+
+
+def choose_message(pool: Any, name: str, where: str = "") -> Any:
+    """Give the descriptor of the message that is the payload; see ``compile_proto``.
+
+    Raises:
+        SchemaError: there is none of the name, or several that could be meant.
+    """
+    file = pool.FindFileByName(FILE)
+    tops = list(file.message_types_by_name.values())
+    if name:
+        for full in (name, f"{file.package}.{name}"):
+            try:
+                found = pool.FindMessageTypeByName(full)
+            except KeyError:
+                continue
+            if found.file is file or found.file.name == FILE:
+                return found
+        raise SchemaError(f"has no message {name[:200]}; {_listed(tops)}", where)
+    used = {inner.full_name for top in tops for inner in reached(top) if inner is not top}
+    free = [top for top in tops if top.full_name not in used]
+    if len(free) != 1:
+        raise SchemaError(f"which message is the payload must be told; {_listed(tops)}", where)
+    return free[0]
+
+
+def reached(message: Any) -> Iterator[Any]:
+    """Give a message and all that it holds, each once; no map's entries, nothing of what has its own form in JSON."""
+    waiting, seen = [message], {message.full_name}
+    while waiting:
+        here = waiting.pop()
+        yield here
+        if here.full_name in _OWN_FORM:
+            continue
+        for field in here.fields:
+            inner = field.message_type
+            if inner is not None and is_map(field):
+                inner = inner.fields_by_name["value"].message_type
+            if inner is not None and inner.full_name not in seen:
+                seen.add(inner.full_name)
+                waiting.append(inner)
+
+
+def check_storable(message: Any, where: str = "") -> None:
+    """Refuse a payload that could not be stored as JSON of one known form.
+
+    Raises:
+        SchemaError: it holds a ``google.protobuf.Any`` or a message that others may extend, two fields would have one
+            name in JSON, it is itself a well-known type, or it reaches more than 1,000 messages.
+    """
+    if message.full_name in _OWN_FORM:
+        raise SchemaError(f"{message.full_name} is no payload: its JSON is not an object with fields", where)
+    for number, here in enumerate(reached(message)):
+        if number >= _MAX_MESSAGES:
+            raise SchemaError(f"{message.full_name} holds more than {_MAX_MESSAGES} kinds of messages", where)
+        if here.full_name == f"{_GOOGLE}Any":
+            raise SchemaError(
+                "holds a google.protobuf.Any, whose type nobody knows; use a oneof of the messages it may be, or bytes",
+                where,
+            )
+        if here.is_extendable and here.file.name == FILE:
+            raise SchemaError(f"{here.full_name} may be extended, and an extension has no field to be stored in", where)
+        names: dict[str, str] = {}
+        for field in here.fields:
+            other = names.setdefault(field.json_name, field.name)
+            if other != field.name:
+                raise SchemaError(
+                    f"{here.full_name}: {other} and {field.name} are both called {field.json_name} in JSON", where
+                )
+
+
+def is_plain(message: Any) -> bool:
+    """Tell a message whose JSON is an object with a name for each field."""
+    return message.full_name not in _OWN_FORM
+
+
+def is_map(field: Any) -> bool:
+    """Tell a ``map<…>``."""
+    return bool(
+        field.message_type is not None and field.message_type.has_options and field.message_type.GetOptions().map_entry
+    )
+
+
+def is_group(field: Any) -> bool:
+    """Tell a field that lies between a start and an end mark (groups, and editions' DELIMITED)."""
+    return bool(field.type == field.TYPE_GROUP)
+
+
+def _listed(messages: list[Any]) -> str:
+    names = [message.full_name for message in messages]
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"there are {', '.join(names[:10])}{more}" if names else "there is none in the file"

@@ -1,0 +1,142 @@
+"""A compiled payload type: JSON checked, wire to JSON and back."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from google.protobuf import message_factory
+from google.protobuf.message import DecodeError
+
+from balog.errors import EventError, split_refusal
+from balog.registry.json_schema import json_path
+from balog.registry.protobuf import describing
+from balog.registry.protobuf.compiling import run_protoc
+from balog.registry.protobuf.reading import Steps, make_reader
+from balog.registry.protobuf.rules import Rules
+from balog.registry.protobuf.unknown import missing, unknown
+from balog.registry.protobuf.writing import UnwritableError, make_writer
+from balog.registry.schema import Fault, SchemaError
+
+__all__ = ["CompiledMessage", "compiled"]
+
+_MAX_FAULTS = 100
+_BESIDE = ("cls_type", "version")
+
+
+class CompiledMessage:
+    """One version of a payload type; may be used from any thread. See ``compile_proto``.
+
+    A payload is the message's JSON with ``cls_type`` and ``version`` beside its fields, unless it has fields
+    of those names.
+
+    Attributes:
+        name: the message's full name.
+        descriptor: google.protobuf's descriptor of it.
+        pool: the pool that it lives in, alone with what its file imports.
+    """
+
+    def __init__(self, descriptor: Any, pool: Any, where: str = "") -> None:
+        describing.check_storable(descriptor, where)
+        self.name: str = descriptor.full_name
+        self.descriptor, self.pool = descriptor, pool
+        self.rules = Rules(descriptor, pool, where)
+        self._class = message_factory.GetMessageClass(descriptor)
+        self._read, self._write = make_reader(descriptor), make_writer(descriptor)
+        self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
+        names = {field.json_name for field in descriptor.fields}
+        self._beside = [name for name in _BESIDE if name not in names]
+
+    def check(self, payload: bytes) -> list[Fault]:
+        """Give every fault of a payload, which is JSON, at most 100; none when it is valid."""
+        message, found = self._parsed(payload)
+        if message is not None:
+            found += _apart(self._broken(message), found)
+        return _faults(found)
+
+    def to_json(self, wire: bytes) -> bytes:
+        """Give the JSON that is stored of an encoded message: ProtoJSON, with every field that has no presence.
+
+        Raises:
+            EventError: it is no message of this type, has fields that the type does not, or has a value that JSON has
+                not. Rules are not asked: see ``read``.
+        """
+        return self._encode(self._written(wire)[1])
+
+    def read(self, wire: bytes) -> tuple[bytes, list[Fault]]:
+        """Give the JSON that is stored of an encoded message, and the faults that ``check`` would find in it, at once.
+
+        Raises:
+            EventError: as of ``to_json``.
+        """
+        message, document = self._written(wire)
+        return self._encode(document), _faults(self._broken(message))
+
+    def from_json(self, payload: bytes) -> bytes:
+        """Encode a payload. Rules are not asked.
+
+        Raises:
+            EventError: with the first fault: it is not JSON of this type.
+        """
+        message, found = self._parsed(payload)
+        found = found or missing(message)
+        if found:
+            raise EventError(found[0][1], json_path(found[0][0]))
+        return bytes(message.SerializeToString(deterministic=True))
+
+    def _parsed(self, payload: bytes) -> tuple[Any, list[tuple[Steps, str]]]:
+        try:
+            document = self._decode(payload)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            return None, [((), f"not JSON: {split_refusal(error)[0]}")]
+        except RecursionError:
+            return None, [((), "nested too deep")]
+        if isinstance(document, dict):
+            for name in self._beside:
+                document.pop(name, None)
+        message, found = self._class(), list[tuple[Steps, str]]()
+        self._read(document, message, (), 1, found)
+        return message, found
+
+    def _written(self, wire: bytes) -> tuple[Any, Any]:
+        try:
+            message = self._class.FromString(wire)
+        except (DecodeError, UnicodeError):
+            raise EventError(f"is no encoded {self.name}: cut off, nested too deep, or of another type") from None
+        found = missing(message) or unknown(message, wire)
+        if found:
+            raise EventError(found[0][1], json_path(found[0][0]))
+        try:
+            return message, self._write(message, 1)
+        except UnwritableError as error:
+            raise EventError(error.reason, json_path(error.steps)) from None
+
+    def _broken(self, message: Any) -> list[tuple[Steps, str]]:
+        return missing(message) + self.rules.faults(message)
+
+
+def _apart(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> list[tuple[Steps, str]]:
+    """Leave out what is only broken because a value was not taken: rules of the same place, above it or below it."""
+    return [
+        (steps, reason) for steps, reason in broken
+        if not any(steps[: len(other)] == other[: len(steps)] for other, _ in found)
+    ]  # fmt: skip
+
+
+def _faults(found: list[tuple[Steps, str]]) -> list[Fault]:
+    return [Fault(json_path(steps), reason) for steps, reason in found[:_MAX_FAULTS]]
+
+
+@lru_cache(maxsize=256)
+def compiled(source: bytes, message: str, where: str) -> CompiledMessage:
+    """See ``compile_proto``."""
+    pool = _pool(source, where)
+    return CompiledMessage(describing.choose_message(pool, message, where), pool, where)
+
+
+@lru_cache(maxsize=256)
+def _pool(source: bytes, where: str) -> Any:
+    if not source.strip():
+        raise SchemaError("an empty file has no message", where)
+    return describing.load_pool(run_protoc(source, where), where)

@@ -1,0 +1,365 @@
+"""Stored JSON as a message: every fault with its place, and one spelling of each thing.
+
+ProtoJSON lets a reader take more than a writer writes: both of a field's names, an enum's number. What is stored
+becomes a table's columns, so here a field and an enum's value have the one name that the writer gives them.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor as Field
+
+from balog.registry.protobuf.describing import WRAPPERS, is_map
+from balog.registry.protobuf.writing import MAX_DEPTH
+
+__all__ = ["FLOAT_MAX", "INTEGERS", "Read", "Steps", "make_reader"]
+
+Steps = tuple[str | int, ...]
+Faults = list[tuple[Steps, str]]
+
+Read = Callable[[Any, Any, Steps, int, Faults], None]
+"""A JSON value, the message to fill, where it is, how deep (a payload: 1), and the faults to add to."""
+
+Convert = Callable[[Any], Any]
+"""A JSON value → what a field takes; raises ``_Refused``."""
+
+INTEGERS = {
+    kind: (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    for bits, signed, kinds in (
+        (32, True, (Field.TYPE_INT32, Field.TYPE_SINT32, Field.TYPE_SFIXED32)),
+        (64, True, (Field.TYPE_INT64, Field.TYPE_SINT64, Field.TYPE_SFIXED64)),
+        (32, False, (Field.TYPE_UINT32, Field.TYPE_FIXED32)),
+        (64, False, (Field.TYPE_UINT64, Field.TYPE_FIXED64)),
+    )
+    for kind in kinds
+}
+"""The least and the greatest value of each kind of integer."""
+
+FLOAT_MAX = 3.4028234663852886e38
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,19})", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
+_UNUSUAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}", re.ASCII)
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII)
+_DURATION = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?s", re.ASCII)
+_TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
+
+
+class _Refused(ValueError):
+    """Why a value is not taken; never with the value."""
+
+
+def make_reader(message: Any) -> Read:
+    """Give what reads messages of a descriptor."""
+    return _message(message, {})
+
+
+def _message(message: Any, made: dict[str, Read]) -> Read:
+    name = message.full_name
+    if name in made:
+
+        def again(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+            made[name](value, into, steps, depth, faults)
+
+        return again  # a message within itself, which is not made yet
+    if name in WRAPPERS:
+        return _converted(_scalar(message.fields_by_name["value"]), "value")
+    if name in _OWN:
+        return _OWN[name]
+    made[name] = _unfinished
+    made[name] = _plain(message, made)
+    return made[name]
+
+
+def _unfinished(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    raise AssertionError("read before it was made")
+
+
+def _plain(message: Any, made: dict[str, Read]) -> Read:
+    full_name = message.full_name
+    fields = {field.json_name: (field.name, *_field(field, made)) for field in message.fields}
+    spelt = {field.name: field.json_name for field in message.fields}
+    oneofs = [
+        [field.json_name for field in oneof.fields]
+        for oneof in message.oneofs
+        if len(oneof.fields) > 1
+    ]  # fmt: skip
+
+    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+        if not isinstance(value, dict):
+            faults.append((steps, f"want an object, {full_name}"))
+            return
+        if depth > MAX_DEPTH:
+            faults.append((steps, _TOO_DEEP))
+            return
+        for key, given in value.items():
+            found = fields.get(key)
+            if found is None:
+                hint = f"; it is called {spelt[key]} in JSON" if key in spelt else ""
+                faults.append(((*steps, key), f"is no field of {full_name}{hint}"))
+                continue
+            name, takes_null, convert, inner = found
+            if given is None and not takes_null:
+                continue
+            if convert is None:
+                inner(given, into, (*steps, key), depth, faults)
+                continue
+            try:
+                setattr(into, name, convert(given))
+            except _Refused as refusal:
+                faults.append(((*steps, key), str(refusal)))
+        for names in oneofs:
+            both = [name for name in names if value.get(name) is not None]
+            if len(both) > 1:
+                faults.append((steps, f"only one of {' and '.join(both)} may be given"))
+
+    return read
+
+
+def _field(field: Any, made: dict[str, Read]) -> tuple[bool, Convert | None, Any]:
+    """Give whether null is a value of it, and what converts a value for ``setattr`` or else reads it into a message."""
+    name = field.name
+    if is_map(field):
+        return False, None, _map(field, made)
+    if field.is_repeated:
+        return False, None, _list_of(field, made)
+    if field.message_type is None:
+        null = field.enum_type is not None and field.enum_type.full_name == "google.protobuf.NullValue"
+        return null, _scalar(field), None
+    inner = _message(field.message_type, made)
+
+    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+        held = getattr(into, name)
+        held.SetInParent()
+        inner(value, held, steps, depth + 1, faults)
+
+    return field.message_type.full_name == "google.protobuf.Value", None, read
+
+
+def _list_of(field: Any, made: dict[str, Read]) -> Read:
+    name = field.name
+    convert = _scalar(field) if field.message_type is None else None
+    inner = _message(field.message_type, made) if field.message_type is not None else None
+
+    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+        if not isinstance(value, list):
+            faults.append((steps, "want an array"))
+            return
+        items = getattr(into, name)
+        for index, item in enumerate(value):
+            if inner is not None:
+                inner(item, items.add(), (*steps, index), depth + 1, faults)
+                continue
+            try:
+                items.append(convert(item))  # type: ignore[misc]
+            except _Refused as refusal:
+                faults.append(((*steps, index), str(refusal)))
+
+    return read
+
+
+def _map(field: Any, made: dict[str, Read]) -> Read:
+    name = field.name
+    keys = _key(field.message_type.fields_by_name["key"])
+    kind = field.message_type.fields_by_name["value"]
+    convert = _scalar(kind) if kind.message_type is None else None
+    inner = _message(kind.message_type, made) if kind.message_type is not None else None
+
+    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+        if not isinstance(value, dict):
+            faults.append((steps, "want an object, for a map"))
+            return
+        items = getattr(into, name)
+        for text, item in value.items():
+            here = (*steps, text)
+            try:
+                key = keys(text)
+                if inner is not None:
+                    inner(item, items[key], here, depth + 1, faults)
+                else:
+                    items[key] = convert(item)  # type: ignore[misc]
+            except _Refused as refusal:
+                faults.append((here, str(refusal)))
+
+    return read
+
+
+def _key(field: Any) -> Convert:
+    if field.type == Field.TYPE_STRING:
+        return _text
+    if field.type == Field.TYPE_BOOL:
+
+        def boolean(text: Any) -> bool:
+            if text not in ("true", "false"):
+                raise _Refused("want the key true or false")
+            return bool(text == "true")
+
+        return boolean
+    return _integer(field, of_text=True)
+
+
+def _scalar(field: Any) -> Convert:
+    kind = field.type
+    if kind in INTEGERS:
+        return _integer(field)
+    if kind in (Field.TYPE_DOUBLE, Field.TYPE_FLOAT):
+        return _float(kind == Field.TYPE_FLOAT)
+    if kind == Field.TYPE_ENUM:
+        return _enum(field.enum_type)
+    return {Field.TYPE_BOOL: _boolean, Field.TYPE_STRING: _text, Field.TYPE_BYTES: _bytes}[kind]
+
+
+def _integer(field: Any, of_text: bool = False) -> Convert:
+    least, most = INTEGERS[field.type]
+    refusal = f"want an integer from {least} to {most}"
+
+    def convert(value: Any) -> int:
+        if type(value) is not int or of_text:
+            is_text = isinstance(value, str) and _INTEGER.fullmatch(value) and value != "-0"
+            if not is_text and not (isinstance(value, float) and value.is_integer()):
+                raise _Refused(refusal)
+            value = int(value)
+        if not least <= value <= most:
+            raise _Refused(refusal)
+        return int(value)
+
+    return convert
+
+
+def _float(single: bool) -> Convert:
+    def convert(value: Any) -> float:
+        if isinstance(value, str):
+            if value in _UNUSUAL:
+                return _UNUSUAL[value]
+            if not _NUMBER.fullmatch(value):
+                raise _Refused("want a number")
+        elif isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise _Refused("want a number")
+        try:
+            number = float(value)
+        except OverflowError:
+            raise _Refused("is beyond what a double holds") from None
+        if math.isinf(number) or (single and abs(number) > FLOAT_MAX):
+            raise _Refused(f"is beyond what a {'float' if single else 'double'} holds")
+        return number
+
+    return convert
+
+
+def _enum(enum: Any) -> Convert:
+    if enum.full_name == "google.protobuf.NullValue":
+
+        def null(value: Any) -> int:
+            if value is not None:
+                raise _Refused("want null")
+            return 0
+
+        return null
+    numbers: dict[str, int] = {value.name: value.number for value in enum.values}
+    names = list(numbers)
+    listed = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+    def convert(value: Any) -> int:
+        if isinstance(value, str) and value in numbers:
+            return numbers[value]
+        raise _Refused(f"want one of {listed}")
+
+    return convert
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _Refused("want true or false")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise _Refused("want a string")
+    return value
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str) and _BASE64.fullmatch(value):
+        bare = value.rstrip("=").translate(str.maketrans("-_", "+/"))
+        try:
+            return base64.b64decode(bare + "=" * (-len(bare) % 4))
+        except binascii.Error:
+            pass
+    raise _Refused("want bytes in base64")
+
+
+def _converted(convert: Convert, name: str) -> Read:
+    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+        try:
+            setattr(into, name, convert(value))
+        except _Refused as refusal:
+            faults.append((steps, str(refusal)))
+
+    return read
+
+
+def _by_itself(pattern: re.Pattern[str] | None, wanted: str) -> Read:
+    def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+        try:
+            if not isinstance(value, str) or (pattern is not None and not pattern.fullmatch(value)):
+                raise ValueError
+            into.FromJsonString(value)
+        except (ValueError, OverflowError):
+            faults.append((steps, f"want {wanted}"))
+
+    return read
+
+
+def _value(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    if value is None:
+        into.null_value = 0
+    elif isinstance(value, bool):
+        into.bool_value = value
+    elif isinstance(value, str):
+        into.string_value = value
+    elif isinstance(value, (int, float)):
+        try:
+            into.number_value = float(value)
+        except OverflowError:
+            faults.append((steps, "is beyond what a double holds"))
+    elif depth > MAX_DEPTH:
+        faults.append((steps, _TOO_DEEP))
+    elif isinstance(value, dict):
+        into.struct_value.SetInParent()
+        _struct(value, into.struct_value, steps, depth + 1, faults)
+    else:
+        into.list_value.SetInParent()
+        _list(value, into.list_value, steps, depth + 1, faults)
+
+
+def _struct(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    if not isinstance(value, dict):
+        faults.append((steps, "want an object"))
+        return
+    for key, item in value.items():
+        _value(item, into.fields[key], (*steps, key), depth, faults)
+
+
+def _list(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
+    if not isinstance(value, list):
+        faults.append((steps, "want an array"))
+        return
+    for index, item in enumerate(value):
+        _value(item, into.values.add(), (*steps, index), depth, faults)
+
+
+_OWN: dict[str, Read] = {
+    "google.protobuf.Timestamp": _by_itself(_TIMESTAMP, "a time as RFC 3339 says, 2026-11-20T09:14:14.903Z"),
+    "google.protobuf.Duration": _by_itself(_DURATION, "a duration in seconds, 1.5s"),
+    "google.protobuf.FieldMask": _by_itself(None, "the paths of fields, with commas between them"),
+    "google.protobuf.Value": _value,
+    "google.protobuf.Struct": _struct,
+    "google.protobuf.ListValue": _list,
+}

@@ -1,0 +1,131 @@
+"""What protovalidate's annotations say of a message, as faults of its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import protovalidate
+from google.protobuf import message_factory
+
+from balog.registry.protobuf.describing import is_map, reached
+from balog.registry.protobuf.reading import Steps
+from balog.registry.schema import SchemaError
+
+__all__ = ["Rules", "annotated"]
+
+
+class Rules:
+    """The rules of a message and of all that it holds; may be used from any thread.
+
+    Raises:
+        SchemaError: a rule's CEL expression does not compile.
+    """
+
+    def __init__(self, message: Any, pool: Any, where: str = "") -> None:
+        self._message = message
+        self._validator = protovalidate.Validator()
+        self._own = dict(_own_rules(message, pool))
+        self.any = any(True for here in reached(message) for _ in annotated(here, pool))
+        for here in reached(message) if self.any else ():
+            try:
+                self._validator.collect_violations(message_factory.GetMessageClass(here)())
+            except protovalidate.CompilationError as error:
+                raise SchemaError(f"{here.full_name}: {' '.join(str(error).split())[:300]}", where) from None
+            except protovalidate.EvaluationError:
+                continue  # of an empty message only
+
+    def faults(self, message: Any) -> list[tuple[Steps, str]]:
+        """Give every rule that a message breaks, as where and what.
+
+        What is said of a rule that the file wrote in CEL is the message that it declares, never one that it computes:
+        that might have a value in it.
+        """
+        if not self.any:
+            return []
+        try:
+            found = self._validator.collect_violations(message)
+        except protovalidate.EvaluationError:
+            return [((), "a rule of it cannot be evaluated for these values")]
+        return [self._fault(violation.proto) for violation in found]
+
+    def needed(self, message: Any) -> list[str]:
+        """Give the fields, by their names in JSON, that an empty message of this kind must not be without."""
+        found = self.faults(message_factory.GetMessageClass(message)()) if self.any else []
+        names = {field.name: field.json_name for field in message.fields}
+        names.update((field.json_name, field.json_name) for field in message.fields)
+        return [names[str(steps[0])] for steps, _ in found if len(steps) == 1 and steps[0] in names]
+
+    def _fault(self, violation: Any) -> tuple[Steps, str]:
+        steps, oneof = self._steps(violation.field)
+        rule = violation.rule_id
+        reason = self._own[rule] or f"breaks the rule {rule[:100]}" if rule in self._own else violation.message or rule
+        return steps, " ".join(part for part in (oneof, "key" if violation.for_key else "", reason) if part)
+
+    def _steps(self, path: Any) -> tuple[Steps, str]:
+        steps: list[str | int] = []
+        here = self._message
+        for element in path.elements if path is not None else ():
+            field = here.fields_by_name.get(element.field_name) if here is not None else None
+            if field is None:  # a oneof, which has no place in JSON
+                return tuple(steps), f"{element.field_name}:"
+            steps.append(field.json_name)
+            subscript = element.subscript
+            if subscript is not None:
+                value = subscript.value
+                text = ("true" if value else "false") if isinstance(value, bool) else str(value)
+                steps.append(int(value) if subscript.field == "index" else text)
+            here = field.message_type.fields_by_name["value"].message_type if is_map(field) else field.message_type
+        return tuple(steps), ""
+
+
+def annotated(message: Any, pool: Any) -> Iterator[tuple[str, Any]]:
+    """Give a message's own rules ("") and those of its fields and oneofs, each with its name."""
+    for kind, name, described in [
+        ("message", "", message),
+        *(("field", field.name, field) for field in message.fields),
+        *(("oneof", oneof.name, oneof) for oneof in message.oneofs),
+    ]:
+        if described.has_options:
+            rules = _extension(pool, kind, described.GetOptions())
+            if rules is not None:
+                yield name, rules
+
+
+_OPTIONS = {"message": "MessageOptions", "field": "FieldOptions", "oneof": "OneofOptions", "predefined": "FieldOptions"}
+
+
+def _extension(pool: Any, kind: str, options: Any) -> Any:
+    try:
+        extension = pool.FindExtensionByName(f"buf.validate.{kind}")
+        options_type = pool.FindMessageTypeByName(f"google.protobuf.{_OPTIONS[kind]}")
+    except KeyError:
+        return None  # the file does not import them
+    # Options come as the process's own type, to which another pool's extension is unknown.
+    read = message_factory.GetMessageClass(options_type).FromString(options.SerializeToString())
+    return read.Extensions[extension] if read.HasExtension(extension) else None
+
+
+def _own_rules(message: Any, pool: Any) -> Iterator[tuple[str, str]]:
+    """Give the ids of all rules that the file writes in CEL, with the message that each declares ("": none)."""
+    for here in reached(message):
+        for _, rules in annotated(here, pool):
+            yield from _cel(rules)
+    for file in {here.file.name: here.file for here in reached(message)}.values():
+        for extension in file.extensions_by_name.values():
+            if extension.has_options:
+                rules = _extension(pool, "predefined", extension.GetOptions())
+                if rules is not None:
+                    yield from _cel(rules)
+
+
+def _cel(rules: Any) -> Iterator[tuple[str, str]]:
+    for field, value in rules.ListFields():
+        if field.name == "cel":
+            for rule in value:
+                yield rule.id, rule.message
+        elif field.name == "cel_expression":
+            for expression in value:
+                yield expression, ""
+        elif field.message_type is not None and not field.is_repeated:
+            yield from _cel(value)  # such as repeated.items

@@ -1,0 +1,72 @@
+"""What is on the wire and not in the schema, and what the schema requires and is not on the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf import unknown_fields
+from google.protobuf.descriptor import FieldDescriptor
+
+from balog.registry.protobuf.describing import is_map
+from balog.registry.protobuf.reading import Steps
+
+__all__ = ["missing", "unknown"]
+
+
+def unknown(message: Any, wire: bytes) -> list[tuple[Steps, str]]:
+    """Give the fields that an encoded message has and its type has not; values of another wire type, too.
+
+    A payload is of one version, so this is a mistake of its sender's; and what has no field could not be stored.
+
+    Args:
+        message: what was decoded from ``wire``; the unknown fields are taken out of it.
+    """
+    before = message.ByteSize()
+    message.DiscardUnknownFields()
+    if message.ByteSize() == before:
+        return []
+    return [
+        (steps, _unknown_reason(here, field))
+        for steps, here in _walk(type(message).FromString(wire), ())
+        for field in unknown_fields.UnknownFieldSet(here)
+    ]
+
+
+def missing(message: Any) -> list[tuple[Steps, str]]:
+    """Give the fields that proto2 requires and a message is without."""
+    if message.IsInitialized():
+        return []
+    return [
+        ((*steps, field.json_name), "is required")
+        for steps, here in _walk(message, ())
+        for field in here.DESCRIPTOR.fields
+        if field.is_required and not here.HasField(field.name)
+    ]
+
+
+def _unknown_reason(message: Any, found: Any) -> str:
+    field = message.DESCRIPTOR.fields_by_number.get(found.field_number)
+    if field is None:
+        return f"field number {found.field_number} is not in {message.DESCRIPTOR.full_name}"
+    if field.type == FieldDescriptor.TYPE_ENUM:
+        return f"{field.name} has a value that {field.enum_type.full_name} has not"
+    return f"{field.name} is encoded as another type"
+
+
+def _walk(message: Any, steps: Steps) -> Iterator[tuple[Steps, Any]]:
+    yield steps, message
+    for field, value in message.ListFields():
+        here = (*steps, field.json_name)
+        if field.message_type is None:
+            continue
+        if is_map(field):
+            if field.message_type.fields_by_name["value"].message_type is not None:
+                for key in value:
+                    text = ("true" if key else "false") if isinstance(key, bool) else str(key)
+                    yield from _walk(value[key], (*here, text))
+        elif field.is_repeated:
+            for index, item in enumerate(value):
+                yield from _walk(item, (*here, index))
+        else:
+            yield from _walk(value, here)
