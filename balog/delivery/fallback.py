@@ -1,0 +1,74 @@
+"""Where events go while the topics fail: topics of another home, each standing for one of the first."""
+
+from __future__ import annotations
+
+import math
+
+from balog.errors import ConfigError
+from balog.topics import Topic, Topics, open_topics
+
+__all__ = ["GROUP", "Fallback", "open_fallback"]
+
+GROUP = "drain"
+"""The group that takes events out of a fallback, back to their topics."""
+
+_PREFIX = "fallback--"
+
+
+class Fallback:
+    """A home that keeps, for topic ``NAME`` of another, what that could not take, in its topic ``fallback--NAME``.
+
+    Args:
+        home: may hold other topics besides; a second service must have another one.
+    """
+
+    def __init__(self, home: Topics) -> None:
+        self.home = home
+
+    def topic(self, name: str) -> Topic:
+        """Give what stands for a topic.
+
+        Raises:
+            ConfigError: the name is too long for this home, or has characters that it does not take.
+        """
+        return self.home.topic(_PREFIX + name)
+
+    def waiting(self) -> dict[str, int]:
+        """Give the topics for which something waits here, and how many events.
+
+        Raises:
+            TopicError: the home can't be read.
+        """
+        from balog.topics.local import LocalTopics
+
+        if isinstance(self.home, LocalTopics) and not self.home.path.exists():
+            return {}
+        found = {}
+        for name in self.home.names():
+            if name.startswith(_PREFIX) and (pending := self.home.topic(name).group_state(GROUP).pending):
+                found[name.removeprefix(_PREFIX)] = pending
+        return found
+
+    def close(self) -> None:
+        """Close the home."""
+        self.home.close()
+
+
+def open_fallback(url: str, topics: str) -> Fallback:
+    """Open a fallback. On this disk nothing that waits is ever too old to be kept.
+
+    Args:
+        url: a home of topics; ``topics`` is the URL of those that it stands in for.
+
+    Raises:
+        ConfigError: no such URL, or the same home.
+        MissingExtraError: the packages of that kind of topics are not installed.
+    """
+    if url == topics:
+        raise ConfigError("the fallback is the home of the topics themselves, and fails when they do; name another")
+    if url.startswith("local:"):
+        from balog.topics.local import LocalTopics
+
+        open_topics(url).close()  # refuses what is no path
+        return Fallback(LocalTopics(url.removeprefix("local:"), retention=math.inf))
+    return Fallback(open_topics(url))
