@@ -22,11 +22,12 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     Attributes:
         layer: whose rule it is.
-        path: where in the schema, as a JSONPath, or a protobuf field's full name.
+        path: where in a payload, as a JSONPath (``$.lines[*].price``), or a protobuf field's full name.
         reason: what, as a clause.
         breaks: whether it makes the versions incompatible in the mode that was asked for.
         undecided: it could not be proved either way, which counts as a break.
         example: a payload that one side takes and the other refuses, where there is one.
+        refused_by: which side refuses the example; "" where nothing breaks.
         ddl: of the table layer, what would be done to the table.
     """
 
@@ -36,6 +37,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     breaks: bool = True
     undecided: bool = False
     example: Any = None
+    refused_by: Literal["old", "new", ""] = ""
     ddl: str = ""
 
 

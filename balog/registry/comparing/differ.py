@@ -1,0 +1,301 @@
+"""What changed between two JSON Schemas, in words, place by place of a payload.
+
+A description and no proof: what is said here of a change ("narrows", "widens") is what such a change does when nothing
+else makes up for it. ``covering`` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from balog.registry.comparing.document import (
+    DEEPEST,
+    ITEMS,
+    OTHERS,
+    Document,
+    Node,
+    Step,
+    is_anything,
+)
+
+__all__ = ["Difference", "differences"]
+
+_ANNOTATIONS = ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment")
+_AT_LEAST = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
+_AT_MOST = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
+_OTHER_WORDS = (
+    "pattern", "format", "multipleOf", "uniqueItems", "contains", "not", "if", "then", "else", "dependentRequired",
+    "dependentSchemas", "dependencies", "propertyNames", "patternProperties", "unevaluatedProperties",
+    "unevaluatedItems", "oneOf", "anyOf",
+)  # fmt: skip
+_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+_MOST = 1_000
+
+
+class Difference(NamedTuple):
+    """One change.
+
+    Attributes:
+        path: the place in a payload.
+        reason: what, as a clause.
+        narrows: something that was valid may no longer be.
+        widens: something that was not valid may be now.
+        presence: it is about whether a member is there, and not about its value.
+    """
+
+    path: tuple[Step, ...]
+    reason: str
+    narrows: bool
+    widens: bool
+    presence: bool = False
+
+
+def differences(old: Document, new: Document) -> list[Difference]:
+    """Give what changed, from the root down; at most 1,000 changes."""
+    walk = _Walk(old, new)
+    found = []
+    for difference in walk.at([old.root], [new.root], ()):
+        found.append(difference)
+        if len(found) >= _MOST:
+            break
+    return list(dict.fromkeys(found))
+
+
+class _Walk:
+    def __init__(self, old: Document, new: Document) -> None:
+        self._old, self._new = old, new
+        self._seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+
+    def at(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
+        key = (tuple(map(id, olds)), tuple(map(id, news)))
+        if key in self._seen or len(path) > DEEPEST:
+            return
+        self._seen.add(key)
+        before, after = self._old.spread(olds, sure=True), self._new.spread(news, sure=True)
+        yield from _annotations(before, after, path)
+        yield from self._values(olds, news, path)
+        yield from _limits(before, after, path)
+        inside = list(self._inside(olds, news, path))
+        yield from _other_words(before, after, path, told=bool(inside))
+        yield from inside
+
+    def _inside(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
+        yield from self._members(olds, news, path)
+        old, new = self._old.items(olds), self._new.items(news)
+        if old or new:
+            yield from self.at(old, new, (*path, ITEMS))
+        old, new = self._old.others(olds), self._new.others(news)
+        if any(isinstance(one, dict) for one in (*old, *new)):
+            yield from self.at(old, new, (*path, OTHERS))
+
+    def _values(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
+        lists = (_enumerated(self._old.spread(olds, sure=True)), _enumerated(self._new.spread(news, sure=True)))
+        had, has = (None if one is None else {msgspec.json.encode(value): None for value in one} for one in lists)
+        if had is not None and has is not None:
+            lost, gained = ([_said(one) for one in a if one not in b] for a, b in ((had, has), (has, had)))
+            if lost:
+                yield Difference(path, f"enum lost {_some(lost)}", True, False)
+            if gained:
+                yield Difference(path, f"enum gained {_some(gained)}", False, True)
+            return
+        was, now = _types(self._old, olds), _types(self._new, news)
+        if was != now:
+            numbers = now | ({"integer"} if "number" in now else set())
+            numbered = was | ({"integer"} if "number" in was else set())
+            reason = f"type {_either(was)} became {_either(now)}"
+            yield Difference(path, reason, not was <= numbers, not now <= numbered)
+        elif has is not None:
+            yield Difference(path, f"was limited to {_some([_said(one) for one in has])}", True, False)
+        if had is not None and has is None:
+            yield Difference(path, f"is no longer limited to {_some([_said(one) for one in had])}", False, True)
+
+    def _members(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
+        had, has = self._old.declared(olds), self._new.declared(news)
+        needed, needs = _required(self._old, olds), _required(self._new, news)
+        was_closed, is_closed = _closed(self._old, olds), _closed(self._new, news)
+        for name in {**had, **has}:
+            here = (*path, name)
+            if name not in has:
+                kind = "required property" if name in needed else "property"
+                yield Difference(here, f"{kind} {_quoted(name)} was removed", is_closed, True)
+            elif name not in had:
+                kind = "required" if name in needs else "optional"
+                reason = f"{kind} property {_quoted(name)} was added"
+                yield Difference(here, reason, True, was_closed, name in needs)
+            else:
+                yield from self.at(self._old.member(olds, name), self._new.member(news, name), here)
+        for name in sorted(needs - needed):
+            if name in had or name not in has:
+                yield Difference((*path, name), f"property {_quoted(name)} was made required", True, False, True)
+        for name in sorted(needed - needs):
+            if name in has or name not in had:
+                yield Difference((*path, name), f"property {_quoted(name)} was made optional", False, True, True)
+        if was_closed != is_closed and (had or has or is_closed):
+            said = "may no longer be there" if is_closed else "may be there now"
+            yield Difference((*path, OTHERS), f"members that are not named {said}", is_closed, was_closed)
+
+
+def _annotations(
+    before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...]
+) -> Iterator[Difference]:
+    for word in _ANNOTATIONS:
+        had, has = ([node[word] for node in nodes if word in node] for nodes in (before, after))
+        if _encoded(had) != _encoded(has):
+            what = "was added" if not had else "was removed" if not has else "changed"
+            yield Difference(path, f"{word} {what}", False, False)
+
+
+def _limits(before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...]) -> Iterator[Difference]:
+    for words, pick in ((_AT_LEAST, max), (_AT_MOST, min)):
+        for word in words:
+            had, has = (
+                pick((node[word] for node in nodes if _is_number(node.get(word))), default=None)
+                for nodes in (before, after)
+            )
+            if had == has:
+                continue
+            if had is None:
+                yield Difference(path, f"{word} {has} was added", True, False)
+            elif has is None:
+                yield Difference(path, f"{word} {had} was removed", False, True)
+            else:
+                up = has > had
+                narrows = up == (pick is max)
+                step = "raised" if up else "lowered"
+                yield Difference(path, f"{word} was {step} from {had} to {has}", narrows, not narrows)
+
+
+def _other_words(
+    before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...], told: bool
+) -> Iterator[Difference]:
+    """Tell which words changed that are compared as they are; ``told``: what changed inside has been told already."""
+    for word in _OTHER_WORDS:
+        had, has = ([node[word] for node in nodes if word in node] for nodes in (before, after))
+        had, has = ([one for one in many if one is not False or word != "uniqueItems"] for many in (had, has))
+        if word in ("oneOf", "anyOf"):
+            if told and had and has:
+                continue
+            had, has = _alternatives(had), _alternatives(has)
+        if _encoded(had) == _encoded(has):
+            continue
+        if not had:
+            yield Difference(path, f"{word} {_said_of(has)}was added", word != "anyOf" or not _plain(has), False)
+        elif not has:
+            yield Difference(path, f"{word} {_said_of(had)}was removed", False, True)
+        else:
+            became = f" from {_said_of(had)}to {_said_of(has)}".rstrip() if _said_of(had) else ""
+            yield Difference(path, f"{word} changed{became}", True, True)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _enumerated(nodes: Sequence[dict[str, Any]]) -> list[Any] | None:
+    for node in nodes:
+        if isinstance(node.get("enum"), list):
+            return list(node["enum"])
+        if "const" in node:
+            return [node["const"]]
+    return None
+
+
+def _types(document: Document, nodes: Sequence[Node], depth: int = 0) -> set[str]:
+    """Give the types that values of a place may have, as far as its words tell."""
+    kinds = set(_TYPES) - {"integer"}
+    if any(node is False for node in nodes):
+        return set()
+    for node in document.spread(nodes, sure=True):
+        said = _listed_types(node)
+        for word in ("anyOf", "oneOf"):
+            if isinstance(node.get(word), list) and depth < DEEPEST:
+                some = set().union(*(_types(document, [part], depth + 1) for part in node[word]))
+                said = some if said is None else _both(said, some)
+        if said is not None:
+            kinds = _both(kinds, said)
+    return kinds
+
+
+def _listed_types(node: dict[str, Any]) -> set[str] | None:
+    said = node.get("type")
+    if isinstance(said, (str, list)):
+        return {said} if isinstance(said, str) else {one for one in said if isinstance(one, str)}
+    values = _enumerated([node])
+    return None if values is None else {_type_of(value) for value in values}
+
+
+def _both(one: set[str], other: set[str]) -> set[str]:
+    both = one & other
+    if "integer" in one | other and "number" in one | other:
+        both |= {"integer"} if ("integer" in one or "integer" in other) and "number" not in both else set()
+    return both
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    names = {str: "string", int: "integer", float: "number", list: "array", dict: "object"}
+    return names.get(type(value), "null")
+
+
+def _required(document: Document, nodes: Sequence[Node]) -> set[str]:
+    return {
+        name
+        for node in document.spread(nodes, sure=True)
+        if isinstance(node.get("required"), list)
+        for name in node["required"]
+    }
+
+
+def _closed(document: Document, nodes: Sequence[Node]) -> bool:
+    return any(
+        node.get("additionalProperties") is False or node.get("unevaluatedProperties") is False
+        for node in document.spread(nodes, sure=True)
+    )
+
+
+def _alternatives(lists: list[Any]) -> list[Any]:
+    """Give the alternatives that more than a type, which was told already, says something of."""
+    return [one for some in lists if isinstance(some, list) for one in some if not _is_type(one)]
+
+
+def _is_type(node: Node) -> bool:
+    return isinstance(node, dict) and not set(node) - {"type", "title", "description"}
+
+
+def _plain(alternatives: list[Any]) -> bool:
+    return all(is_anything(one) for one in alternatives)
+
+
+def _said_of(values: list[Any]) -> str:
+    """Give the value of a word where it is short: a pattern, a format, a number."""
+    if len(values) == 1 and isinstance(values[0], (str, int, float)) and not isinstance(values[0], bool):
+        return f"{_said(msgspec.json.encode(values[0]))} "
+    return ""
+
+
+def _encoded(values: list[Any]) -> list[bytes]:
+    return sorted(msgspec.json.encode(value, order="sorted") for value in values)
+
+
+def _said(value: bytes) -> str:
+    text = value.decode()
+    text = f"'{text[1:-1]}'" if text.startswith('"') else text
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def _some(texts: list[str]) -> str:
+    return ", ".join(texts[:5]) + (f" and {len(texts) - 5} more" if len(texts) > 5 else "")
+
+
+def _quoted(name: str) -> str:
+    return _said(msgspec.json.encode(name))
+
+
+def _either(kinds: set[str]) -> str:
+    if kinds >= set(_TYPES) - {"integer"}:
+        return "anything"
+    return " or ".join(kind for kind in _TYPES if kind in kinds) or "nothing"

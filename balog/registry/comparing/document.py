@@ -1,0 +1,293 @@
+"""A JSON Schema as the comparison reads it: places in a payload, and all that a schema says of each of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+from balog.errors import MissingExtraError
+from balog.registry.json_schema import json_path
+from balog.registry.schema import SchemaError
+from balog.registry.unfolding import resolve
+
+__all__ = ["DEEPEST", "ITEMS", "OTHERS", "Document", "Node", "Step", "draft_of", "is_anything", "matches", "path_of"]
+
+DEEPEST = 40
+"""Levels of a payload that a comparison looks at one by one; deeper ones are judged as a whole."""
+
+Node = Any
+"""A sub-schema: an object or a boolean."""
+
+
+class Wild(Enum):
+    """Steps of a path that stand for many places."""
+
+    ITEMS = "[*]"
+    OTHERS = "*"
+
+
+Step = str | Wild
+"""A member's name, or all that a list or a map holds."""
+
+ITEMS = Wild.ITEMS
+OTHERS = Wild.OTHERS
+
+_REF_ALONE = {"draft-04/schema", "draft-06/schema", "draft-07/schema"}
+"""Drafts in which nothing beside a ``$ref`` counts."""
+
+_ALL = ("allOf",)
+_SOME = ("anyOf", "oneOf")
+_BRANCHES = ("if", "then", "else", "not")
+_ROOT = "root"
+_OF_NAMES = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+_OF_NODES = {
+    "additionalItems", "additionalProperties", "allOf", "anyOf", "contains", "contentSchema", "else", "if", "items",
+    "not", "oneOf", "prefixItems", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
+}  # fmt: skip
+
+
+class Document:
+    """One JSON Schema, its references followed, and what can be asked of it.
+
+    Args:
+        document: the decoded schema; references lead into it.
+
+    Raises:
+        SchemaError: it is none.
+        MissingExtraError: jsonschema-rs is not installed.
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        try:
+            import jsonschema_rs
+        except ImportError:
+            raise MissingExtraError("comparing schemas", "schema") from None
+        self._rust = jsonschema_rs
+        self.draft = draft_of(document)
+        self.root: dict[str, Any] = {name: value for name, value in document.items() if name not in ("$id", "id")}
+        if isinstance(base := document.get("$id", document.get("id")), str):
+            self.root = _rewritten(self.root, lambda reference: _local(reference, base))
+        if self.draft in _REF_ALONE:
+            self.root = _alone(self.root)
+        self._moved: Any = None
+        self._canonical: dict[tuple[int, ...], Any] = {}
+        self._kept: list[Node] = []  # so that no id of a node is that of another one later
+        self.validator = self._compiled(self.root)
+
+    def target(self, node: Mapping[str, Any]) -> Node:
+        """Give what a node's ``$ref`` leads to; nothing that is valid where it leads nowhere."""
+        found = resolve(self.root, node["$ref"])
+        return False if found is None else found
+
+    def also(self, node: Node, definitions: Mapping[str, Any]) -> Document:
+        """Give the schema of what is valid here and by another node, too, whose references lead to ``definitions``."""
+        schema = {
+            "allOf": [{"$ref": f"#/$defs/{_ROOT}"}, node],
+            "$defs": {_ROOT: _moved(self.root), **definitions},
+        }
+        if "$schema" in self.root:
+            schema["$schema"] = self.root["$schema"]
+        return Document(schema)
+
+    def spread(self, nodes: Iterable[Node], sure: bool = False) -> list[dict[str, Any]]:
+        """Give every object that says something of one place: the nodes, what they refer to and combine.
+
+        Args:
+            sure: only those that a value of the place must be valid by.
+        """
+        found: list[dict[str, Any]] = []
+        left = list(nodes)
+        while left:
+            node = left.pop(0)
+            if not isinstance(node, dict) or any(one is node for one in found):
+                continue
+            found.append(node)
+            if "$ref" in node and (target := resolve(self.root, node["$ref"])) is not None:
+                left.append(target)
+            for name in _ALL if sure else (*_ALL, *_SOME):
+                left += _listed(node.get(name))
+            if not sure:
+                left += [node[name] for name in _BRANCHES if name in node]
+                left += _valued(node.get("dependentSchemas")) + _valued(node.get("dependencies"))
+        return found
+
+    def declared(self, nodes: Iterable[Node]) -> dict[str, None]:
+        """Give the names of members that have a schema of their own at a place, in order."""
+        return {name: None for node in self.spread(nodes) for name in _mapping(node.get("properties"))}
+
+    def member(self, nodes: Iterable[Node], name: str, sure: bool = False) -> list[Node]:
+        """Give what is said of the member ``name`` of objects at a place."""
+        found = []
+        for node in self.spread(nodes, sure):
+            said = [node["properties"][name]] if name in _mapping(node.get("properties")) else []
+            unsure = False
+            for pattern, one in _mapping(node.get("patternProperties")).items():
+                answer = matches(pattern, name)
+                unsure |= answer is None
+                said += [one] if answer or (answer is None and not sure) else []
+            if not said and "additionalProperties" in node and not (unsure and sure):
+                said = [node["additionalProperties"]]
+            found += said
+        return found
+
+    def others(self, nodes: Iterable[Node]) -> list[Node]:
+        """Give what is said of members without a schema of their own."""
+        found = []
+        for node in self.spread(nodes):
+            found += [node["additionalProperties"]] if "additionalProperties" in node else []
+            found += _mapping(node.get("patternProperties")).values()
+        return found
+
+    def items(self, nodes: Iterable[Node]) -> list[Node]:
+        """Give what is said of the items of arrays at a place, wherever they are in it."""
+        found: list[Node] = []
+        for node in self.spread(nodes):
+            for name in ("items", "prefixItems", "additionalItems", "contains"):
+                found += node[name] if isinstance(node.get(name), list) else [node[name]] if name in node else []
+        return found
+
+    def alone(self, nodes: Sequence[Node]) -> dict[str, Any]:
+        """Give a schema of its own for what must hold at a place; references in it still lead where they did."""
+        if len(nodes) == 1 and nodes[0] is self.root:
+            return dict(self.root)
+        if self._moved is None:
+            self._moved = _moved(self.root)
+        schema: dict[str, Any] = {"allOf": [_moved(node) for node in nodes], "$defs": {_ROOT: self._moved}}
+        if "$schema" in self.root:
+            schema["$schema"] = self.root["$schema"]
+        return schema
+
+    def canonical(self, nodes: Sequence[Node]) -> Any:
+        """Give jsonschema-rs' canonical form of what must hold at a place; None when it has none."""
+        key = tuple(map(id, nodes))
+        if key not in self._canonical:
+            self._kept += nodes
+            try:
+                self._canonical[key] = self._rust.canonicalize(
+                    self.alone(nodes),
+                    validate_formats=True,
+                    pattern_options=self._rust.RegexOptions(),
+                    offline=True,
+                )
+            except (ValueError, RecursionError):
+                self._canonical[key] = None
+        return self._canonical[key]
+
+    def at(self, path: Sequence[Step]) -> list[Node]:
+        """Give what is said of a place of a payload."""
+        nodes: list[Node] = [self.root]
+        for step in path:
+            if step is ITEMS:
+                nodes = self.items(nodes)
+            else:
+                nodes = self.others(nodes) if step is OTHERS else self.member(nodes, str(step))
+        return nodes
+
+    def takes(self, value: Any) -> bool:
+        """Tell whether a payload is valid."""
+        try:
+            return bool(self.validator.is_valid(value))
+        except (ValueError, RecursionError):
+            return False
+
+    def test_of(self, nodes: Sequence[Node]) -> Any:
+        """Give a validator of what must hold at a place."""
+        return self._compiled(self.alone(nodes))
+
+    def _compiled(self, schema: dict[str, Any]) -> Any:
+        try:
+            return self._rust.validator_for(
+                schema, validate_formats=True, pattern_options=self._rust.RegexOptions(), offline=True
+            )
+        except (ValueError, RecursionError) as error:
+            raise SchemaError(f"not a JSON Schema: {str(error).splitlines()[0][:200]}") from None
+
+
+def draft_of(document: Mapping[str, Any]) -> str:
+    """Give the draft that a schema says it is of: ``2020-12`` when it does not."""
+    said = document.get("$schema")
+    return said.rstrip("#").rsplit("json-schema.org/", 1)[-1] if isinstance(said, str) else "draft/2020-12/schema"
+
+
+def path_of(steps: Sequence[Step]) -> str:
+    """Write a place as a JSONPath: ``$.lines[*].price``, ``$.labels.*``."""
+    path = "$"
+    for step in steps:
+        path += json_path([step])[1:] if isinstance(step, str) else "[*]" if step is ITEMS else ".*"
+    return path
+
+
+def is_anything(node: Node) -> bool:
+    """Tell a schema that refuses nothing, annotations aside."""
+    if isinstance(node, dict):
+        return not set(node) - {"title", "description", "$comment", "default", "examples", "deprecated", "$defs"}
+    return node is not False
+
+
+def matches(pattern: str, name: str) -> bool | None:
+    """Tell whether a member's name is one of ``patternProperties``; None where Python can't tell for sure."""
+    try:
+        found = re.search(pattern, name, re.ASCII) is not None
+    except re.error:
+        return None
+    return found if name.isascii() and not set(pattern) & set("\\(") else found or None
+
+
+def _alone(node: Node) -> Node:
+    """Copy a node without what stands beside a ``$ref``, but for what may be referred to."""
+
+    def bare(one: dict[str, Any]) -> dict[str, Any]:
+        kept = {"$ref", "$schema", "$defs", "definitions", "title", "description"}
+        return {name: said for name, said in one.items() if name in kept} if isinstance(one.get("$ref"), str) else one
+
+    return _rewritten(node, str, bare)
+
+
+def _rewritten(
+    node: Node, change: Callable[[str], str], before: Callable[[dict[str, Any]], dict[str, Any]] = dict
+) -> Node:
+    """Copy a node with other references; what only looks like one (in a default, say) stays."""
+    if not isinstance(node, dict):
+        return node
+    copy: dict[str, Any] = {}
+    node = before(node)
+    for name, value in node.items():
+        if name == "$ref" and isinstance(value, str):
+            copy[name] = change(value)
+        elif name in _OF_NAMES and isinstance(value, dict):
+            copy[name] = {key: _rewritten(one, change, before) for key, one in value.items()}
+        elif name in _OF_NODES:
+            copy[name] = (
+                [_rewritten(one, change, before) for one in value]
+                if isinstance(value, list)
+                else (_rewritten(value, change, before))
+            )
+        else:
+            copy[name] = value
+    return copy
+
+
+def _moved(node: Node) -> Node:
+    """Copy a node so that its references lead into the document where ``alone`` puts it."""
+    copy = _rewritten(node, lambda reference: f"#/$defs/{_ROOT}{reference[1:]}" if reference[:1] == "#" else reference)
+    return {name: value for name, value in copy.items() if name != "$schema"} if isinstance(copy, dict) else copy
+
+
+def _local(reference: str, base: str) -> str:
+    """Write a reference to a document by its ``$id`` as what it is, one into the document itself."""
+    name, _, pointer = reference.partition("#")
+    return f"#{pointer}" if name == base.rstrip("#") else reference
+
+
+def _listed(value: Any) -> list[Node]:
+    return value if isinstance(value, list) else []
+
+
+def _valued(value: Any) -> list[Node]:
+    return [one for one in _mapping(value).values() if not isinstance(one, list)]
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,209 @@
+"""One verdict over all that a new version of a type means: its JSON, protobuf's wire, and the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from balog.registry.comparing.covering import covers
+from balog.registry.comparing.differ import Difference, differences
+from balog.registry.comparing.document import Document, path_of
+from balog.registry.comparing.examples import Example, find_examples
+from balog.registry.comparing.promise import promised
+from balog.registry.comparing.table import compare_tables
+from balog.registry.comparing.verdict import Bump, Finding, Mode, Verdict
+from balog.registry.json_schema import decode_schema
+from balog.registry.naming import major, order
+from balog.registry.schema import Schema
+
+__all__ = ["compare", "compare_history", "document_of", "least_version"]
+
+Side = Literal["old", "new"]
+
+_BUMPS: tuple[Bump, ...] = ("none", "patch", "minor", "major")
+
+
+def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = True) -> Verdict:
+    """Tell whether a new version may follow an old one.
+
+    Args:
+        mode: who must be able to read what; the transitive modes are here as those without.
+        open: take writers to write no member that their schema does not name and the other one does, so that an
+            optional property may be added to an open model (``promise``). False is by the letter.
+
+    Raises:
+        SchemaError: one of them is no schema.
+        MissingExtraError: the packages of its form are not installed.
+    """
+    before, after = document_of(old), document_of(new)
+    findings = compare_documents(before, after, mode, open=open)
+    findings += _wire(old, new, mode)
+    findings += compare_tables(before, after, new.type or old.type or "the_table")
+    compatible = not any(finding.breaks for finding in findings)
+    return Verdict(compatible=compatible, bump=_bump(old, new, before, after, findings), findings=findings)
+
+
+def compare_history(history: Sequence[Schema], new: Schema, mode: Mode = "backward", *, open: bool = True) -> Verdict:
+    """Tell whether a new version may follow those that there are.
+
+    It is held against the latest one below it, in the transitive modes against each one of that one's major, too: what
+    has broken once with a new major is not held against those after it.
+    """
+    before = sorted(
+        (one for one in history if not new.version or order(one.version) < order(new.version)),
+        key=lambda one: order(one.version),
+    )
+    if not before:
+        return Verdict(compatible=True, bump="none")
+    last = before[-1]
+    verdict = compare(last, new, mode, open=open)
+    if not mode.endswith("_transitive"):
+        return verdict
+    findings = list(verdict.findings)
+    for one in reversed(before[:-1]):
+        if major(one.version) == major(last.version):
+            found = compare(one, new, mode, open=open).findings
+            findings += [
+                msgspec.structs.replace(finding, reason=f"{finding.reason} (since {one.version})")
+                for finding in found
+                if finding.breaks and not _has(findings, finding)
+            ]
+    compatible = not any(finding.breaks for finding in findings)
+    return Verdict(compatible=compatible, bump=verdict.bump if compatible else "major", findings=findings)
+
+
+def least_version(history: Sequence[Schema], verdict: Verdict) -> str:
+    """Give the least version that a schema with this verdict may have after those of ``history``.
+
+    By semver.org: major for what breaks, minor for what adds, patch for words alone. In 0.x, where nothing is promised,
+    a minor step may break (4), as most resolvers have it. What is before a release may change until that is there (9).
+    """
+    if not history:
+        return "0.0.0"
+    last = order(max((one.version for one in history), key=order))
+    if verdict.bump == "none":
+        return str(last)
+    numbers = [last.major, last.minor, last.patch]
+    place = {"major": 0, "minor": 1, "patch": 2}[verdict.bump]
+    place = min(place + 1, 2) if last.major == 0 else place
+    if last.prerelease and not any(numbers[place + 1 :]):
+        return f"{last}.0"
+    return ".".join(map(str, [*numbers[:place], numbers[place] + 1, *[0] * (2 - place)]))
+
+
+def compare_documents(old: Document, new: Document, mode: Mode, *, open: bool = True) -> list[Finding]:
+    """Give the findings of the JSON layer: what changed, and which of it breaks whom."""
+    changes = differences(old, new)
+    breaks: dict[Difference, Finding] = {}
+    general: list[Finding] = []
+    for writer, reader, refused_by in _directions(old, new, mode):
+        found, rest = _judge(writer, reader, changes, refused_by, open)
+        general += rest
+        for change, finding in found.items():
+            had = breaks.get(change)
+            breaks[change] = finding if had is None or (had.undecided and not finding.undecided) else had
+    told = [
+        breaks.get(change) or Finding(layer="json", path=path_of(change.path), reason=change.reason, breaks=False)
+        for change in changes
+    ]
+    return sorted(general + told, key=lambda finding: not finding.breaks)
+
+
+def _directions(old: Document, new: Document, mode: Mode) -> list[tuple[Document, Document, Side]]:
+    backward: tuple[Document, Document, Side] = (old, new, "new")
+    forward: tuple[Document, Document, Side] = (new, old, "old")
+    kind = mode.removesuffix("_transitive")
+    return [backward, forward] if kind == "full" else [backward] if kind == "backward" else [forward]
+
+
+def _judge(
+    writer: Document, reader: Document, changes: list[Difference], refused_by: Side, open: bool
+) -> tuple[dict[Difference, Finding], list[Finding]]:
+    """Give a finding for each change that breaks the reader, and one for a break that no change explains."""
+    held = promised(writer, reader) if open else writer
+    answer = covers(reader, held)
+    if answer == "yes":
+        return {}, []
+    examples = find_examples(reader, held)
+    found = {}
+    for change in changes:
+        if change.narrows if refused_by == "new" else change.widens:
+            finding = _blame(change, reader, held, examples, refused_by)
+            if finding is not None:
+                found[change] = finding
+    if found:
+        return found, []
+    side = "the new version" if refused_by == "new" else "the old version"
+    proved = bool(examples) or answer == "no"
+    reason = (
+        f"{side} refuses what the other one takes"
+        if proved
+        else (f"it could not be proved that {side} takes all that the other one takes")
+    )
+    example = examples[0].payload if examples else None
+    return {}, [
+        Finding(layer="json", path="$", reason=reason, undecided=not proved, example=example, refused_by=refused_by)
+    ]
+
+
+def _blame(
+    change: Difference, reader: Document, writer: Document, examples: list[Example], refused_by: Side
+) -> Finding | None:
+    shown = next((example for example in examples if example.shows(change.path)), None)
+    if shown is None and not change.presence:
+        reads, writes = reader.at(change.path), writer.at(change.path)
+        if not reads or covers(reader, writer, reads, writes or [True]) == "yes":
+            return None
+    return Finding(
+        layer="json", path=path_of(change.path), reason=change.reason, undecided=shown is None,
+        example=None if shown is None else shown.payload, refused_by=refused_by,
+    )  # fmt: skip
+
+
+def _wire(old: Schema, new: Schema, mode: Mode) -> list[Finding]:
+    if old.form != new.form:
+        return [Finding(layer="wire", path="$", reason=f"the form {old.form} became {new.form}")]
+    if new.form != "protobuf":
+        return []
+    from balog.registry.comparing.wire import compare_wire
+
+    return compare_wire(old, new, mode)
+
+
+def _bump(old: Schema, new: Schema, before: Document, after: Document, findings: list[Finding]) -> Bump:
+    if any(finding.breaks for finding in findings):
+        return "major"
+    if old.source == new.source or (old.form == new.form == "json" and before.root == after.root):
+        return "none"
+    same = covers(before, after) == "yes" and covers(after, before) == "yes"
+    if same and not any(finding.layer != "json" for finding in findings):
+        return "patch"
+    return "minor"
+
+
+def _has(findings: list[Finding], finding: Finding) -> bool:
+    return any((one.layer, one.path, one.breaks) == (finding.layer, finding.path, True) for one in findings)
+
+
+def document_of(schema: Schema) -> Document:
+    """Give a version's JSON Schema; protobuf's is that of its JSON form.
+
+    A version that its own schema names (``"version": {"const": "1.2.0"}``) is no difference to another one.
+    """
+    where = f"{schema.type}/{schema.version}"
+    if schema.form == "protobuf":
+        from balog.registry.protobuf import compile_proto
+
+        return Document(compile_proto(schema.source, schema.message).json_schema())
+    document: dict[str, Any] = decode_schema(schema.source, where)
+    properties = document.get("properties")
+    said = properties.get("version") if isinstance(properties, dict) else None
+    if (
+        isinstance(properties, dict)
+        and isinstance(said, dict)
+        and schema.version in (said.get("const"), *said.get("enum", []))
+    ):
+        document = {**document, "properties": {**properties, "version": {"type": "string"}}}
+    return Document(document)

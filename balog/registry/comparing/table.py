@@ -1,0 +1,129 @@
+"""What a new version does to the table of a type: columns added, and values that their column can't hold.
+
+Nothing of it breaks a table: rows stay as they are, and what a column can't hold goes to another one. But who asks the
+table should know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from balog.registry.comparing.columns import Column, List, Struct, columns_of, type_text
+from balog.registry.comparing.document import Document
+from balog.registry.comparing.verdict import Finding
+
+__all__ = ["Step", "compare_tables", "table_steps"]
+
+_FACILITY = {"id", "timestamp", "channel", "level", "run_id", "application"}
+_RESERVED = {*_FACILITY, "payload_recovered", "date"}
+_LONGEST_NAME = 120
+
+
+class Step(NamedTuple):
+    """A column that is added: where (``element`` is a list's item), as what, and whose values it takes over."""
+
+    path: tuple[str, ...]
+    type: str
+    field: str
+    instead_of: str = ""
+
+
+class _Field:
+    """A field of the payload and its columns: one, and one more for values that the first can't hold."""
+
+    def __init__(self, name: str, kind: Column) -> None:
+        self.columns = [(name, _Cell(kind))]
+
+
+class _Cell:
+    """A column's type, which grows."""
+
+    def __init__(self, kind: Column) -> None:
+        self.scalar = "" if isinstance(kind, (Struct, List)) else type_text(kind)
+        self.fields = _Fields(kind, top=False) if isinstance(kind, Struct) else None
+        self.item = _Cell(kind.item) if isinstance(kind, List) else None
+
+    def text(self) -> str:
+        if self.fields is not None:
+            return f"struct<{','.join(f'{name}:{cell.text()}' for name, cell in self.fields.columns())}>"
+        return self.scalar if self.item is None else f"array<{self.item.text()}>"
+
+    def take(self, kind: Column, path: tuple[str, ...], field: str) -> list[Step] | None:
+        """Hold values of another type, too; None where that can't be."""
+        if self.fields is not None and isinstance(kind, Struct):
+            return list(self.fields.take(kind, path, field))
+        if self.item is not None and isinstance(kind, List):
+            return self.item.take(kind.item, (*path, "element"), f"{field}[*]")
+        held = {"double": ("bigint",), "string": ("timestamp", "date")}.get(self.scalar, ())
+        return [] if self.scalar and type_text(kind) in (self.scalar, *held) else None
+
+
+class _Fields:
+    def __init__(self, struct: Struct, top: bool) -> None:
+        self._top = top
+        self._taken = {name.lower() for name in _RESERVED} if top else set()
+        self._fields: dict[str, _Field] = {}
+        for _ in self.take(struct, (), "$"):
+            pass
+
+    def columns(self) -> Iterator[tuple[str, _Cell]]:
+        return (column for field in self._fields.values() for column in field.columns)
+
+    def take(self, struct: Struct, path: tuple[str, ...], where: str) -> Iterator[Step]:
+        for name, kind in struct.fields.items():
+            field, here = self._fields.get(name), f"{where}.{name}"
+            if field is None:
+                column = self._free(_named(name, self._top))
+                self._fields[name] = _Field(column, kind)
+                yield Step((*path, column), self._fields[name].columns[0][1].text(), here)
+                continue
+            for column, cell in field.columns:
+                inner = cell.take(kind, (*path, column), here)
+                if inner is not None:
+                    yield from inner
+                    break
+            else:
+                if len(field.columns) < 2:
+                    had = field.columns[0]
+                    column = self._free(f"{had[0]}_recovered")
+                    field.columns.append((column, _Cell(kind)))
+                    yield Step((*path, column), field.columns[1][1].text(), here, f"{had[0]} {had[1].text()}")
+
+    def _free(self, name: str) -> str:
+        free, number = name, 2
+        while free.lower() in self._taken:
+            free, number = f"{name}_{number}", number + 1
+        self._taken.add(free.lower())
+        return free
+
+
+def table_steps(old: Document, new: Document) -> list[Step]:
+    """Give the columns that the table of the old version gets for the new one, in order."""
+    table = _Fields(Struct(columns_of(old)), top=True)
+    return list(table.take(Struct(columns_of(new)), (), "$"))
+
+
+def compare_tables(old: Document, new: Document, name: str) -> list[Finding]:
+    """Give what a table has to be altered by; ``name`` is the table's, as the type's."""
+    findings = []
+    for step in table_steps(old, new):
+        said = f"column {'.'.join(step.path)} {step.type}"
+        reason = (
+            f"new {said}"
+            if not step.instead_of
+            else (f"values are now {step.type} and their column is {step.instead_of}; they go to a new {said}")
+        )
+        ddl = f"ALTER TABLE {_quoted(name)} ADD COLUMNS ({'.'.join(map(_quoted, step.path))} {step.type})"
+        findings.append(Finding(layer="table", path=step.field, reason=reason, breaks=False, ddl=ddl))
+    return findings
+
+
+def _named(field: str, top: bool) -> str:
+    name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in field)[:_LONGEST_NAME] or "_"
+    return f"payload_{name}" if top and name.lower() in _RESERVED else name
+
+
+def _quoted(name: str) -> str:
+    """Write a name as SQL takes it: plain where it is a word, in backticks elsewhere."""
+    return name if name.isidentifier() and name.isascii() else "`" + name.replace("`", "``") + "`"
