@@ -154,7 +154,7 @@ def _reason(error: Any) -> str:
     if name == "required":
         return f"{_quoted(said['property'])} is missing"
     if name == "type":
-        return f"want {' or '.join(said['types'])}"
+        return f"want {' or '.join(sorted(said['types'], key='null'.__eq__))}"
     if name == "const":
         return f"want {_json(said['expected_value'])}"
     if name == "enum":
@@ -173,6 +173,8 @@ def _reason(error: Any) -> str:
         return "is more than one of the alternatives at once" if matched else "is none of the alternatives"
     if name == "propertyNames":
         return f"has a member whose name may not be: {_reason(said['error'])}"
+    if name == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
+        return "has members that it may not have"  # of a schema without properties all of them
     return _OTHERS.get(name, f"breaks {name}")
 
 

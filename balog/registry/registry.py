@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -92,6 +93,7 @@ class Registry:
         self.place = self._store.place
         self.problem = ""
         self._patience = patience
+        self._miss_patience = patience if patience == inf else min(patience, _MISS_SECONDS)
         self._own = self._packaged.listing()
         self._listing: dict[str, dict[str, tuple[Store, Kept]]] | None = None
         self._listed = 0.0
@@ -269,7 +271,7 @@ class Registry:
         self._validators = {key: validator for key, validator in self._validators.items() if key in alive}
 
     def _of(self, type: str) -> dict[str, tuple[Store, Kept]]:
-        found = self._now().get(type) or self._now(min(self._patience, _MISS_SECONDS)).get(type)
+        found = self._now().get(type) or self._now(self._miss_patience).get(type)
         if found is None:
             raise UnknownTypeError(type, self.types())
         return found
@@ -279,7 +281,7 @@ class Registry:
         if version is None:
             version = latest(list(versions))
         elif version not in versions:
-            versions = self._now(min(self._patience, _MISS_SECONDS)).get(type, {})
+            versions = self._now(self._miss_patience).get(type, {})
             if version not in versions:
                 raise UnknownVersionError(type, version, list(versions))
         return version, *versions[version]

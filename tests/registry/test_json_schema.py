@@ -1,0 +1,192 @@
+"""Payloads held against a JSON Schema: every fault, with its path and without a value."""
+
+import json
+from typing import Any
+
+import pytest
+
+from balog.registry import SchemaError
+from balog.registry.json_schema import JsonValidator, json_path
+
+
+def faults(schema: Any, payload: Any) -> list[str]:
+    return [f"{path}: {reason}" for path, reason in JsonValidator(schema).check(json.dumps(payload).encode())]
+
+
+def test_every_fault_is_told_with_its_path() -> None:
+    line = {"type": "object", "required": ["sku"], "properties": {"n": {"type": "integer"}}}
+    schema = {
+        "required": ["id"],
+        "properties": {"lines": {"type": "array", "items": line}, "a b": {"type": "string"}},
+    }
+
+    assert sorted(faults(schema, {"lines": [{"sku": "x"}, {"n": 1.5}], "a b": 1})) == [
+        "$.lines[1].n: want integer",
+        "$.lines[1]: 'sku' is missing",
+        "$: 'id' is missing",
+        "$['a b']: want string",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "reason"),
+    [
+        ({"type": ["integer", "null"]}, "hunter2", "want integer or null"),
+        ({"const": "order"}, "hunter2", 'want "order"'),
+        ({"enum": ["EUR", "USD"]}, "hunter2", 'want one of ["EUR","USD"]'),
+        ({"pattern": "^[A-Z]+$"}, "hunter2", "does not match ^[A-Z]+$"),
+        ({"format": "date-time"}, "hunter2", "is no date-time"),
+        ({"format": "uuid"}, "hunter2", "is no uuid"),
+        ({"minimum": 3}, 2, "is less than 3"),
+        ({"exclusiveMaximum": 3}, 3, "is not less than 3"),
+        ({"multipleOf": 2}, 3, "is no multiple of 2"),
+        ({"maxLength": 3}, "hunter2", "is longer than 3 characters"),
+        ({"minItems": 1}, [], "has less than 1 items"),
+        ({"uniqueItems": True}, [1, 1], "has an item twice"),
+        ({"contains": {"const": 1}}, [2], "has not as many of the items as it should"),
+        ({"not": {"type": "string"}}, "hunter2", "is what it may not be"),
+        ({"additionalProperties": False}, {"a": "hunter2"}, "has members that it may not have"),
+        ({"properties": {}, "additionalProperties": False}, {"a": "hunter2"}, "has members that it may not have: 'a'"),
+        ({"unevaluatedProperties": False}, {"a": "hunter2"}, "has members that it may not have: 'a'"),
+        ({"prefixItems": [{}], "unevaluatedItems": False}, [1, 2], "has items that it may not have"),
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, "'b' is missing"),
+        ({"propertyNames": {"maxLength": 1}}, {"ab": 1}, "has a member whose name may not be: is longer than 1"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "hunter2", "is none of the alternatives"),
+        ({"oneOf": [True, {"type": "string"}]}, "hunter2", "is more than one of the alternatives at once"),
+        ({"if": {"type": "string"}, "then": {"minLength": 20}}, "hunter2", "is shorter than 20 characters"),
+        (False, 1, "may not be there"),
+    ],
+    ids=str,
+)
+def test_a_fault_says_the_rule_and_no_value(schema: Any, value: Any, reason: str) -> None:
+    found = faults({"properties": {"at": schema}}, {"at": value})
+
+    assert found[0].startswith(f"$.at: {reason}")
+    assert "hunter2" not in " ".join(found)
+
+
+def test_of_alternatives_the_nearest_one_is_explained() -> None:
+    card = {"properties": {"kind": {"const": "card"}}, "required": ["kind", "number"]}
+    cash = {"properties": {"kind": {"const": "cash"}}, "required": ["kind"]}
+
+    assert faults({"properties": {"pay": {"oneOf": [card, cash]}}}, {"pay": {"kind": "card"}}) == [
+        "$.pay: is none of the alternatives",
+        "$.pay: 'number' is missing",
+    ]
+
+
+def test_references_and_recursion_inside_the_document() -> None:
+    node = {"type": "object", "required": ["v"], "properties": {"next": {"$ref": "#/$defs/node"}}}
+
+    assert faults({"$ref": "#/$defs/node", "$defs": {"node": node}}, {"v": 1, "next": {"v": 2, "next": {}}}) == [
+        "$.next.next: 'v' is missing"
+    ]
+
+
+@pytest.mark.parametrize("draft", ["draft-04/schema#", "draft-06/schema#", "draft-07/schema#"])
+def test_older_drafts_are_read_as_they_say(draft: str) -> None:
+    schema = {"$schema": f"http://json-schema.org/{draft}", "items": [{"type": "integer"}]}
+
+    assert faults({**schema, "type": "array"}, ["x"]) == ["$[0]: want integer"]
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"{", "not JSON: input data was truncated"),
+        (b"\xff", "not JSON"),
+        (b"nope", "not JSON: invalid character (byte 4)"),
+        (b'{"a": 1e999}', "not JSON: number out of range"),
+        (b"[" * 100_000, "nested too deep"),
+        (b'{"a":' * 400 + b"1" + b"}" * 400, "nested too deep"),
+    ],
+    ids=["half", "bytes", "word", "number", "brackets", "objects"],
+)
+def test_what_is_no_json_is_one_fault(payload: bytes, reason: str) -> None:
+    recursive = {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["b"]}
+    found = JsonValidator(recursive).check(payload)
+
+    assert len(found) == 1
+    assert found[0].reason.startswith(reason)
+
+
+def test_numbers_beyond_64_bits_are_numbers() -> None:
+    schema = {"properties": {"n": {"type": "integer", "maximum": 5}}}
+
+    assert faults(schema, {"n": 10**40}) == ["$.n: is more than 5"]
+    assert faults(schema, {"n": 3.0}) == []  # an integer, as JSON Schema has it
+    assert JsonValidator({"properties": {"n": {"multipleOf": 0.01}}}).check(b'{"n": 19.99}') == []
+
+
+def test_at_most_a_hundred_faults_are_told() -> None:
+    assert len(faults({"items": {"type": "string"}}, list(range(1000)))) == 100
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "foo"}, "$.type: not a JSON Schema"),
+        ({"properties": {"a": {"minimum": "x"}}}, "$.properties.a.minimum: not a JSON Schema: want number"),
+        ({"$ref": "https://example.com/a"}, "leads out of the document; bundle the schema"),
+        ({"$ref": "order/1.0.0"}, "leads out of the document; bundle the schema"),
+        ({"$ref": "#/$defs/a"}, "$ref #/$defs/a leads nowhere"),
+        ({"$schema": "https://example.com/mine"}, "$schema is none of the drafts"),
+        ({"properties": {"a": {"pattern": "(?=a)b"}}}, "$.properties.a.pattern: (?=a)b is no pattern that runs in"),
+        ({"pattern": "("}, "$.pattern: ( is no pattern"),
+        ({"patternProperties": {"(?<!a)b": {}}}, "(?<!a)b is no pattern"),
+    ],
+    ids=str,
+)
+def test_a_document_that_is_no_schema_is_one_line(schema: Any, said: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        JsonValidator(schema, "order.json")
+
+    assert str(caught.value).startswith("order.json: ")
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (b"{", "not JSON: input data was truncated"),
+        (b"[]", "want an object"),
+        (b"\xff\xfe", "not JSON"),
+        (b'{"a":' * 5000, "nested too deep"),
+        (b" " * (5 << 20), "larger than 4 MiB"),
+    ],
+    ids=["half", "array", "utf-16", "deep", "large"],
+)
+def test_bytes_that_are_no_schema_are_one_line(source: bytes, said: str) -> None:
+    with pytest.raises(SchemaError, match=said):
+        JsonValidator(source)
+
+
+def test_a_text_that_would_make_a_backtracking_pattern_run_for_ever_does_not() -> None:
+    assert faults({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 50_000 + "!"}) == [
+        "$.a: does not match ^(a+)+$"
+    ]
+
+
+def test_alternatives_that_double_with_each_step_are_refused() -> None:
+    steps = {f"s{n}": {"anyOf": [{"$ref": f"#/$defs/s{n + 1}"}, {"$ref": f"#/$defs/s{n + 1}"}]} for n in range(40)}
+
+    with pytest.raises(SchemaError, match="unfolds to more than 100000 checks"):
+        JsonValidator({"$ref": "#/$defs/s0", "$defs": {**steps, "s40": {"type": "string"}}})
+
+
+def test_a_chain_of_references_without_end_is_refused() -> None:
+    chain = {f"s{n}": {"$ref": f"#/$defs/s{n + 1}"} for n in range(5000)}
+
+    with pytest.raises(SchemaError, match="lead through too many others"):
+        JsonValidator({"$ref": "#/$defs/s0", "$defs": {**chain, "s5000": {}}})
+
+
+def test_a_schema_that_is_nothing_but_itself_ends() -> None:
+    assert faults({"allOf": [{"$ref": "#"}], "required": ["a"]}, {}) == ["$: 'a' is missing"]
+
+
+def test_a_path_is_one_printable_line() -> None:
+    assert json_path(["a", 0, "b c", "it's", "\n\x1b[0m", "x" * 500]) == (
+        "$.a[0]['b c']['it\\'s']['��[0m']." + "x" * 99 + "…"
+    )

@@ -1,0 +1,238 @@
+"""The registry: types and versions out of a store, once for ever, noticed when they come and go."""
+
+import json
+import math
+import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from balog.errors import ConfigError
+from balog.registry import (
+    IncompatibleError,
+    Registry,
+    Schema,
+    SchemaError,
+    UnknownTypeError,
+    UnknownVersionError,
+    VersionTakenError,
+    open_registry,
+)
+from balog.registry.store import FolderStore
+from balog.storage import StorageError
+
+OPEN = {"type": "object", "properties": {"id": {"type": "integer"}}}
+
+
+def order(version: str = "1.0.0", document: Any = OPEN, type: str = "order") -> Schema:
+    return Schema(type, version, "json", json.dumps(document).encode())
+
+
+@pytest.fixture(params=["folder", "url"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return str(tmp_path / "schemas") if request.param == "folder" else f"memory://{uuid4().hex}/schemas"
+
+
+def test_balogs_own_types_are_there_without_a_store() -> None:
+    registry = open_registry()
+
+    assert {"log", "metric", "run"} <= set(registry.types())
+    assert registry.get("metric").version == "1.0.0"
+    payload = b'{"cls_type": "metric", "type": "counter", "metric": "rows", "value": 3}'
+    assert registry.validator("metric").check(payload) == []
+
+
+def test_what_is_registered_is_there_byte_for_byte(place: str) -> None:
+    with open_registry(place) as registry:
+        verdict = registry.register(order())
+        assert verdict.compatible
+    with open_registry(place) as again:
+        assert "order" in again.types()
+        assert again.get("order") == order()
+
+
+def test_the_same_document_again_is_fine(place: str) -> None:
+    with open_registry(place) as registry:
+        registry.register(order())
+        assert registry.register(order()).compatible
+
+
+def test_a_version_never_changes(place: str) -> None:
+    with open_registry(place) as registry:
+        registry.register(order())
+        with pytest.raises(VersionTakenError, match=r"order 1\.0\.0 is registered already"):
+            registry.register(order(document={"type": "object"}))
+        assert registry.get("order", "1.0.0") == order()
+
+
+def test_of_two_registrations_at_once_one_wins_and_the_other_is_told(tmp_path: Path) -> None:
+    barrier = threading.Barrier(8)
+
+    def register(number: int) -> str:
+        with open_registry(str(tmp_path)) as registry:
+            registry.refresh()
+            barrier.wait()
+            try:
+                registry.register(order(document={**OPEN, "title": str(number)}))
+            except VersionTakenError:
+                return "taken"
+        return str(number)
+
+    with ThreadPoolExecutor(8) as pool:
+        told = list(pool.map(register, range(8)))
+
+    winners = [each for each in told if each != "taken"]
+    assert len(winners) == 1
+    assert json.loads(open_registry(str(tmp_path)).get("order").source)["title"] == winners[0]
+
+
+def test_of_one_version_in_two_forms_only_one_can_be_there(tmp_path: Path) -> None:
+    store = FolderStore(str(tmp_path))
+    assert store.create(order())
+    proto = Schema("order", "1.0.0", "protobuf", b'syntax = "proto3"; message Order { int64 id = 1; }')
+    assert not store.create(proto)
+    assert [path.name for path in (tmp_path / "order").iterdir()] == ["1.0.0.json"]
+
+
+def test_versions_ascend_as_semver_says(tmp_path: Path) -> None:
+    for version in ("1.10.0", "1.9.0", "2.0.0-rc.1", "1.0.0"):
+        FolderStore(str(tmp_path)).create(order(version))
+    registry = open_registry(str(tmp_path))
+
+    assert registry.versions("order") == ["1.0.0", "1.9.0", "1.10.0", "2.0.0-rc.1"]
+    assert registry.get("order").version == "1.10.0"  # the latest release
+
+
+def test_an_unknown_type_or_version_says_what_there_is(tmp_path: Path) -> None:
+    registry = open_registry(str(tmp_path))
+    registry.register(order())
+
+    with pytest.raises(UnknownTypeError, match=r"no type 'ordr'; there are .*order"):
+        registry.get("ordr")
+    with pytest.raises(UnknownVersionError, match=r"no version '9\.0\.0' of order; there are 1\.0\.0"):
+        registry.validator("order", "9.0.0")
+
+
+@pytest.mark.parametrize("type", ["a/b", "", "..", ".a", "_a", "a b", "ä", "x" * 101])
+def test_a_name_that_no_store_could_keep_is_refused(tmp_path: Path, type: str) -> None:
+    with pytest.raises(ConfigError, match="is no name for a type"):
+        open_registry(str(tmp_path)).register(order(type=type))
+
+
+@pytest.mark.parametrize("version", ["1.0", "v1.0.0", "1.0.0+build", "01.0.0", "1.0.0-01", "", "../1.0.0", "1.0.0\n"])
+def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
+    with pytest.raises(ConfigError, match="is no version"):
+        open_registry(str(tmp_path)).register(order(version))
+
+
+def test_a_schema_of_another_type_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r"order/1\.0\.0: \$\.properties\.cls_type\.const: is of the type 'refund'"):
+        open_registry(str(tmp_path)).register(order(document={"properties": {"cls_type": {"const": "refund"}}}))
+
+
+def test_a_version_comes_after_all_of_its_major(tmp_path: Path) -> None:
+    registry = open_registry(str(tmp_path))
+    registry.register(order("1.5.0"))
+
+    with pytest.raises(IncompatibleError, match=r"1\.4\.0 would come after 1\.5\.0"):
+        registry.register(order("1.4.0"))
+
+
+def test_nothing_is_registered_without_a_store() -> None:
+    with pytest.raises(SchemaError, match="name a registry"):
+        open_registry().register(order())
+
+
+def test_a_new_version_is_noticed_though_the_listing_still_holds(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("balog.registry.registry._MISS_SECONDS", -1.0)
+    registry = Registry(FolderStore(str(tmp_path)), patience=3600)
+    registry.register(order())
+    FolderStore(str(tmp_path)).create(order("1.1.0"))
+
+    assert registry.versions("order") == ["1.0.0"]
+    assert registry.get("order", "1.1.0").version == "1.1.0"
+
+
+def test_a_deleted_version_is_noticed_and_its_validator_gone(tmp_path: Path) -> None:
+    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry.register(order())
+    registry.validator("order", "1.0.0")
+    shutil.rmtree(tmp_path / "order")
+
+    with pytest.raises(UnknownTypeError):
+        registry.validator("order", "1.0.0")
+
+
+def test_with_infinite_patience_only_a_refresh_looks(tmp_path: Path) -> None:
+    registry = Registry(FolderStore(str(tmp_path)), patience=math.inf)
+    registry.register(order())
+    registry.validator("order", "1.0.0")
+    shutil.rmtree(tmp_path / "order")
+
+    assert registry.validator("order", "1.0.0").check(b"{}") == []
+    with pytest.raises(UnknownVersionError):
+        registry.get("order", "2.0.0")
+    assert registry.versions("order") == ["1.0.0"]
+    registry.refresh()
+    with pytest.raises(UnknownTypeError):
+        registry.validator("order", "1.0.0")
+
+
+def test_a_validator_is_compiled_once(tmp_path: Path) -> None:
+    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry.register(order())
+
+    assert registry.validator("order") is registry.validator("order", "1.0.0")
+
+
+def test_while_the_store_is_away_what_was_listed_holds_on(tmp_path: Path, monkeypatch: Any) -> None:
+    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry.register(order())
+
+    def fail(self: FolderStore) -> Any:
+        raise StorageError("s3://there: no connection")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FolderStore, "listing", fail)
+        assert registry.get("order") == order()
+        assert registry.problem == "s3://there: no connection"
+        with pytest.raises(StorageError, match="no connection"):
+            registry.register(order("1.1.0"))
+    registry.refresh()
+    assert registry.problem == ""
+
+
+def test_a_file_that_is_no_schema_is_told_when_it_is_used(tmp_path: Path) -> None:
+    (tmp_path / "order").mkdir()
+    (tmp_path / "order" / "1.0.0.json").write_text('{"type": "strin"}')
+    (tmp_path / "order" / "README.md").write_text("…")
+    (tmp_path / "order" / "draft.json").write_text("{}")
+    registry = open_registry(str(tmp_path))
+
+    assert registry.versions("order") == ["1.0.0"]
+    with pytest.raises(SchemaError, match=r"order/1\.0\.0: \$\.type: not a JSON Schema"):
+        registry.validator("order")
+
+
+def test_a_schema_that_was_changed_by_hand_is_read_again(tmp_path: Path) -> None:
+    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry.register(order())
+    assert registry.validator("order").check(b"{}") == []
+    (tmp_path / "order" / "1.0.0.json").write_text('{"type": "object", "required": ["id"]}')
+
+    assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ["'id' is missing"]
+
+
+def test_threads_share_a_registry(tmp_path: Path) -> None:
+    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry.register(order())
+
+    def use(number: int) -> bool:
+        return all(registry.validator("order").check(b'{"id": 1}') == [] for _ in range(50))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(use, range(8)))
