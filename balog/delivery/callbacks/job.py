@@ -277,20 +277,24 @@ class CallbackJob:
 
     def _again(self, message: Received, refusal: Refusal) -> None:
         now = time.time()
+        if self._breaker.is_open and self._is_old(message, now):
+            self._expires = True
         delay = next_delay(self._config, message, refusal.retry_after, now)
         if delay is not None:
             self._hand.release([message], delay, attempted=True)
-            return
-        self._hand.give_up(message, last_words(message, refusal.reason, now))
-        self._expires = self._breaker.is_open
+        else:
+            self._hand.give_up(message, last_words(message, refusal.reason, now))
+
+    def _is_old(self, message: Received, now: float) -> bool:
+        return message.published + self._config.give_up <= now
 
     def _expire(self) -> None:
-        """Give up the old ones behind one that was: the endpoint is asked too seldom to be asked for each."""
+        """Give up what is too old behind a probe that was: the endpoint is asked too seldom to be asked for each."""
         received = self._hand.receive(_EXPIRED_AT_ONCE, 0.0)
         now = time.time()
-        young = [one for one in received if one.published + self._config.give_up > now]
+        young = [one for one in received if not self._is_old(one, now)]
         for message in received:
-            if message.published + self._config.give_up <= now:
+            if self._is_old(message, now):
                 self._hand.give_up(message, last_words(message, self._trouble, now))
         self._hand.release(young, attempted=False)
         self._taken += len(received) - len(young)

@@ -44,7 +44,11 @@ class TestDelays:
         assert tried == [True, True, False]
 
     @given(
-        st.integers(1, 10**6), st.floats(0, 1e7), st.floats(0, 1e7), st.floats(0.01, 3600), st.none() | st.floats(0, 3600)
+        st.integers(1, 10**6),
+        st.floats(0, 1e7),
+        st.floats(0, 1e7),
+        st.floats(0.01, 3600),
+        st.none() | st.floats(0, 3600),
     )
     def test_every_delay_is_a_time_that_a_topic_can_keep(self, attempts, published, now, first, retry_after):
         config = callback(retry=Retrying(first=first, longest=3600.0))
@@ -94,7 +98,7 @@ class TestBreaker:
             assert most / 2 - 0.01 <= breaker.wait <= most
 
     def test_requests_that_were_under_way_together_count_as_one_failed_probe(self):
-        breaker, clock = self.make()
+        breaker, _ = self.make()
         for _ in range(64):
             breaker.fail(99.0)
         assert breaker.wait <= 4.0
@@ -126,7 +130,7 @@ class TestBatches:
     def test_by_bytes(self):
         waiting = self.waiting(400, events=10_000, bytes=1024, age=0)
         posts = list(iter(waiting.take, None))
-        assert sum((list(post.ids) for post in posts), []) == [f"LG{n}" for n in range(400)]
+        assert [id for post in posts for id in post.ids] == [f"LG{n}" for n in range(400)]
         assert max(len(post.body) for post in posts) <= 1026
 
     def test_one_that_is_too_large_alone_goes_alone(self):
