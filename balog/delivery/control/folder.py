@@ -10,6 +10,7 @@ nobody names.
 
 from __future__ import annotations
 
+import re
 import threading
 from datetime import datetime, timedelta, timezone
 from urllib.parse import quote
@@ -23,7 +24,9 @@ from balog.storage import Storage, StorageError
 __all__ = ["FolderControl"]
 
 _MAX_BYTES = 4 << 20
+_MAX_KNOWN = 1000
 _EMPTY = b"{}"  # what counts before the first version: number 0
+_SHA = re.compile("[0-9a-f]{64}")
 _REPORTS_KEPT = timedelta(days=1)
 
 
@@ -35,6 +38,7 @@ class FolderControl:
         self._storage = storage
         self._lock = threading.RLock()  # a storage is for one thread at a time
         self._known = 0  # entries never go away, so that the head is looked for from here
+        self._entries: dict[int, Entry] = {}  # nor do they change
 
     def head(self) -> Entry | None:
         """See ``Control``."""
@@ -67,12 +71,22 @@ class FolderControl:
 
     def document(self, entry: Entry) -> bytes:
         """See ``Control``."""
-        name = f"documents/{entry.sha}.json"
+        return self.named(entry.sha)
+
+    def named(self, sha: str) -> bytes:
+        """Give the document of that name.
+
+        Raises:
+            ControlError: it is not there, or not what its name says.
+        """
+        name = f"documents/{sha}.json"
+        if not _SHA.fullmatch(sha):
+            raise ControlError(f"{self.place}: there is no document {sha!r:.80}")
         with self._lock:
             data = self._storage.read(name, _MAX_BYTES)
-        if data is None or sha_of(data) != entry.sha:
+        if data is None or sha_of(data) != sha:
             what = "is not there" if data is None else "is not what its name says"
-            raise ControlError(f"{self.place}/{name}: the document of version {entry.number} {what}")
+            raise ControlError(f"{self.place}/{name}: the document {what}")
         return data
 
     def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> Entry:
@@ -161,13 +175,19 @@ class FolderControl:
         raise ControlError(f"{self.place}: there is no version before {head.number} with another document")
 
     def _read(self, number: int) -> Entry | None:
+        if (known := self._entries.get(number)) is not None:
+            return known
         data = self._storage.read(_name(number), _MAX_BYTES)
         if data is None:
             return None
         try:
-            return msgspec.json.decode(data, type=Entry)
+            entry = msgspec.json.decode(data, type=Entry)
         except msgspec.DecodeError as error:
             raise ControlError(f"{self.place}/{_name(number)}: is no entry: {error}") from None
+        if len(self._entries) >= _MAX_KNOWN:
+            self._entries.clear()
+        self._entries[number] = entry
+        return entry
 
     def _listed(self) -> int:
         """Give the highest number in the listing; the first look at a place is the only one that lists."""

@@ -27,6 +27,7 @@ class Conflict(ControlError):
 
     Attributes:
         head: the number that is the newest now.
+        base: the one that was thought to be.
     """
 
     def __init__(self, head: int, base: int) -> None:
@@ -35,6 +36,7 @@ class Conflict(ControlError):
             f"then push with --base {head}"
         )
         self.head = head
+        self.base = base
 
 
 class Entry(Struct, frozen=True, kw_only=True, rename={"origin": "from"}):
