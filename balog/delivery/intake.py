@@ -98,6 +98,7 @@ class Intake:
         self._stored: dict[Store, int] = {"topics": 0, "fallback": 0}
         self._duplicates = 0
         self._stopping = False
+        self._lost: list[str] = []
         self._listing = ""
         self._lister: asyncio.Task[None] | None = None
         self._dots = not topics.url.startswith("sqs:")
@@ -199,6 +200,8 @@ class Intake:
             if group.store is not None:
                 self._stored[group.store] += len(messages) - len(group.refused) - len(group.duplicates)
                 self._duplicates += len(group.duplicates)
+            elif self._stopping:
+                self._lost += [message.id for message in messages]
             if not lane.keeps_ids:
                 for message in messages:
                     self._flying.pop((topic, message.id), None)
@@ -302,11 +305,12 @@ class Intake:
         if not self._stores.hurry.done():
             self._stores.hurry.set_result(None)
         await self._settled_until(end)
-        lost: list[str] = []
+        busy = [lane.busy for lane in self._lanes.values() if lane.busy is not None]
         for lane in self._lanes.values():
-            lost += lane.stop()
+            lane.stop()
+        await asyncio.gather(*busy, return_exceptions=True)
         self._stores.close()
-        return lost
+        return self._lost
 
     async def _settled_until(self, end: float) -> None:
         while busy := [lane.busy for lane in self._lanes.values() if lane.busy is not None]:

@@ -146,16 +146,13 @@ class Lane:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def stop(self) -> list[str]:
-        """Move nothing back any more and give up what still waits; its ids."""
-        if self._drain is not None:
-            self._drain.cancel()
-        waiting, given_up = [*self._waiting], list[str]()
-        self._waiting.clear()
-        for group in waiting:
-            given_up += [message.id for message in group.messages]
-            group.fail("the service stopped before it was durable")
-        return given_up
+    def stop(self) -> None:
+        """Move nothing back any more, and give up what still waits or is not stored yet."""
+        for task in (self._drain, self._task):
+            if task is not None:
+                task.cancel()
+        while self._waiting:
+            self._waiting.popleft().fail("the service stopped before it was durable")
 
     async def _run(self) -> None:
         try:
@@ -188,6 +185,10 @@ class Lane:
             self.trouble, self._refused = str(error), True
             for group in groups:
                 group.fail(self.trouble)
+        except asyncio.CancelledError:
+            for group in groups:
+                group.fail("the service stopped before it was durable")
+            raise
         else:
             self._refused = False
             for group in groups:
@@ -307,7 +308,7 @@ class Lane:
         work = self._stores.drainers.run(lambda: drain.step(max(self._limit, 500)))
         try:
             moved, is_empty = await self._stores.answer(work, f"topic {self.topic}")
-        except TopicError as error:
+        except Exception as error:  # whatever a home raises: a drain that ends would leave events there for ever
             if not work.future.done() and not work.withdraw():
                 self._watch_step(work)
             self.trouble = str(error)
