@@ -6,7 +6,9 @@ else makes up for it. ``covering`` decides.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -44,6 +46,7 @@ class Difference(NamedTuple):
         narrows: something that was valid may no longer be.
         widens: something that was not valid may be now.
         presence: it is about whether a member is there, and not about its value.
+        vague: it says no more than that something changed, which is told by what changed inside, if that is known.
     """
 
     path: tuple[Step, ...]
@@ -51,45 +54,45 @@ class Difference(NamedTuple):
     narrows: bool
     widens: bool
     presence: bool = False
+    vague: bool = False
 
 
 def differences(old: Document, new: Document) -> list[Difference]:
     """Give what changed, from the root down; at most 1,000 changes."""
-    walk = _Walk(old, new)
-    found = []
-    for difference in walk.at([old.root], [new.root], ()):
-        found.append(difference)
-        if len(found) >= _MOST:
-            break
-    return list(dict.fromkeys(found))
+    found = list(dict.fromkeys(islice(_Walk(old, new).every(), _MOST)))
+    inner = {one.path[:length] for one in found for length in range(len(one.path))}
+    return [one for one in found if not (one.vague and one.path in inner)]
 
 
 class _Walk:
     def __init__(self, old: Document, new: Document) -> None:
         self._old, self._new = old, new
-        self._seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+        self._left: deque[tuple[list[Node], list[Node], tuple[Step, ...]]] = deque()
 
-    def at(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
-        key = (tuple(map(id, olds)), tuple(map(id, news)))
-        if key in self._seen or len(path) > DEEPEST:
-            return
-        self._seen.add(key)
+    def every(self) -> Iterator[Difference]:
+        """Give the differences, those nearest to the root first."""
+        self._left.append(([self._old.root], [self._new.root], ()))
+        seen = set()
+        while self._left:
+            olds, news, path = self._left.popleft()
+            key = (_key(self._old, olds), _key(self._new, news))
+            if key not in seen and len(path) <= DEEPEST:
+                seen.add(key)
+                yield from self._at(olds, news, path)
+
+    def _at(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
         before, after = self._old.spread(olds, sure=True), self._new.spread(news, sure=True)
         yield from _annotations(before, after, path)
         yield from self._values(olds, news, path)
         yield from _limits(before, after, path)
-        inside = list(self._inside(olds, news, path))
-        yield from _other_words(before, after, path, told=bool(inside))
-        yield from inside
-
-    def _inside(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
+        yield from _other_words(before, after, path)
         yield from self._members(olds, news, path)
         old, new = self._old.items(olds), self._new.items(news)
         if old or new:
-            yield from self.at(old, new, (*path, ITEMS))
+            self._left.append((old, new, (*path, ITEMS)))
         old, new = self._old.others(olds), self._new.others(news)
         if any(isinstance(one, dict) for one in (*old, *new)):
-            yield from self.at(old, new, (*path, OTHERS))
+            self._left.append((old, new, (*path, OTHERS)))
 
     def _values(self, olds: list[Node], news: list[Node], path: tuple[Step, ...]) -> Iterator[Difference]:
         lists = (_enumerated(self._old.spread(olds, sure=True)), _enumerated(self._new.spread(news, sure=True)))
@@ -126,7 +129,7 @@ class _Walk:
                 reason = f"{kind} property {_quoted(name)} was added"
                 yield Difference(here, reason, True, was_closed, name in needs)
             else:
-                yield from self.at(self._old.member(olds, name), self._new.member(news, name), here)
+                self._left.append((self._old.member(olds, name), self._new.member(news, name), here))
         for name in sorted(needs - needed):
             if name in had or name not in has:
                 yield Difference((*path, name), f"property {_quoted(name)} was made required", True, False, True)
@@ -136,6 +139,13 @@ class _Walk:
         if was_closed != is_closed and (had or has or is_closed):
             said = "may no longer be there" if is_closed else "may be there now"
             yield Difference((*path, OTHERS), f"members that are not named {said}", is_closed, was_closed)
+
+
+def _key(document: Document, nodes: list[Node]) -> tuple[int, ...]:
+    """Give what a place within itself is known again by: the ids of what is said of it, references followed."""
+    return tuple(sorted(id(node) for node in document.spread(nodes) if set(node) != {"$ref"})) or (
+        id(next(iter(nodes), None)),
+    )
 
 
 def _annotations(
@@ -169,15 +179,13 @@ def _limits(before: list[dict[str, Any]], after: list[dict[str, Any]], path: tup
 
 
 def _other_words(
-    before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...], told: bool
+    before: list[dict[str, Any]], after: list[dict[str, Any]], path: tuple[Step, ...]
 ) -> Iterator[Difference]:
-    """Tell which words changed that are compared as they are; ``told``: what changed inside has been told already."""
+    """Tell which words changed that are compared as they are."""
     for word in _OTHER_WORDS:
         had, has = ([node[word] for node in nodes if word in node] for nodes in (before, after))
         had, has = ([one for one in many if one is not False or word != "uniqueItems"] for many in (had, has))
         if word in ("oneOf", "anyOf"):
-            if told and had and has:
-                continue
             had, has = _alternatives(had), _alternatives(has)
         if _encoded(had) == _encoded(has):
             continue
@@ -187,7 +195,8 @@ def _other_words(
             yield Difference(path, f"{word} {_said_of(had)}was removed", False, True)
         else:
             became = f" from {_said_of(had)}to {_said_of(has)}".rstrip() if _said_of(had) else ""
-            yield Difference(path, f"{word} changed{became}", True, True)
+            vague = word in ("oneOf", "anyOf")
+            yield Difference(path, f"{word} changed{became}", True, True, vague=vague)
 
 
 def _is_number(value: Any) -> bool:

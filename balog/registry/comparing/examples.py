@@ -31,11 +31,11 @@ class Example(NamedTuple):
     """A payload that the writer takes and the reader refuses, and where the reader finds fault with it."""
 
     payload: Any
-    faults: list[tuple[Step, ...]]
+    faults: list[tuple[tuple[str | int, ...], bool]]
 
-    def shows(self, path: Sequence[Step]) -> bool:
-        """Tell whether the reader finds fault at a place, or with all of what it is in."""
-        return any(_leads(fault, path) for fault in self.faults)
+    def shows(self, path: Sequence[Step], presence: bool) -> bool:
+        """Tell whether the reader finds fault with the value at a place, or (``presence``) with its not being there."""
+        return any(missing == presence and _leads(fault, path) for fault, missing in self.faults)
 
 
 def find_examples(reader: Document, writer: Document) -> list[Example]:
@@ -63,17 +63,18 @@ def _of_difference(reader: Document, writer: Document) -> Iterator[Any]:
         yield from _Tries(reader, document).at([document.root], [], 0)
 
 
-def _faults(reader: Document, payload: Any) -> list[tuple[Step, ...]]:
-    found: list[tuple[Step, ...]] = []
+def _faults(reader: Document, payload: Any) -> list[tuple[tuple[str | int, ...], bool]]:
+    """Give the places of faults, and whether something is missing there."""
+    found: list[tuple[tuple[str | int, ...], bool]] = []
     errors = list(islice(reader.validator.iter_errors(payload), 50))
     while errors:
         error = errors.pop()
         path = tuple(error.instance_path)
-        found.append(path)
+        found.append((path, False))
         if error.kind.name == "required":
-            found.append((*path, error.kind.property))
+            found.append(((*path, error.kind.property), True))
         elif error.kind.name in ("additionalProperties", "unevaluatedProperties"):
-            found += [(*path, name) for name in error.kind.unexpected]
+            found += [((*path, name), False) for name in error.kind.unexpected]
         for group in getattr(error.kind, "context", None) or []:
             errors += group
     return found

@@ -151,7 +151,7 @@ def _judge(
 def _blame(
     change: Difference, reader: Document, writer: Document, examples: list[Example], refused_by: Side
 ) -> Finding | None:
-    shown = next((example for example in examples if example.shows(change.path)), None)
+    shown = next((example for example in examples if example.shows(change.path, change.presence)), None)
     if shown is None and not change.presence:
         reads, writes = reader.at(change.path), writer.at(change.path)
         if not reads or covers(reader, writer, reads, writes or [True]) == "yes":

@@ -108,14 +108,11 @@ def compare_tables(old: Document, new: Document, name: str) -> list[Finding]:
     """Give what a table has to be altered by; ``name`` is the table's, as the type's."""
     findings = []
     for step in table_steps(old, new):
-        said = f"column {'.'.join(step.path)} {step.type}"
-        reason = (
-            f"new {said}"
-            if not step.instead_of
-            else (f"values are now {step.type} and their column is {step.instead_of}; they go to a new {said}")
-        )
+        said = f"new column {'.'.join(step.path)} {step.type}"
+        if step.instead_of:
+            said = f"the column {step.instead_of} can't hold {step.type}, which goes to a {said}"
         ddl = f"ALTER TABLE {_quoted(name)} ADD COLUMNS ({'.'.join(map(_quoted, step.path))} {step.type})"
-        findings.append(Finding(layer="table", path=step.field, reason=reason, breaks=False, ddl=ddl))
+        findings.append(Finding(layer="table", path=step.field, reason=said, breaks=False, ddl=ddl))
     return findings
 
 
