@@ -21,6 +21,7 @@ __all__ = ["broker", "main"]
 # Each command's module is imported when that command is asked for: `balog broker` must not pay for Spark.
 COMMANDS = {
     "broker": "Carry events out of a Singer stream to sinks; pass the data on untouched.",
+    "callbacks": "See which callbacks their endpoints disabled, and enable them.",
     "check": "Find everything that is wrong with a config, before it runs.",
     "config": "Push, compare and take back versions of what event services do.",
     "consume": "Run the handlers of a package on the events of topics.",
