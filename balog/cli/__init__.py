@@ -26,6 +26,7 @@ COMMANDS = {
     "config": "Push, compare and take back versions of what event services do.",
     "consume": "Run the handlers of a package on the events of topics.",
     "consumers": "List the handlers of a package, and what each of them listens to.",
+    "filter": "Run a filter of the event service with Spark, once over what there is.",
     "forward": "Send the events of a topic to sinks, with a broker's config and no Python.",
     "query": "Answer SQL over the tables of events.",
     "load": "Load events into tables, each once; look after the tables.",

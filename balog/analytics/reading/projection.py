@@ -7,7 +7,8 @@ only what it names is parsed. Any of ``schemas.DEFAULT``'s columns, in any order
   strings count as numbers, a string column takes the JSON text of whatever is not a string, a fraction is rounded for
   an integer;
 - ``payload_json string``, the JSON text beside another form of the payload;
-- ``context`` as ``struct<name string, …>``: the named values alone, which is much cheaper than the map.
+- ``context`` as ``struct<name string, …>``: the named values alone, which is much cheaper than the map;
+- ``context_json string``, the JSON text of the context, whose values are not all text.
 
 Of a timestamp, what is finer than a microsecond is cut off.
 """
@@ -96,9 +97,13 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
             header[name], select[name] = _HEADER[name]
         elif name == "schema" and kind == t.StringType():
             select[name] = '"schema"'
+        elif name == "context_json" and kind == t.StringType():
+            header["context"], select[name] = "JSON", "CAST(header.context AS VARCHAR)"
+        elif name == "context" and kind == _DEFAULTS[name] and "context_json" in want:
+            select[name] = "coalesce(TRY_CAST(header.context AS MAP(VARCHAR, VARCHAR)), MAP {})"
         elif name == "context" and kind == _DEFAULTS[name]:
             header[name], select[name] = "MAP(VARCHAR, VARCHAR)", "coalesce(header.context, MAP {})"
-        elif name == "context" and _is_struct_of_strings(kind):
+        elif name == "context" and _is_struct_of_strings(kind) and "context_json" not in want:
             header[name] = _struct(dict.fromkeys(kind.fieldNames(), "VARCHAR"))
             select[name] = "struct_pack({})".format(
                 ", ".join(f"{quoted(field)} := header.context.{quoted(field)}" for field in kind.fieldNames())

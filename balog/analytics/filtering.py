@@ -1,0 +1,152 @@
+"""A filter as a Spark job: the events of archives and topics that meet a condition, as they are or in parts, to a sink.
+
+The condition runs in Spark, and what it says of time, channel, level and type while lines are parsed. What is selected
+is computed, and written, by the workers in Python, with the code that the service has for it: so both make the same
+events, with the same ids.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+from msgspec import UNSET, Raw, Struct
+
+from balog.errors import BalogError
+from balog.event import Event, Header, encode
+from balog.expressions.selection import Selection
+from balog.sinks.attempt import attempt, reason_of
+from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Filtered", "filter_events", "read_events"]
+
+_HEADER = "id string, channel string, timestamp timestamp, level string, schema string, composition boolean"
+_COLUMNS = f"{_HEADER}, cls_type string, context map<string,string>, context_json string, payload_json string"
+_TAKEN = ("id", "channel", "timestamp", "level", "schema", "composition", "context_json", "payload_json")
+_COUNTS = "wanted bigint, written bigint, refused bigint, reason string"
+_ARROW = pa.schema([("wanted", pa.int64()), ("written", pa.int64()), ("refused", pa.int64()), ("reason", pa.string())])
+_TRIES = 8
+_BATCH = 1000
+
+
+class Filtered(Struct, frozen=True):
+    """What a filter did: events that met the condition, those of them that are written, and that the sink refused.
+
+    ``reason`` is why it refused one of them.
+    """
+
+    wanted: int = 0
+    written: int = 0
+    refused: int = 0
+    reason: str = ""
+
+
+def read_events(spark: SparkSession, paths: Sequence[str], selection: Selection, **options: str) -> DataFrame:
+    """Give the events that a filter wants, in the columns that ``filter_events`` takes; what is no event is left out.
+
+    Args:
+        paths: what ``spark.read.format("balog")`` takes: files, folders, globs, URLs of stores and topics.
+        options: the reader's.
+
+    Raises:
+        ConfigError: the condition can't be said in Spark.
+    """
+    import json
+
+    where = selection.where.to_spark() if selection.where is not None else "id IS NOT NULL"
+    schema = _COLUMNS + (", payload variant" if "payload" in where else "")
+    reader = spark.read.format("balog").schema(schema).options(**options, paths=json.dumps(list(paths)))
+    return reader.load().where("`schema` IS NOT NULL").where(where).select(*_TAKEN)
+
+
+def filter_events(events: DataFrame, selection: Selection, sink: SinkConfig) -> Filtered:
+    """Write what a filter makes of events to a sink, from Spark's workers.
+
+    A worker that dies begins its part of the input anew: where the sink knows ids, as most topics do, that changes
+    nothing; elsewhere events may come again, with the same ids.
+
+    Args:
+        events: with the columns of ``read_events``.
+
+    Raises:
+        BalogError: the sink does not take events, however often it is tried.
+    """
+    made = events.mapInArrow(partial(_write, selection=selection, config=sink), _COUNTS).collect()
+    return Filtered(
+        sum(row.wanted for row in made),
+        sum(row.written for row in made),
+        sum(row.refused for row in made),
+        next((row.reason for row in made if row.reason), ""),
+    )
+
+
+def _write(batches: Iterator[pa.RecordBatch], selection: Selection, config: SinkConfig) -> Iterator[pa.RecordBatch]:
+    """Write one partition, in a worker."""
+    sink: Sink | None = None
+    counts = Filtered()
+    try:
+        events = (selection.make(event) for batch in batches for event in _events(batch))
+        while some := list(islice(events, _BATCH)):
+            if sink is None:
+                sink = config.build()
+                _patiently(sink.open, config)
+            counts = _deliver(sink, config, [Delivery(event, encode(event)) for event in some], counts)
+    finally:
+        if sink is not None:
+            sink.close()
+    yield pa.RecordBatch.from_pylist([msgspec.structs.asdict(counts)], _ARROW)
+
+
+def _deliver(sink: Sink, config: SinkConfig, batch: list[Delivery], counts: Filtered) -> Filtered:
+    wanted, written, refused, reason = msgspec.structs.astuple(counts)
+    wanted += len(batch)
+
+    def once() -> None:
+        nonlocal batch, written, refused, reason
+        outcome = attempt(sink.write, batch, max_writes=2 * len(batch))
+        written += outcome.taken
+        refused += len(outcome.dead)
+        reason = reason or next(iter(outcome.dead.values()), "")
+        batch = [batch[number] for number in outcome.left]
+        if batch and outcome.error is not None:
+            raise outcome.error
+
+    _patiently(once, config)
+    return Filtered(wanted, written, refused, reason)
+
+
+def _patiently(do: Callable[[], object], config: SinkConfig) -> None:
+    """Do something that the other side may refuse for now; again, later each time, some times."""
+    pause = config.retry.first
+    for left in reversed(range(_TRIES)):
+        try:
+            do()
+        except SinkError as error:
+            if not error.retryable or not left:
+                raise BalogError(f"{config.name}: {reason_of(error)}") from None
+            time.sleep(max(pause, error.retry_after or 0.0))
+            pause = min(pause * 2, config.retry.longest)
+        else:
+            return
+
+
+def _events(batch: pa.RecordBatch) -> Iterator[Event]:
+    for row in batch.to_pylist():
+        context = msgspec.json.decode(row["context_json"]) if row["context_json"] is not None else {}
+        header = Header(
+            id=row["id"],
+            channel=row["channel"],
+            timestamp=row["timestamp"],
+            level=row["level"] if row["level"] is not None else UNSET,
+            composition=row["composition"],
+            context=context or {},
+        )
+        yield Event(schema=row["schema"], header=header, raw_payload=Raw(row["payload_json"].encode()))

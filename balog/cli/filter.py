@@ -1,0 +1,138 @@
+"""``balog filter``: a filter of the service's document as a Spark job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from balog import config as configs
+from balog.cli.engines import TOPICS_HELP
+from balog.delivery.document import Document, Filter
+from balog.delivery.filters import check_filters, selection_of
+from balog.errors import BalogError, ConfigError, MissingExtraError
+from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
+
+if TYPE_CHECKING:
+    from balog.analytics.filtering import Filtered
+
+__all__ = ["command"]
+
+
+@click.command("filter")
+@click.argument("name")
+@click.argument("paths", metavar="[PATH]...", nargs=-1)
+@click.option("--config", "document", required=True, metavar="FILE", help="The document with the filter.")
+@click.option("--topics", "url", metavar="URL", help=TOPICS_HELP)
+@click.option("--to", "place", metavar="ARCHIVE", help="Write to an archive, a folder or s3://…, not to the topic.")
+@click.option("--since", metavar="TIME", help="Only events from this time on: a date, RFC 3339, or 24h, 7d before now.")
+@click.option("--until", metavar="TIME", help="Only events before this time.")
+@click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
+@click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
+def command(
+    name: str,
+    paths: tuple[str, ...],
+    document: str,
+    url: str | None,
+    place: str | None,
+    since: str | None,
+    until: str | None,
+    master: str | None,
+    remote: str | None,
+) -> None:
+    """Run the filter NAME with Spark, once over what there is.
+
+    It reads the filter's sources in the topics of --topics, or PATHs: files, folders, globs, URLs of stores, as `balog
+    report` does. It writes what the service's filter would write, with the same ids, to the filter's topic in the
+    topics of --topics, or to --to.
+
+    \b
+    balog filter big-orders --config document.json --topics local:topics
+    balog filter big-orders --config document.json s3://dumps/orders --topics kafka:localhost:9092
+    balog filter big-orders --config document.json s3://dumps/orders --to s3://dumps/big
+    """
+    config = _find(document, name)
+    if url is None and (place is None or not paths):
+        missing = "its sources are read" if not paths else "it writes to a topic"
+        raise ConfigError(f"{missing} from no home of topics; give --topics URL", "the command line")
+    sink = _sink(config, url, place)
+    sources = list(paths) or [f"{url}#{topic}" for topic in config.sources]
+    done = _run(config, sources, sink, (since, until), master, remote)
+    where = f"{place}/{config.to}" if place is not None else f"topic {config.to}"
+    click.echo(f"{done.wanted:,} events wanted, {done.written:,} written to {where}, {done.refused:,} refused")
+    if done.refused:
+        raise BalogError(f"{sink.name} refused {done.refused:,} events: {done.reason}")
+
+
+def _find(document: str, name: str) -> Filter:
+    loaded = configs.load(document, Document)
+    found = next((number for number, one in enumerate(loaded.filters) if one.name == name), None)
+    if found is None:
+        known = ", ".join(one.name for one in loaded.filters) or "none"
+        raise ConfigError(f"no filter {name!r:.110}; there are {known:.300}", document, "$.filters")
+    for fault in check_filters(loaded):
+        if fault.path.startswith(f"$.filters[{found}]"):
+            raise ConfigError(fault.reason, document, fault.path)
+    return loaded.filters[found]
+
+
+def _sink(config: Filter, url: str | None, place: str | None) -> SinkConfig:
+    """Give the config of what is written to; what can't be is said before Spark starts."""
+    sink: SinkConfig
+    if place is None:
+        sink = TopicSinkConfig(url=url or "", topic=config.to)
+    elif "://" in place:
+        sink = StoreSinkConfig(url=place, topic=config.to)
+    else:
+        sink = StoreSinkConfig(path=place, topic=config.to)
+    sink.build().close()
+    return sink
+
+
+def _run(
+    config: Filter,
+    sources: list[str],
+    sink: SinkConfig,
+    span: tuple[str | None, str | None],
+    master: str | None,
+    remote: str | None,
+) -> Filtered:
+    from datetime import datetime, timezone
+
+    try:
+        from pyspark.errors import PySparkException
+
+        from balog.analytics import session
+        from balog.analytics.filtering import filter_events, read_events
+        from balog.analytics.progress import progress
+        from balog.analytics.reading.inputs import absolute, read_inputs
+        from balog.analytics.reporting.periods import moment
+    except ImportError:
+        raise MissingExtraError("balog filter", "spark") from None
+    import json
+
+    now = datetime.now(timezone.utc)
+    selection = selection_of(config)
+    options = {
+        side: moment(text, now, f"--{side}").isoformat()
+        for side, text in zip(("since", "until"), span)
+        if text is not None
+    }
+    paths = [absolute(source) for source in sources]
+    read_inputs({**options, "paths": json.dumps(paths)}).files()  # what can't be read need not wait for Spark
+    with progress("Starting Spark") as say:
+        spark = session("balog filter", master=master or "", remote=remote or "")
+        try:
+            say("Filtering")
+            events = read_events(spark, paths, selection, progress=say.folder, **options)
+            for side, sign in (("since", ">="), ("until", "<")):
+                if side in options:  # the reader leaves out files alone
+                    events = events.where(f"timestamp {sign} TIMESTAMP '{options[side]}'")
+            with say.watching(spark):
+                return filter_events(events, selection, sink)
+        except PySparkException as error:
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            ours = next((line for line in lines if line.startswith("balog.errors.")), lines[0] if lines else "")
+            raise BalogError(f"Spark: {ours:.300}; run it again") from None
+        finally:
+            spark.stop()
