@@ -1,28 +1,13 @@
-"""What can be seen of callbacks before a service runs them."""
+"""Where topics are queues, not everything can be read by everybody."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balog.delivery.callbacks.endpoint import check_callback
 from balog.delivery.document import Document, LoadedTable
 from balog.errors import ConfigError
 
-__all__ = ["callback_problems", "queue_problems"]
-
-
-def callback_problems(document: Document) -> Iterator[ConfigError]:
-    """Find what is wrong with the callbacks of a document, short of what only a service has, such as secrets."""
-    names: set[str] = set()
-    for number, callback in enumerate(document.callbacks):
-        place = f"$.callbacks[{number}]"
-        if callback.name in names:
-            yield ConfigError(f"there are two callbacks {callback.name!r}; rename one", path=f"{place}.name")
-        names.add(callback.name)
-        try:
-            check_callback(callback)
-        except ConfigError as error:
-            yield ConfigError(error.reason, path=f"{place}.{error.path}")
+__all__ = ["queue_problems"]
 
 
 def queue_problems(document: Document) -> Iterator[ConfigError]:

@@ -17,6 +17,7 @@ __all__ = ["Disabled", "DisabledCallbacks", "digest", "place_of"]
 
 _MAX_BYTES = 64 * 1024
 _FOLDER = ".callbacks"
+_PREFIX, _SUFFIX = "callback-", ".json"  # a callback's name may begin with what hides a file
 
 
 class Disabled(Struct, frozen=True):
@@ -55,6 +56,19 @@ class DisabledCallbacks:
             return msgspec.json.decode(data, type=Disabled)
         except (msgspec.DecodeError, ValueError):
             return None  # half of a file, or somebody else's
+
+    def all(self) -> list[Disabled]:
+        """Give all that are disabled, by name.
+
+        Raises:
+            StorageError: the place can't be read.
+        """
+        names = [
+            name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
+            for name, _ in self._storage.files()
+            if name.endswith(_SUFFIX)
+        ]
+        return [found for name in names if (found := self.get(name)) is not None]
 
     def put(self, disabled: Disabled) -> None:
         """Remember one.
@@ -108,4 +122,4 @@ def place_of(control: str | None, home_url: str) -> str:
 
 
 def _file(name: str) -> str:
-    return f"{name}.json"
+    return f"{_PREFIX}{name}{_SUFFIX}"

@@ -92,5 +92,5 @@ class Switch:
             self._kept.put(self._unkept)
             self._unkept = None
         except BalogError as error:
-            if self._news.is_due("state"):
+            if self._news.is_due("keeping"):
                 self._news.tell(f"{error}; that it is disabled is not kept yet, a restart would ask the endpoint again")

@@ -1,0 +1,76 @@
+"""``balog callbacks``: those whose endpoints wanted nothing more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from pathlib import Path
+
+import click
+import msgspec
+
+from balog import config as configs
+from balog.delivery.callbacks.disabling import DisabledCallbacks, place_of
+from balog.delivery.settings import ServiceConfig
+
+__all__ = ["command"]
+
+_config = click.option(
+    "--config",
+    "path",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The service's config, as balog serve takes it.",
+)
+
+
+@click.group("callbacks", epilog="\b\nExit codes:\n0  done\n1  failed, or no such callback is disabled\n2  wrong use")
+def command() -> None:
+    """Look after callbacks whose endpoints answered 410: they are disabled until somebody says otherwise.
+
+    \b
+    balog callbacks disabled --config service.json
+    balog callbacks enable partner --config service.json
+
+    Services notice within seconds. A changed config of a callback enables it, too.
+    """
+
+
+@command.command(short_help="List those that are disabled.")
+@_config
+@click.option("--json", "as_json", is_flag=True, help="JSON, one object a line.")
+def disabled(path: Path, as_json: bool) -> None:
+    """List the callbacks that are disabled, since when, and why."""
+    with _opened(path) as known:
+        for one in known.all():
+            if as_json:
+                click.echo(msgspec.json.encode(one))
+            else:
+                since = datetime.fromtimestamp(one.since, timezone.utc).isoformat(" ", "seconds")
+                click.echo(f"{one.name}\t{since}\t{one.reason}")
+
+
+@command.command(short_help="Have one tried again.")
+@click.argument("name", metavar="NAME")
+@_config
+def enable(name: str, path: Path) -> None:
+    """Have the callback NAME post again, beginning with the events that waited."""
+    with _opened(path) as known:
+        was_disabled = known.remove(name)
+    if not was_disabled:
+        click.echo(f"balog callbacks: {name} is not disabled", err=True)
+        sys.exit(1)
+    click.echo(f"balog callbacks: {name} is enabled again", err=True)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[DisabledCallbacks]:
+    config = configs.load(path, ServiceConfig)
+    known = DisabledCallbacks(place_of(config.control, config.topics))
+    try:
+        yield known
+    finally:
+        known.close()
