@@ -233,17 +233,18 @@ def _from_file(file: IO[bytes], type: str | None, version: str | None, message: 
 
 
 def _with_least_version(registry: Registry, schema: Schema, mode: Mode) -> Schema:
-    first = msgspec.structs.replace(schema, version="1.0.0")
-    registry.check(first)
-    if schema.type not in registry.types():
-        return first
-    history = [registry.get(schema.type, version) for version in registry.versions(schema.type)]
-    if (history[-1].form, history[-1].source, history[-1].message) == (schema.form, schema.source, schema.message):
-        return history[-1]
+    """Give the schema with the least version that it may have; one that is there already as it is there."""
     from balog.registry.comparing import compare_history, least_version
 
-    least = least_version(history, compare_history(history, first, mode))
-    return msgspec.structs.replace(schema, version=least)
+    registry.check(msgspec.structs.replace(schema, version="1.0.0"))
+    there = registry.versions(schema.type) if schema.type in registry.types() else []
+    if not there:
+        return msgspec.structs.replace(schema, version="1.0.0")
+    history = [registry.get(schema.type, version) for version in there]
+    verdict = compare_history(history, msgspec.structs.replace(schema, version=""), mode)
+    if verdict.bump == "none":
+        return history[-1]
+    return msgspec.structs.replace(schema, version=least_version(history, verdict))
 
 
 def _judge(registry: Registry, schema: Schema, mode: Mode) -> Verdict:

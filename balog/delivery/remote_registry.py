@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -18,7 +18,7 @@ from balog.sinks.base import SinkError
 from balog.sinks.http import HttpClient, HttpError
 from balog.storage import StorageError
 
-__all__ = ["FORMS", "Refusal", "RemoteRegistry", "TypeEntry", "VersionEntry", "open_any_registry"]
+__all__ = ["FORMS", "Refused", "RemoteRegistry", "TypeEntry", "VersionEntry", "open_any_registry"]
 
 FORMS = {"json": "application/schema+json", "protobuf": "text/x-protobuf"}
 """Media types of schemas, by their form."""
@@ -41,12 +41,12 @@ class TypeEntry(Struct, frozen=True):
     versions: list[VersionEntry]
 
 
-class Refusal(Struct, frozen=True):
+class Refused(Struct, frozen=True):
     """What the API answers to a schema that it does not take; ``kind`` tells which error it was."""
 
     problem: str
-    path: str = ""
-    kind: str = ""
+    path: str = "$"
+    kind: Literal["", "schema", "name", "taken", "incompatible", "unknown"] = ""
     verdict: Verdict | None = None
 
 
@@ -111,14 +111,14 @@ class RemoteStore:
 
     def _refuse(self, schema: Schema, body: bytes) -> None:
         try:
-            said = msgspec.json.decode(body, type=Refusal)
+            said = msgspec.json.decode(body, type=Refused)
         except msgspec.DecodeError:
             return
         if said.kind == "taken":
             raise VersionTakenError(schema)
         if said.kind == "incompatible" and said.verdict is not None:
             raise IncompatibleError(said.problem, said.verdict)
-        if said.kind == "schema":
+        if said.kind in ("schema", "name"):
             raise SchemaError(said.problem, f"{schema.type}/{schema.version}", said.path)
 
     def _ask(self, method: str, path: str, body: bytes | None, kind: str = "application/json") -> bytes:

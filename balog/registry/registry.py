@@ -113,6 +113,11 @@ class Registry:
         """
         return list(self._of(type))
 
+    def listing(self) -> Listing:
+        """Give all that there is as stores keep it: types sorted, versions ascending."""
+        now = self._now()
+        return {type: {version: kept for version, (_, kept) in now[type].items()} for type in sorted(now)}
+
     def get(self, type: str, version: str | None = None) -> Schema:
         """Give a version of a type; None asks for the latest, which is a release where there is one.
 
