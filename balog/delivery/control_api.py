@@ -1,4 +1,4 @@
-"""``/v1/status`` and ``/v1/config``: what a service does, and the versions of its document."""
+"""``/``, ``/v1/status`` and ``/v1/config``: what a service does, and the versions of its document."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from balog.delivery.control.checking import read_document
 from balog.delivery.control.diffing import diff
 from balog.delivery.control.folder import FolderControl
 from balog.delivery.control.store import Conflict, ControlError, Entry
+from balog.delivery.page import page
 from balog.delivery.refusals import Refusal
 from balog.delivery.status import StatusDesk
 from balog.delivery.tokens import ANYONE, Caller, Right
@@ -47,6 +48,10 @@ def routes(service: Any) -> list[Route]:
             ``meters``, and ``started`` by the monotonic clock.
     """
     desk = StatusDesk(service)
+
+    async def front(request: Request) -> Response:
+        content, headers = page()
+        return Response(content, headers=headers)
 
     async def status(request: Request) -> Response:
         _allow(service, request, "read")
@@ -115,6 +120,7 @@ def routes(service: Any) -> list[Route]:
         return _json(await _at(service, lambda control: control.services()))
 
     return [
+        Route("/", front, methods=["GET"]),
         Route("/v1/status", _told(status), methods=["GET"]),
         Route("/v1/config", _told(newest), methods=["GET"]),
         Route("/v1/config", _told(push), methods=["POST"]),

@@ -1,0 +1,316 @@
+"use strict";
+// Whatever comes from the service is put in as text, never as markup.
+
+const EVERY = 2000, POINTS = 150, MOST_TYPES = 4, MOST_TEXT = 300;
+const SVG = "http://www.w3.org/2000/svg";
+const TOKEN = "balog-token";
+const $ = id => document.getElementById(id);
+
+function el(name, options, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(options || {})) {
+    if (key === "width") made.style.width = value;
+    else made.setAttribute(key, value);
+  }
+  made.append(...children.filter(child => child !== null && child !== undefined && child !== ""));
+  return made;
+}
+
+function svg(name, attributes, ...children) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+// Control characters and those that turn the direction of text would say what is not there.
+const plain = text => {
+  const shown = String(text ?? "").replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{FFFD}");
+  return shown.length > MOST_TEXT ? shown.slice(0, MOST_TEXT) + "…" : shown;
+};
+const words = text => el("bdi", {}, plain(text));
+
+const whole = new Intl.NumberFormat("en", {maximumFractionDigits: 0});
+const count = value => whole.format(value);
+const rate = value => value === null || value === undefined ? "–"
+  : value >= 100 ? whole.format(value) : value === 0 ? "0" : value.toFixed(value < 1 ? 2 : 1);
+const megabytes = bytes => bytes < 1e4 && bytes > 0 ? "< 0.01" : (bytes / 1e6).toFixed(bytes < 1e8 ? 2 : 0);
+const share = value => (100 * value).toFixed(1) + " %";
+const seconds = value => value < 90 ? `${Math.round(value)} s` : value < 5400 ? `${Math.round(value / 60)} min`
+  : value < 129600 ? `${Math.round(value / 3600)} h` : `${Math.round(value / 86400)} d`;
+const when = text => new Date(text).toISOString().replace("T", " ").slice(0, 19) + "Z";
+
+// Counters become rates between two answers; a service that began anew counts from nothing.
+const series = new Map();
+let before = null;
+
+function perSecond(key, value, status) {
+  const last = before && before.counters.get(key);
+  status.counters.set(key, value);
+  if (!before || status.uptime <= before.uptime) return null;
+  return Math.max(value - (last ?? 0), 0) / (status.uptime - before.uptime);
+}
+
+function remember(key, value) {
+  if (!series.has(key)) series.set(key, []);
+  const points = series.get(key);
+  if (value !== null) points.push(value);
+  if (points.length > POINTS) points.shift();
+  return points;
+}
+
+function path(points, top, width, height) {
+  const step = width / (POINTS - 1), first = POINTS - points.length;
+  return points.map((value, index) =>
+    `${((first + index) * step).toFixed(2)},${(height - 1 - value / top * (height - 2)).toFixed(2)}`).join(" ");
+}
+
+function spark(points) {
+  const top = Math.max(...points, 1e-9);
+  const drawn = svg("svg", {class: "spark", viewBox: "0 0 150 20", preserveAspectRatio: "none", "aria-hidden": "true"});
+  if (points.length > 1) drawn.append(svg("polyline", {class: "line", points: path(points, top, 150, 20)}));
+  return drawn;
+}
+
+function plot(taken, failed) {
+  const top = Math.max(...taken, ...failed, 1);
+  const drawn = svg("svg", {class: "plot", viewBox: "0 0 600 100", preserveAspectRatio: "none", role: "img",
+    "aria-label": `Now ${rate(taken.at(-1) ?? 0)} accepted a second, at most ${rate(top)}`});
+  for (const part of [1, 50, 99]) drawn.append(svg("line", {class: "grid", x1: 0, x2: 600, y1: part, y2: part}));
+  if (taken.length > 1) {
+    const line = path(taken, top, 600, 100);
+    const left = ((POINTS - taken.length) * 600 / (POINTS - 1)).toFixed(2);
+    drawn.append(svg("polygon", {class: "area", points: `${left},99 ${line} 600,99`}));
+    drawn.append(svg("polyline", {class: "line", points: line}));
+    drawn.append(svg("polyline", {class: "line failed", points: path(failed, top, 600, 100)}));
+  }
+  return [el("small", {class: "note"}, `${rate(top)} /s`), drawn];
+}
+
+function fill(id, rows, empty) {
+  const table = $(id), labels = [...table.tHead.rows[0].cells].map(cell => cell.textContent);
+  const body = table.tBodies[0];
+  if (!rows.length) {
+    body.replaceChildren(el("tr", {}, el("td", {class: "none", colspan: labels.length}, empty)));
+    return;
+  }
+  body.replaceChildren(...rows.map(cells => el("tr", {}, ...cells.map((cell, index) => {
+    const isNumber = table.tHead.rows[0].cells[index].className === "n";
+    const made = cell instanceof HTMLTableCellElement ? cell : el("td", isNumber ? {class: "n"} : {}, cell);
+    made.dataset.label = labels[index];
+    return made;
+  }))));
+}
+
+const warned = (value, text) => el("td", {class: value > 0 ? "n warn" : "n"}, text ?? count(value));
+
+function fact(name, value, note, isBad) {
+  return el("div", isBad ? {class: "bad"} : {}, el("dt", {}, name), el("dd", {}, value, el("small", {}, note)));
+}
+
+function showStreams(status) {
+  const streams = new Map();
+  const of = name => {
+    if (!streams.has(name)) streams.set(name, {taken: 0, refused: 0, later: 0, failed: 0});
+    return streams.get(name);
+  };
+  for (const event of status.events) {
+    const found = of(event.stream);
+    if (event.status === "202") found.taken += event.count;
+    else if (event.status === "429") found.later += event.count;
+    else found.refused += event.count;
+  }
+  for (const name of Object.keys(status.intake.streams)) of(name);
+  const total = {taken: 0, refused: 0, later: 0};
+  const rows = [...streams].sort(([a], [b]) => a < b ? -1 : 1).map(([name, found]) => {
+    for (const key of Object.keys(total)) total[key] += found[key];
+    const speed = perSecond(`stream ${name}`, found.taken, status);
+    const waiting = (status.intake.streams[name] || {waiting: 0}).waiting;
+    return [words(name || "(no stream)"), rate(speed), spark(remember(`stream ${name}`, speed)), count(found.taken),
+      warned(found.refused), warned(found.later), count(waiting)];
+  });
+  fill("streams", rows, "No event has come since this service began.");
+  return total;
+}
+
+function showFacts(status, total) {
+  const taken = perSecond("taken", total.taken, status);
+  const refused = perSecond("refused", total.refused, status);
+  const later = perSecond("later", total.later, status);
+  const intake = status.intake;
+  $("facts").replaceChildren(
+    fact("Accepted", `${rate(taken)} /s`, `${count(total.taken)} since it began`),
+    fact("Refused", `${rate(refused)} /s`, `${count(total.refused)} since it began`, refused > 0),
+    fact("Told to wait", `${rate(later)} /s`, `${count(total.later)} since it began`, later > 0),
+    fact("Duplicates", count(intake.duplicates), "acked, not stored again"),
+    fact("Not durable yet", count(intake.in_flight), `${megabytes(intake.in_flight_bytes)} MB`),
+    fact("In the fallback", count(intake.backlog), intake.backlog ? "waits for its topics" : "nothing waits",
+      intake.backlog > 0));
+  const failures = refused === null ? null : refused + later;
+  $("plot").replaceChildren(...plot(remember("all", taken), remember("failures", failures)));
+}
+
+function showStores(status) {
+  const lanes = Object.entries(status.intake.topics);
+  fill("stores", Object.entries(status.intake.stored).map(([store, stored]) => {
+    const using = lanes.filter(([, lane]) => lane.store === store).map(([name]) => name);
+    const isOut = store === "fallback" && using.length > 0;
+    return [words(store), rate(perSecond(`store ${store}`, stored, status)), count(stored),
+      store === "fallback" ? warned(status.intake.backlog) : "–",
+      el("td", isOut ? {class: "warn"} : {}, words(using.length ? using.slice(0, 20).join(", ") : "–"))];
+  }), "");
+}
+
+function showTopics(status) {
+  const most = Math.max(1, ...status.topics.flatMap(topic => topic.groups.map(group => group.lag)));
+  fill("topics", status.topics.map(topic => {
+    if (topic.trouble) {
+      return [words(topic.name), "–", "–", "–", "–", "–", el("td", {class: "bad"}, words(topic.trouble))];
+    }
+    const points = remember(`topic ${topic.name}`, topic.rate);
+    return [words(topic.name), count(topic.messages), megabytes(topic.bytes), rate(topic.rate), spark(points),
+      mix(topic), groups(topic, most)];
+  }), "There is no topic yet.");
+  const age = Math.max(0, ...status.topics.map(topic => topic.age));
+  $("topics-note").textContent = status.topics.length ? `Looked at during the last ${seconds(Math.max(age, 1))}.` : "";
+}
+
+function mix(topic) {
+  if (!topic.sampled) return "–";
+  const shown = topic.types.slice(0, MOST_TYPES);
+  const bar = el("div", {class: "mix", "aria-hidden": "true"},
+    ...shown.map(type => el("i", {width: `${100 * type.count / topic.sampled}%`})));
+  const said = shown.map(type => `${type.type}${type.version ? " " + type.version : ""} ${share(type.count / topic.sampled)}`);
+  const more = topic.types.length - shown.length;
+  return el("div", {}, bar, el("small", {}, words(said.join(", ") + (more > 0 ? ` and ${more} more` : ""))));
+}
+
+function groups(topic, most) {
+  if (!topic.groups.length) return el("small", {class: "note"}, "no group");
+  return el("ul", {class: "groups"}, ...topic.groups.map(group => {
+    const hand = [`${count(group.lag)} behind`];
+    if (group.in_flight) hand.push(`${count(group.in_flight)} in hand`);
+    if (group.waiting) hand.push(`${count(group.waiting)} come again`);
+    if (group.rate !== null) hand.push(`${rate(group.rate)} /s`);
+    const dead = group.dead ? el("span", {class: "bad"}, `, ${count(group.dead)} dead`) : "";
+    const isFar = topic.messages > 0 && group.lag > topic.messages / 2 && group.lag > 1000;
+    return el("li", {}, words(group.name), " ", el("small", {}, hand.join(", "), dead),
+      el("div", {class: isFar ? "lag far" : "lag", "aria-hidden": "true"}, el("i", {width: `${100 * group.lag / most}%`})));
+  }));
+}
+
+function showJobs(status) {
+  const jobs = [...status.jobs].sort((a, b) => !!b.trouble - !!a.trouble || (a.kind + a.name < b.kind + b.name ? -1 : 1));
+  fill("jobs", jobs.map(job => [words(`${job.kind} ${job.name}`),
+    el("td", {class: job.state === "running" ? "good" : "warn"}, job.state),
+    rate(perSecond(`job ${job.kind} ${job.name}`, job.done, status)), count(job.done), warned(job.failed),
+    warned(job.dead), job.lag === null || job.lag === undefined ? "–" : count(job.lag),
+    el("td", job.trouble ? {class: "bad"} : {}, job.trouble ? words(job.trouble) : "–")]),
+    "The document has no filter, table or callback that this service runs.");
+}
+
+function showDocument(status) {
+  const own = status.document;
+  const newest = status.history.length ? status.history[0].number : 0;
+  $("document-note").textContent = own ? `Version ${own.number} is applied; the newest is ${newest}.`
+    : "This service has no place of versions: its document is the empty one.";
+  for (const id of ["services", "history"]) $(id).hidden = !own;
+  if (!own) return;
+  const now = status.time * 1000;
+  fill("services", status.services.map(service => {
+    const isBad = service.state === "refused" || (service.state !== "stopped" && service.number < newest);
+    const state = service.reason && service.state !== "applied" ? `${service.state}: ${service.reason}` : service.state;
+    return [words(service.service), el("td", {class: isBad ? "n bad" : "n"}, count(service.number)),
+      el("td", isBad ? {class: "bad"} : {}, words(state)), rate(service.rate), share(service.errors),
+      `${seconds(Math.max(0, now - Date.parse(service.when)) / 1000)} ago`];
+  }), "No service has reported yet.");
+  fill("history", status.history.map(entry => [String(entry.number),
+    words(entry.from === null || entry.from === undefined ? entry.action : `${entry.action} to ${entry.from}`),
+    when(entry.when), words(entry.who), words(entry.message || "–")]), "Nothing was pushed yet.");
+}
+
+function showTroubles(status) {
+  const found = [];
+  if (status.intake.trouble) found.push(`Some events are refused: ${status.intake.trouble}`);
+  for (const [name, lane] of Object.entries(status.intake.topics)) {
+    if (lane.trouble) found.push(`Topic ${name}, events go to the ${lane.store}: ${lane.trouble}`);
+  }
+  if (status.topics_trouble) found.push(`Topics can't be listed: ${status.topics_trouble}`);
+  for (const job of status.jobs) if (job.trouble) found.push(`${job.kind} ${job.name}: ${job.trouble}`);
+  if (status.control_trouble) found.push(`Versions can't be read: ${status.control_trouble}`);
+  const own = status.document;
+  if (own && own.reason) found.push(`Document, ${own.state}: ${own.reason}`);
+  $("troubles").replaceChildren(...found.slice(0, 50).map(text => el("li", {}, words(text))));
+  $("troubles-section").hidden = !found.length;
+}
+
+function show(status) {
+  status.counters = new Map();
+  $("service").replaceChildren(words(status.service));
+  document.title = `${plain(status.service)} – balog`;
+  const version = status.document ? `, document version ${status.document.number}` : "";
+  say(`Up for ${seconds(status.uptime)}${version}.`, false);
+  showFacts(status, showStreams(status));
+  showStores(status);
+  showTopics(status);
+  showJobs(status);
+  showDocument(status);
+  showTroubles(status);
+  before = status;
+  $("login").hidden = true;
+  $("live").hidden = false;
+  $("forget").hidden = sessionStorage.getItem(TOKEN) === null;
+}
+
+function say(text, isStale) {
+  $("where").textContent = text;
+  $("where").className = isStale ? "where stale" : "where";
+  $("live").className = isStale ? "stale" : "";
+}
+
+function askForToken(why) {
+  sessionStorage.removeItem(TOKEN);
+  $("live").hidden = $("forget").hidden = true;
+  $("login").hidden = false;
+  $("login-why").textContent = why;
+  say("It shows its numbers to who may read them.", false);
+}
+
+let answered = Date.now(), timer = 0;
+
+async function look() {
+  clearTimeout(timer);
+  if (!document.hidden) {
+    const token = sessionStorage.getItem(TOKEN);
+    try {
+      const answer = await fetch("v1/status", {cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(10000),
+        headers: token === null ? {} : {Authorization: `Bearer ${token}`}});
+      if (answer.status === 401 || answer.status === 403) {
+        const said = await answer.json().catch(() => ({}));
+        askForToken(token === null ? "" : plain(said.problem));
+        return;
+      }
+      if (!answer.ok) throw new Error(`it answered ${answer.status}`);
+      show(await answer.json());
+      answered = Date.now();
+    } catch (error) {
+      say(`No numbers for ${seconds((Date.now() - answered) / 1000)}: ${plain(error.message)}`, true);
+    }
+  }
+  timer = setTimeout(look, EVERY);
+}
+
+$("login").addEventListener("submit", event => {
+  event.preventDefault();
+  const token = $("token").value.trim();
+  $("token").value = "";
+  if (/^[\x21-\x7e]+$/.test(token)) {
+    sessionStorage.setItem(TOKEN, token);
+    look();
+  } else {
+    askForToken("That is no token.");
+  }
+});
+$("forget").addEventListener("click", () => askForToken(""));
+document.addEventListener("visibilitychange", () => { if (!document.hidden && $("login").hidden) look(); });
+look();
