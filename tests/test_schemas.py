@@ -85,6 +85,7 @@ CONFIGS = {
     "run": ("balog.broker.run_config", "RunConfig", "The config of balog run"),
     "cases": ("balog.broker.cases", "CaseFile", "A file of cases for balog test"),
     "document": ("balog.delivery.document", "Document", "The document of balog's event service"),
+    "patch": ("balog.topics.redriving", "PatchFile", "A patch of events, for balog replay"),
     "logger": ("balog.recording.configuring", "LoggerConfig", "The config of the logger"),
     **{
         f"broker-{name}": ("balog.cli.brokers", f"config_of({name!r})", f"The config of broker-{name}")

@@ -1,4 +1,4 @@
-"""``balog replay``: what waits in a spool goes to its sinks."""
+"""``balog replay``: what waits in a spool goes to its sinks, what a service refused goes to it again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _QUIET_SECONDS = 2.0
     epilog="\b\nExit codes:\n0  nothing is left, but what running brokers hold\n1  something is left\n"
     "2  wrong use, or a sink that can't be built; nothing was sent"
 )
-@click.argument("spool", type=click.Path(path_type=Path))
+@click.argument("spool", type=click.Path(path_type=Path), required=False)
 @click.option("--sink", metavar="NAME", help="Only for this sink, by its name or its type.")
 @click.option("--dead", "with_dead", is_flag=True, help="Send the dead letters too.")
 @click.option("--dry-run", is_flag=True, help="Tell what waits, and send nothing.")
@@ -40,10 +40,29 @@ _QUIET_SECONDS = 2.0
     help="Stop after that long. Without it, it stops when no sink has taken anything for a minute.",
 )
 @click.option("--config", "path", metavar="FILE", help="Build the sinks as this broker's config says.")
+@click.option("--failed", "failed_url", metavar="URL", help="Not a spool: what a service refused, in these topics.")
+@click.option("--service", metavar="URL", help="With --failed: the service that is to take them.")
+@click.option("--patch", metavar="FILE", help='With --failed: what to change first, {"set", "compute", "unset"}.')
+@click.option("--where", metavar="EXPR", help="With --failed: only those, such as payload.type = 'order'.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="With --failed: look at so many at most.")
+@click.option("--token-env", metavar="NAME", help="With --failed: the environment variable with the bearer token.")
+@click.option("--token-file", metavar="FILE", help="With --failed: the file with the bearer token.")
 def command(
-    spool: Path, sink: str | None, with_dead: bool, dry_run: bool, deadline: float | None, path: str | None
+    spool: Path | None,
+    sink: str | None,
+    with_dead: bool,
+    dry_run: bool,
+    deadline: float | None,
+    path: str | None,
+    failed_url: str | None,
+    service: str | None,
+    patch: str | None,
+    where: str | None,
+    limit: int | None,
+    token_env: str | None,
+    token_file: str | None,
 ) -> None:
-    """Send the events that wait in SPOOL to the sinks that they are for.
+    """Send the events that wait in SPOOL to the sinks that they are for, or what a service refused to it again.
 
     SPOOL is the folder of a broker's "spool". What a running broker holds is left to it. What a sink takes is gone from
     the spool; what it does not take stays there.
@@ -52,7 +71,21 @@ def command(
     balog replay spool --dry-run
     balog replay spool
     balog replay spool --sink elastic --config broker.json --dead
+    balog replay --failed local:topics --patch patch.json --service http://localhost:8080
+
+    With --failed, each event keeps its id; what is refused again stays, for a better patch.
     """
+    of_a_spool = sink is not None or with_dead or deadline is not None or path is not None
+    of_failed = any(given is not None for given in (service, patch, where, limit, token_env, token_file))
+    if failed_url is not None:
+        if spool is not None or of_a_spool:
+            raise click.UsageError("--failed is instead of SPOOL, and takes none of --sink --dead --deadline --config")
+        from balog.cli.replay_failed import replay_failed
+
+        replay_failed(failed_url, service, token_env, token_file, patch, where, limit, dry_run)
+        return
+    if spool is None or of_failed:
+        raise click.UsageError("give SPOOL, or --failed URL with its options")
     spool = spool.absolute()
     backlogs = _choose(find_backlogs(spool), sink)
     if dry_run:

@@ -125,11 +125,16 @@ class Client:
         """What became of the events that were published, in numbers."""
         return self._queue.figures().get(self._config.name, Figures())
 
-    def send(self, items: Iterable[Event | Mapping[str, Any]], timeout: float = 30.0) -> list[Item]:
+    def send(
+        self, items: Iterable[Event | Mapping[str, Any]], timeout: float = 30.0, *, keep_failed: bool = True
+    ) -> list[Item]:
         """Send events, or payloads with their ``cls_type``, and wait until the service has said what became of each.
 
         What it has no room for, and what finds no service, is sent again, with backoff or after the time that the
         service asks for, until ``timeout`` seconds have passed.
+
+        Args:
+            keep_failed: the service keeps what it refuses, in the topic ``failed_events``.
 
         Returns:
             an ``Item`` for each, in their order: 202 is taken and durable, anything else refused, with its reason.
@@ -148,7 +153,7 @@ class Client:
         trouble = ""
         while left:
             try:
-                asked = self._send_once(bodies, left, acks)
+                asked = self._send_once(bodies, left, acks, keep_failed)
                 trouble = "" if asked is None else "it has no room"
             except SinkError as error:
                 asked, trouble = error.retry_after, str(error)
@@ -168,14 +173,16 @@ class Client:
                 pause = min(pause * 2, retry.longest)
         return [acks[number] for number in range(len(events))]
 
-    def _send_once(self, bodies: Sequence[bytes], left: Sequence[int], acks: dict[int, Item]) -> float | None:
+    def _send_once(
+        self, bodies: Sequence[bytes], left: Sequence[int], acks: dict[int, Item], keep_failed: bool
+    ) -> float | None:
         """Send what is left, note what is known now; give the seconds that the service asked to wait, if it did."""
         asked: float | None = None
         parts = _parts(bodies, left)
         while parts:
             part = parts.pop(0)
             try:
-                answer = self._api.post([bodies[number] for number in part], only_failed=False)
+                answer = self._api.post([bodies[number] for number in part], only_failed=False, keep_failed=keep_failed)
             except HttpError as error:
                 if error.answer.status != 413:
                     raise

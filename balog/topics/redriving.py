@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from balog import config as configs
 from balog.errors import ConfigError, EventError
 from balog.event import Event, decode, encode
 from balog.expressions import Expression
 from balog.topics.base import DeadLetter
 
-__all__ = ["Patch", "Redrive"]
+__all__ = ["Patch", "PatchFile", "Redrive"]
 
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
 _PATH = re.compile(r"[^.\[\]]+(?:\.[^.\[\]]+|\[\d{1,6}\])*")
@@ -24,24 +25,55 @@ _IN_HEADER = ("channel", "level", "timestamp", "composition", "context")
 Step = str | int
 
 
+class PatchFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """A patch as a file has it, see ``Patch``; here the values to set are any JSON."""
+
+    set: Annotated[dict[str, Any], Meta(description="Path → value; what is missing on the way is made.")] = {}
+    compute: Annotated[
+        dict[str, str], Meta(description="Path → expression over the event as it was; NULL sets nothing.")
+    ] = {}
+    unset: Annotated[tuple[str, ...], Meta(description="Paths to take away.")] = ()
+
+
 class Patch:
-    """Members of an event to set and to take away, named as in an expression: ``payload.a.b[0]``, ``context.key``,
-    ``channel``, ``level``, ``timestamp``, ``composition``.
+    """Members of an event to set, to compute and to take away, named as in an expression: ``payload.a.b[0]``,
+    ``context.key``, ``channel``, ``level``, ``timestamp``, ``composition``.
 
     Args:
         set: texts ``path=value``; the value is JSON, or else the text itself. What is missing on the way is made.
         unset: paths; what is not there is no error.
+        compute: path → expression over the event as it was; where that is NULL, nothing is set.
 
     Raises:
-        ConfigError: a text or path of another form.
+        ConfigError: a text, a path or an expression of another form.
     """
 
-    def __init__(self, set: Sequence[str] = (), unset: Sequence[str] = ()) -> None:
+    def __init__(
+        self, set: Sequence[str] = (), unset: Sequence[str] = (), compute: Mapping[str, str] | None = None
+    ) -> None:
         self._set = [(_steps(path, text), _value(value)) for text in set for path, value in [_split(text)]]
         self._unset = [_steps(path, path) for path in unset]
+        self._compute = [(_steps(path, path), Expression(text, gives="any")) for path, text in (compute or {}).items()]
+
+    @classmethod
+    def load(cls, path: str) -> Patch:
+        """Read a patch from a file, see ``PatchFile``.
+
+        Raises:
+            ConfigError: it can't be read, or is none.
+        """
+        found = configs.load(path, PatchFile)
+        try:
+            patch = cls((), found.unset, found.compute)
+            patch._set = [(_steps(name, name), value) for name, value in found.set.items()]
+        except ConfigError as error:
+            raise ConfigError(error.reason, path) from None
+        if not patch:
+            raise ConfigError("changes nothing; give set, compute or unset", path)
+        return patch
 
     def __bool__(self) -> bool:
-        return bool(self._set or self._unset)
+        return bool(self._set or self._unset or self._compute)
 
     def apply(self, body: bytes) -> bytes:
         """Give an event's bytes with the patch applied.
@@ -51,9 +83,13 @@ class Patch:
         """
         if not self:
             return body
-        document = msgspec.json.decode(encode(decode(body)))
+        event = decode(body)
+        document = msgspec.json.decode(encode(event))
         for steps, value in self._set:
             _put(document, steps, value)
+        for steps, expression in self._compute:
+            if (value := expression.evaluate(event)) is not None:
+                _put(document, steps, value)
         for steps in self._unset:
             _drop(document, steps)
         return encode(decode(msgspec.json.encode(document)))

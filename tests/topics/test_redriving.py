@@ -1,5 +1,9 @@
 """What is changed in a dead letter before it goes back, and which of them go."""
 
+import json
+from pathlib import Path
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -131,3 +135,42 @@ def test_what_the_patch_spoils_stays_and_is_told() -> None:
     assert decide(letter(body({}))) is None
     assert decide.refused == 1
     assert isinstance(told[0], EventError)
+
+
+class TestAPatchInAFile:
+    def load(self, tmp_path: Path, **patch: Any) -> Patch:
+        path = tmp_path / "patch.json"
+        path.write_text(json.dumps(patch))
+        return Patch.load(str(path))
+
+    def test_it_sets_computes_and_takes_away(self, tmp_path: Path) -> None:
+        patch = self.load(
+            tmp_path,
+            set={"payload.currency": "EUR", "payload.tags": [1]},
+            compute={"payload.price": "CAST(payload.cost AS DOUBLE) * 2"},
+            unset=["payload.cost"],
+        )
+        body = encode(Event.new("a", {"cls_type": "x", "cost": "1.5"}))
+
+        assert decode(patch.apply(body)).payload == {"cls_type": "x", "currency": "EUR", "tags": [1], "price": 3.0}
+
+    def test_what_is_computed_as_null_is_left_as_it_was(self, tmp_path: Path) -> None:
+        patch = self.load(tmp_path, compute={"payload.price": "CAST(payload.price AS DOUBLE)"})
+        body = encode(Event.new("a", {"price": "dear"}))
+
+        assert decode(patch.apply(body)).payload == {"price": "dear"}
+
+    @pytest.mark.parametrize(
+        ("patch", "said"),
+        [
+            ({}, "changes nothing; give set, compute or unset"),
+            ({"set": {"id": "x"}}, "'id': not a member that can be changed"),
+            ({"compute": {"payload.a": "LOWER("}}, "column 6"),
+            ({"add": {}}, "unknown field `add`"),
+        ],
+    )
+    def test_what_is_no_patch_is_refused_with_its_file(self, tmp_path: Path, patch: Any, said: str) -> None:
+        with pytest.raises(ConfigError) as refused:
+            self.load(tmp_path, **patch)
+        assert str(tmp_path / "patch.json") in str(refused.value)
+        assert said in str(refused.value)

@@ -1,0 +1,82 @@
+"""``balog replay --failed``: what an event service refused, mended and sent to it again."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+
+from balog.errors import ConfigError
+from balog.event import Event, encode
+from balog.expressions import Expression
+from balog.secrets import Secret
+from balog.signals import StopSignals
+from balog.topics import open_topics
+from balog.topics.redriving import Patch
+
+__all__ = ["replay_failed"]
+
+_MAX_LINES = 20
+_DRY_RUN = 1000
+
+
+def replay_failed(
+    url: str,
+    service: str | None,
+    token_env: str | None,
+    token_file: str | None,
+    patch: str | None,
+    where: str | None,
+    limit: int | None,
+    dry_run: bool,
+) -> None:
+    """Do it; ends the process with 1 when something stays."""
+    from balog.delivery.client import Client
+    from balog.delivery.failed_events import FAILED_EVENTS
+    from balog.delivery.replaying import Replaying
+
+    if service is None:
+        raise ConfigError("--failed wants --service, the URL of the service that is to take the events")
+    mending = Patch.load(patch) if patch is not None else Patch()
+    condition = Expression(where) if where is not None else None
+    began, told = time.monotonic(), 0
+
+    def complain(id: str, reason: str) -> None:
+        nonlocal told
+        told += 1
+        if told <= _MAX_LINES:
+            _say(f"{id} stays: {reason}")
+
+    def show(event: Event) -> None:
+        if dry_run:
+            click.echo(encode(event))
+
+    with (
+        open_topics(url) as home,
+        Client(service, token=_token(token_env, token_file)) as client,
+        StopSignals() as stop,
+    ):
+        replaying = Replaying(home.topic(FAILED_EVENTS), client, mending, condition, show, complain)
+        counts = replaying.dry_run(limit or _DRY_RUN) if dry_run else replaying.run(limit, stop.came)
+    if told > _MAX_LINES:
+        _say(f"and {told - _MAX_LINES} more")
+    verb = "would be sent" if dry_run else f"were sent in {time.monotonic() - began:.1f} s"
+    _say(
+        f"{counts.sent} events {verb}; {counts.left} stay: {counts.refused} refused again, "
+        f"{counts.unmended} no events, {counts.unwanted} not asked for"
+    )
+    if stop.number is not None:
+        sys.exit(128 + stop.number)
+    if counts.refused or counts.unmended:
+        sys.exit(1)
+
+
+def _token(env: str | None, file: str | None) -> Secret | None:
+    if env is not None and file is not None:
+        raise ConfigError("give --token-env or --token-file, not both")
+    return Secret(env=env, file=file) if env is not None or file is not None else None
+
+
+def _say(message: str) -> None:
+    click.echo(f"balog replay: {message}", err=True)
