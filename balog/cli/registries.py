@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 
 from balog import config as configs
 from balog.registry import Registry
 
-__all__ = ["open_named", "registry_options"]
+__all__ = ["name_of", "open_named", "registry_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -39,3 +39,8 @@ def open_named(place: str | None, options: str | None) -> Registry:
     from balog.delivery.remote_registry import open_any_registry
 
     return open_any_registry(place, None if options is None else configs.load(options, dict[str, Any]))
+
+
+def name_of(file: IO[bytes]) -> str:
+    """Give what a file is called, for messages."""
+    return getattr(file, "name", "<stdin>")

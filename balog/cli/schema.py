@@ -14,7 +14,7 @@ from typing import IO, Any, get_args
 import click
 import msgspec
 
-from balog.cli.registries import open_named, registry_options
+from balog.cli.registries import name_of, open_named, registry_options
 from balog.cli.schema_validating import validate
 from balog.errors import ConfigError, EventError
 from balog.registry import IncompatibleError, Registry, Schema
@@ -169,7 +169,7 @@ def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
                 elif not singer:
                     drafts.add(sample.payload)
         except EventError as error:
-            raise ConfigError(f"{place}{error}", file.name) from None
+            raise ConfigError(f"{place}{error}", name_of(file)) from None
     found = singer if singer else drafts.schemas()
     name = type if type is not None else next(iter(found), None)
     if name is None or name not in found or (type is None and len(found) > 1):
@@ -218,7 +218,7 @@ class _Drafts:
 
 
 def _from_file(file: IO[bytes], type: str | None, version: str | None, message: str) -> Schema:
-    path = Path(os.path.abspath(file.name)) if file.name != "<stdin>" else Path("-")
+    path = Path(os.path.abspath(name_of(file)))
     said = parse_file_name(path.name)
     form: Form = "protobuf" if path.suffix == ".proto" else "json"
     if version is None:

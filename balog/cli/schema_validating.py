@@ -10,7 +10,7 @@ from typing import IO
 import click
 import msgspec
 
-from balog.cli.registries import open_named, registry_options
+from balog.cli.registries import name_of, open_named, registry_options
 from balog.errors import ConfigError, EventError
 from balog.registry.schema import Form
 
@@ -53,8 +53,8 @@ def validate(
 
     validator = None
     if draft is not None:
-        form: Form = "protobuf" if Path(draft.name).suffix == ".proto" else "json"
-        validator = make_validator(Schema(type or "", version or "", form, draft.read(), message), draft.name)
+        form: Form = "protobuf" if Path(name_of(draft)).suffix == ".proto" else "json"
+        validator = make_validator(Schema(type or "", version or "", form, draft.read(), message), name_of(draft))
     count = bad = faults = 0
     with open_named(place, options) as registry:
         if validator is None and type is not None:
@@ -75,11 +75,11 @@ def validate(
                     for path, reason in found:
                         faults += 1
                         if faults <= _MAX_TOLD:
-                            _tell(file.name, sample.place, path, reason, as_json)
+                            _tell(name_of(file), sample.place, path, reason, as_json)
             except EventError as error:
                 bad += 1
                 faults += 1
-                _tell(file.name, "", error.path, error.reason, as_json)
+                _tell(name_of(file), "", error.path, error.reason, as_json)
     if faults > _MAX_TOLD:
         _say(f"{faults - _MAX_TOLD} more faults are not told")
     _say(f"{count} read, {count - min(bad, count)} valid, {bad} not" if bad else f"{count} read, all valid")
