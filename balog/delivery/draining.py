@@ -11,6 +11,7 @@ from balog.topics import GivenUp, Message, Received, Topic, Topics
 
 __all__ = ["Drain"]
 
+_MOST = 10_000
 _LEASE = 20.0  # seconds: how long after a kill what was in hand, and all behind it, waits
 
 
@@ -29,6 +30,7 @@ class Drain:
         self._fallback = fallback
         self._moved = moved
         self._is_first = True
+        self._few = _MOST
 
     def step(self, limit: int) -> tuple[int, bool]:
         """Move at most ``limit`` events.
@@ -46,7 +48,10 @@ class Drain:
             return 0, True
         if self._is_first and source.keeps_order and source.group_state(GROUP).in_flight:
             raise TopicError(f"topic {self._name}: another drain, or one that was killed, still has events in hand")
+        # Where the fallback's disk is full, there is room for few leases; each event that is moved makes more.
+        limit, self._few = min(limit, self._few), max(self._few // 8, 1)
         received = source.receive(GROUP, limit, lease=_LEASE)
+        self._few = min(limit * 4, _MOST)
         self._is_first = False
         if not received:
             return 0, not source.group_state(GROUP).pending
