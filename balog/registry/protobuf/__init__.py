@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from balog.errors import MissingExtraError
+from balog.registry.schema import SchemaError
 
 if TYPE_CHECKING:
     from balog.registry.protobuf.message import CompiledMessage
@@ -36,4 +37,7 @@ def compile_proto(source: bytes, message: str = "", where: str = "") -> Compiled
         from balog.registry.protobuf.message import compiled
     except ImportError:
         raise MissingExtraError("a type in protobuf", "protobuf") from None
-    return compiled(source, message, where)
+    try:
+        return compiled(source, message)
+    except SchemaError as error:
+        raise SchemaError(error.reason, where, error.path) from None

@@ -46,14 +46,14 @@ _COMPLAINT = re.compile(
 _MAX_REASON = 300
 
 
-def run_protoc(source: bytes, where: str = "") -> descriptor_pb2.FileDescriptorSet:
+def run_protoc(source: bytes) -> descriptor_pb2.FileDescriptorSet:
     """Compile a file, and give it with all that it imports, dependencies first.
 
     Raises:
         SchemaError: it is larger than 1 MiB, protoc refuses it, or protoc was not done in 30 s and 2 GiB.
     """
     if len(source) > MAX_SOURCE_BYTES:
-        raise SchemaError(f"larger than {MAX_SOURCE_BYTES >> 20} MiB", where)
+        raise SchemaError(f"larger than {MAX_SOURCE_BYTES >> 20} MiB")
     with tempfile.TemporaryDirectory(prefix="balog-proto-") as folder:
         room = Path(folder)
         (room / "in").mkdir()
@@ -77,23 +77,23 @@ def run_protoc(source: bytes, where: str = "") -> descriptor_pb2.FileDescriptorS
                 timeout=_MAX_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise SchemaError(f"protoc was not done with it within {_MAX_SECONDS} s", where) from None
+            raise SchemaError(f"protoc was not done with it within {_MAX_SECONDS} s") from None
         if done.returncode:
-            raise _refusal(done.returncode, done.stderr, where)
+            raise _refusal(done.returncode, done.stderr)
         return descriptor_pb2.FileDescriptorSet.FromString((room / "out").read_bytes())
 
 
-def _refusal(code: int, output: bytes, where: str) -> SchemaError:
+def _refusal(code: int, output: bytes) -> SchemaError:
     lines = output[: 1 << 20].decode(errors="replace").splitlines()
     found = [match for match in map(_COMPLAINT.match, lines) if match]
     if not found:
-        return SchemaError(f"protoc ended with {code}; is the file UTF-8 text, and of a usual size?", where)
+        return SchemaError(f"protoc ended with {code}; is the file UTF-8 text, and of a usual size?")
     for match in found:  # what is said of its own file follows from it
         if match["reason"] == "File not found.":
             wanted = "google/protobuf/*.proto and buf/validate/validate.proto"
-            return SchemaError(f"imports {_line(match['file'])}, and only {wanted} can be imported", where)
+            return SchemaError(f"imports {_line(match['file'])}, and only {wanted} can be imported")
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return SchemaError(_line(found[0]["reason"]) + more, where, found[0]["place"] or "")
+    return SchemaError(_line(found[0]["reason"]) + more, "", found[0]["place"] or "")
 
 
 def _line(text: str) -> str:

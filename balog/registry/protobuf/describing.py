@@ -24,7 +24,7 @@ _RESERVED = ("google.protobuf", "buf.validate")
 _MAX_MESSAGES = 1000
 
 
-def load_pool(files: descriptor_pb2.FileDescriptorSet, where: str = "") -> Any:
+def load_pool(files: descriptor_pb2.FileDescriptorSet) -> Any:
     """Give a ``DescriptorPool`` of compiled files.
 
     Raises:
@@ -33,19 +33,17 @@ def load_pool(files: descriptor_pb2.FileDescriptorSet, where: str = "") -> Any:
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
         if file.name == FILE and any(f"{file.package}.".startswith(f"{name}.") for name in _RESERVED):
-            raise SchemaError(f"the package {file.package} is not yours to define", where)
+            raise SchemaError(f"the package {file.package} is not yours to define")
         try:
             pool.Add(file)
             pool.FindFileByName(file.name)
         except (KeyError, TypeError) as error:
             reason = " ".join(str(error).split())[:300]
-            raise SchemaError(
-                f"the protobuf package that is installed does not take {file.name}: {reason}", where
-            ) from None
+            raise SchemaError(f"the protobuf package that is installed does not take {file.name}: {reason}") from None
     return pool
 
 
-def choose_message(pool: Any, name: str, where: str = "") -> Any:
+def choose_message(pool: Any, name: str) -> Any:
     """Give the descriptor of the message that is the payload; see ``compile_proto``.
 
     Raises:
@@ -61,11 +59,11 @@ def choose_message(pool: Any, name: str, where: str = "") -> Any:
                 continue
             if found.file is file or found.file.name == FILE:
                 return found
-        raise SchemaError(f"has no message {name[:200]}; {_listed(tops)}", where)
+        raise SchemaError(f"has no message {name[:200]}; {_listed(tops)}")
     used = {inner.full_name for top in tops for inner in reached(top) if inner is not top}
     free = [top for top in tops if top.full_name not in used]
     if len(free) != 1:
-        raise SchemaError(f"which message is the payload must be told; {_listed(tops)}", where)
+        raise SchemaError(f"which message is the payload must be told; {_listed(tops)}")
     return free[0]
 
 
@@ -86,7 +84,7 @@ def reached(message: Any) -> Iterator[Any]:
                 waiting.append(inner)
 
 
-def check_storable(message: Any, where: str = "") -> None:
+def check_storable(message: Any) -> None:
     """Refuse a payload that could not be stored as JSON of one known form.
 
     Raises:
@@ -94,23 +92,22 @@ def check_storable(message: Any, where: str = "") -> None:
             name in JSON, it is itself a well-known type, or it reaches more than 1,000 messages.
     """
     if message.full_name in _OWN_FORM:
-        raise SchemaError(f"{message.full_name} is no payload: its JSON is not an object with fields", where)
+        raise SchemaError(f"{message.full_name} is no payload: its JSON is not an object with fields")
     for number, here in enumerate(reached(message)):
         if number >= _MAX_MESSAGES:
-            raise SchemaError(f"{message.full_name} holds more than {_MAX_MESSAGES} kinds of messages", where)
+            raise SchemaError(f"{message.full_name} holds more than {_MAX_MESSAGES} kinds of messages")
         if here.full_name == f"{_GOOGLE}Any":
             raise SchemaError(
                 "holds a google.protobuf.Any, whose type nobody knows; use a oneof of the messages it may be, or bytes",
-                where,
             )
         if here.is_extendable and here.file.name == FILE:
-            raise SchemaError(f"{here.full_name} may be extended, and an extension has no field to be stored in", where)
+            raise SchemaError(f"{here.full_name} may be extended, and an extension has no field to be stored in")
         names: dict[str, str] = {}
         for field in here.fields:
             other = names.setdefault(field.json_name, field.name)
             if other != field.name:
                 raise SchemaError(
-                    f"{here.full_name}: {other} and {field.name} are both called {field.json_name} in JSON", where
+                    f"{here.full_name}: {other} and {field.name} are both called {field.json_name} in JSON"
                 )
 
 

@@ -15,6 +15,7 @@ from balog.registry.protobuf import describing
 from balog.registry.protobuf.compiling import run_protoc
 from balog.registry.protobuf.reading import Steps, make_reader
 from balog.registry.protobuf.rules import Rules
+from balog.registry.protobuf.schema import make_json_schema
 from balog.registry.protobuf.unknown import missing, unknown
 from balog.registry.protobuf.writing import UnwritableError, make_writer
 from balog.registry.schema import Fault, SchemaError
@@ -37,11 +38,11 @@ class CompiledMessage:
         pool: the pool that it lives in, alone with what its file imports.
     """
 
-    def __init__(self, descriptor: Any, pool: Any, where: str = "") -> None:
-        describing.check_storable(descriptor, where)
+    def __init__(self, descriptor: Any, pool: Any) -> None:
+        describing.check_storable(descriptor)
         self.name: str = descriptor.full_name
         self.descriptor, self.pool = descriptor, pool
-        self.rules = Rules(descriptor, pool, where)
+        self.rules = Rules(descriptor, pool)
         self._class = message_factory.GetMessageClass(descriptor)
         self._read, self._write = make_reader(descriptor), make_writer(descriptor)
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
@@ -85,6 +86,10 @@ class CompiledMessage:
             raise EventError(found[0][1], json_path(found[0][0]))
         return bytes(message.SerializeToString(deterministic=True))
 
+    def json_schema(self) -> dict[str, Any]:
+        """Describe payloads in JSON Schema (draft 2020-12), as plain data: see ``schema``."""
+        return make_json_schema(self.descriptor, self.pool, self.rules, self._beside)
+
     def _parsed(self, payload: bytes) -> tuple[Any, list[tuple[Steps, str]]]:
         try:
             document = self._decode(payload)
@@ -99,12 +104,21 @@ class CompiledMessage:
         self._read(document, message, (), 1, found)
         return message, found
 
-    def _written(self, wire: bytes) -> tuple[Any, Any]:
+    def as_read(self, wire: bytes) -> Any:
+        """Give an encoded message as plain data, as readers of protobuf do: what their schema has not is skipped.
+
+        Raises:
+            EventError: it is no message of this type, is without a field that is required, or has a value that JSON has
+                not.
+        """
+        return self._written(wire, skips=True)[1]
+
+    def _written(self, wire: bytes, skips: bool = False) -> tuple[Any, Any]:
         try:
             message = self._class.FromString(wire)
         except (DecodeError, UnicodeError):
             raise EventError(f"is no encoded {self.name}: cut off, nested too deep, or of another type") from None
-        found = missing(message) or unknown(message, wire)
+        found = missing(message) or ([] if skips else unknown(message, wire))
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
         try:
@@ -129,14 +143,14 @@ def _faults(found: list[tuple[Steps, str]]) -> list[Fault]:
 
 
 @lru_cache(maxsize=256)
-def compiled(source: bytes, message: str, where: str) -> CompiledMessage:
+def compiled(source: bytes, message: str) -> CompiledMessage:
     """See ``compile_proto``."""
-    pool = _pool(source, where)
-    return CompiledMessage(describing.choose_message(pool, message, where), pool, where)
+    pool = _pool(source)
+    return CompiledMessage(describing.choose_message(pool, message), pool)
 
 
 @lru_cache(maxsize=256)
-def _pool(source: bytes, where: str) -> Any:
+def _pool(source: bytes) -> Any:
     if not source.strip():
-        raise SchemaError("an empty file has no message", where)
-    return describing.load_pool(run_protoc(source, where), where)
+        raise SchemaError("an empty file has no message")
+    return describing.load_pool(run_protoc(source))

@@ -42,7 +42,7 @@ INTEGERS = {
 """The least and the greatest value of each kind of integer."""
 
 FLOAT_MAX = 3.4028234663852886e38
-_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,19})", re.ASCII)
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 _UNUSUAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}", re.ASCII)
@@ -218,10 +218,11 @@ def _scalar(field: Any) -> Convert:
 def _integer(field: Any, of_text: bool = False) -> Convert:
     least, most = INTEGERS[field.type]
     refusal = f"want an integer from {least} to {most}"
+    texts = of_text or most > 1 << 32  # 64 bits are written as text, for those whose numbers are doubles
 
     def convert(value: Any) -> int:
         if type(value) is not int or of_text:
-            is_text = isinstance(value, str) and _INTEGER.fullmatch(value) and value != "-0"
+            is_text = texts and isinstance(value, str) and _INTEGER.fullmatch(value)
             if not is_text and not (isinstance(value, float) and value.is_integer()):
                 raise _Refused(refusal)
             value = int(value)

@@ -22,7 +22,7 @@ class Rules:
         SchemaError: a rule's CEL expression does not compile.
     """
 
-    def __init__(self, message: Any, pool: Any, where: str = "") -> None:
+    def __init__(self, message: Any, pool: Any) -> None:
         self._message = message
         self._validator = protovalidate.Validator()
         self._own = dict(_own_rules(message, pool))
@@ -31,7 +31,7 @@ class Rules:
             try:
                 self._validator.collect_violations(message_factory.GetMessageClass(here)())
             except protovalidate.CompilationError as error:
-                raise SchemaError(f"{here.full_name}: {' '.join(str(error).split())[:300]}", where) from None
+                raise SchemaError(f"{here.full_name}: {' '.join(str(error).split())[:300]}") from None
             except protovalidate.EvaluationError:
                 continue  # of an empty message only
 

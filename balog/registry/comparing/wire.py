@@ -1,0 +1,264 @@
+"""Protobuf's wire: what readers of one version make of messages of another, and what a number's reuse would break.
+
+Rules from protobuf.dev (updating a message type) and of buf's breaking rules WIRE and WIRE_JSON, for the messages that
+a payload holds. Where those let a value be cut down (int64 as int32), this is stricter. A field that the reader does
+not have is skipped, which is how protobuf means it, as long as its number can't come back with another meaning.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from balog.registry.comparing.verdict import Finding, Mode
+from balog.registry.comparing.wire_examples import show
+from balog.registry.comparing.wire_types import misread, sample
+from balog.registry.protobuf import compile_proto
+from balog.registry.protobuf.describing import is_map, is_plain, reached
+from balog.registry.protobuf.message import CompiledMessage
+from balog.registry.protobuf.schema import unsaid
+from balog.registry.schema import Schema
+
+__all__ = ["compare_wire"]
+
+
+def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[Finding]:
+    """Compare two versions of a type that are described in protobuf.
+
+    Args:
+        mode: the transitive ones are as their simple ones: a history is for the caller to go through.
+
+    Returns:
+        What is of the layer ``wire``, and of the layer ``json`` what its schemas don't say: fields' names, and rules
+        that JSON Schema has no words for. An example is ``{"written": …, "read": …}``: one payload as JSON, on the
+        side that encoded it and on the side that decoded it.
+
+    Raises:
+        SchemaError: one of them does not compile.
+        MissingExtraError: the extra ``protobuf`` is not installed.
+    """
+    one = compile_proto(old.source, old.message, f"{old.type}/{old.version}")
+    two = compile_proto(new.source, new.message, f"{new.type}/{new.version}")
+    direction = mode.removesuffix("_transitive")
+    found: list[Finding] = []
+    if direction in ("backward", "full"):
+        found += _Reading(one, two, "the new version").findings()
+    if direction in ("forward", "full"):
+        found += _Reading(two, one, "the old version").findings()
+    found += _history(one, two)
+    return list({(finding.layer, finding.path, finding.reason): finding for finding in found}.values())
+
+
+def _pairs(one: Any, two: Any) -> Iterator[tuple[Any, Any, tuple[Any, ...]]]:
+    """Give the messages at the same numbers of both sides, each pair once, with the first side's fields to them."""
+    waiting: list[tuple[Any, Any, tuple[Any, ...]]] = [(one, two, ())]
+    seen = {(one.full_name, two.full_name)}
+    while waiting:
+        here, there, path = waiting.pop(0)
+        yield here, there, path
+        others = there.fields_by_number
+        for field in here.fields:
+            other = others.get(field.number)
+            if other is None or field.message_type is None or other.message_type is None or field.type != other.type:
+                continue
+            inner, outer = field.message_type, other.message_type
+            if is_map(field) and is_map(other):
+                inner, outer = (entry.fields_by_name["value"].message_type for entry in (inner, outer))
+            elif is_map(field) or is_map(other):
+                continue
+            if inner is not None and outer is not None and (inner.full_name, outer.full_name) not in seen:
+                seen.add((inner.full_name, outer.full_name))
+                waiting.append((inner, outer, (*path, field)))
+
+
+class _Reading:
+    """One direction: messages of ``writer`` for readers of ``reader``."""
+
+    def __init__(self, writer: CompiledMessage, reader: CompiledMessage, name: str) -> None:
+        self._writer, self._reader, self._name = writer, reader, name
+
+    def findings(self) -> Iterator[Finding]:
+        for writer, reader, path in _pairs(self._writer.descriptor, self._reader.descriptor):
+            for field in writer.fields:
+                other = reader.fields_by_number.get(field.number)
+                if other is not None:
+                    yield from self._field(field, other, path)
+            yield from self._required(writer, reader, path)
+            yield from self._oneofs(writer, reader, path)
+            yield from self._rules(writer, reader)
+
+    def _finding(self, about: Any, reason: str, path: tuple[Any, ...], values: Any = ()) -> Finding:
+        example = show(self._writer, self._reader, path, values)
+        return Finding(
+            layer="wire", path=about.full_name, reason=f"for who knows {self._name}, {reason}", example=example
+        )
+
+    def _field(self, field: Any, other: Any, path: tuple[Any, ...]) -> Iterator[Finding]:
+        if is_map(field) and is_map(other):
+            for name in ("key", "value"):
+                entry, entry_of = (each.message_type.fields_by_name[name] for each in (field, other))
+                wrong = misread(entry, entry_of)
+                if wrong is not None:
+                    values = [(field, wrong.value)] if name == "value" else []
+                    yield self._finding(other, f"the map's {name} {wrong.reason}", path, values)
+            return
+        wrong = misread(field, other)
+        if wrong is not None:
+            yield self._finding(other, wrong.reason, path, [(field, wrong.value)])
+        elif is_map(field) != is_map(other):
+            kinds = ("a map", "a list") if is_map(field) else ("a list", "a map")
+            yield self._finding(other, f"{kinds[0]} is read as {kinds[1]}", path)
+        elif field.is_repeated and not other.is_repeated:
+            value = 2 if field.message_type is not None else [sample(field)] * 2
+            yield self._finding(other, "a list is read as one value", path, [(field, value)])
+
+    def _required(self, writer: Any, reader: Any, path: tuple[Any, ...]) -> Iterator[Finding]:
+        for other in reader.fields:
+            if other.is_required:
+                field = writer.fields_by_number.get(other.number)
+                if field is None or not field.is_required:
+                    yield self._finding(other, "is required, and messages may be without it", path)
+
+    def _oneofs(self, writer: Any, reader: Any, path: tuple[Any, ...]) -> Iterator[Finding]:
+        for oneof in reader.oneofs:
+            fields = [writer.fields_by_number.get(other.number) for other in oneof.fields]
+            known = [field for field in fields if field is not None]
+            for number, field in enumerate(known):
+                apart = next((two for two in known[:number] if two.containing_oneof is None
+                              or two.containing_oneof is not field.containing_oneof), None)  # fmt: skip
+                if apart is not None:
+                    values = [(each, _some(each)) for each in (apart, field)]
+                    yield self._finding(
+                        oneof,
+                        f"{apart.name} and {field.name} are in one oneof, and messages may have both",
+                        path,
+                        values,
+                    )
+                    break
+
+    def _rules(self, writer: Any, reader: Any) -> Iterator[Finding]:
+        before = unsaid(writer, self._writer.pool)
+        for name, lines in unsaid(reader, self._reader.pool).items():
+            for line in lines:
+                if line not in before.get(name, []):
+                    yield Finding(
+                        layer="json",
+                        path=f"{reader.full_name}.{name}" if name else reader.full_name,
+                        reason=f"{self._name} has the rule {line[:200]}, which the other one need not keep",
+                        undecided=True,
+                    )
+
+
+def _some(field: Any) -> Any:
+    return None if field.message_type is not None else [sample(field)] if field.is_repeated else sample(field)
+
+
+def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[Finding]:
+    """What a number or a name would mean to those who knew the old version, in whichever direction they read."""
+    for one, two, _ in _pairs(old.descriptor, new.descriptor):
+        yield from _numbers(one, two)
+        for field in one.fields:
+            other = two.fields_by_number.get(field.number)
+            if other is not None and other.json_name != field.json_name and is_plain(one):
+                yield Finding(
+                    layer="json",
+                    path=other.full_name,
+                    reason=f"is called {other.json_name} in JSON, and was called {field.json_name}",
+                )
+            if other is not None and _has_other_default(field, other):
+                yield Finding(
+                    layer="wire",
+                    path=other.full_name,
+                    reason="another default: who leaves it out is understood otherwise",
+                )
+    before = {enum.full_name: enum for enum in _enums(old.descriptor)}
+    for enum in _enums(new.descriptor):
+        if enum.full_name in before:
+            yield from _values(before[enum.full_name], enum)
+
+
+def _numbers(old: Any, new: Any) -> Iterator[Finding]:
+    was, now = _reserved(old), _reserved(new)
+    for field in old.fields:
+        if field.number not in new.fields_by_number and not _within(field.number, now):
+            yield Finding(
+                layer="wire",
+                path=field.full_name,
+                reason=f"was deleted and its number is not reserved; say: reserved {field.number};",
+            )
+    for field in new.fields:
+        if field.number not in old.fields_by_number and _within(field.number, was):
+            yield Finding(
+                layer="wire",
+                path=field.full_name,
+                reason=f"has the number {field.number}, which was reserved: it may have had another meaning",
+            )
+    for first, last in was:
+        for begin in (first, *(end for _, end in now if first <= end < last)):  # where a hole can begin
+            hole = next(number for number in itertools.count(begin) if number not in new.fields_by_number)
+            if hole < last and not _within(hole, now):
+                yield Finding(layer="wire", path=new.full_name, reason=f"the number {hole} is not reserved any more")
+                break
+    gone = {field.name for field in old.fields} - {field.name for field in new.fields}
+    names = set(_proto(new).reserved_name)
+    for field in old.fields:
+        if field.name in gone and field.name not in names and field.number not in new.fields_by_number:
+            yield Finding(
+                layer="json",
+                path=field.full_name,
+                reason=f'was deleted and its name is not reserved; say: reserved "{field.name}";',
+                breaks=False,
+            )
+
+
+def _values(old: Any, new: Any) -> Iterator[Finding]:
+    numbers, now = set(new.values_by_number), [(part.start, part.end + 1) for part in _proto(new).reserved_range]
+    for value in old.values:
+        if value.number not in numbers and not _within(value.number, now):
+            yield Finding(
+                layer="wire",
+                path=f"{new.full_name}.{value.name}",
+                reason=f"was deleted and its number is not reserved; say: reserved {value.number};",
+            )
+    was = [(part.start, part.end + 1) for part in _proto(old).reserved_range]
+    for value in new.values:
+        if value.number not in old.values_by_number and _within(value.number, was):
+            yield Finding(
+                layer="wire",
+                path=f"{new.full_name}.{value.name}",
+                reason=f"has the number {value.number}, which was reserved",
+            )
+
+
+def _enums(message: Any) -> Iterator[Any]:
+    for here in reached(message):
+        for field in here.fields:
+            inner = field.message_type.fields_by_name["value"] if is_map(field) else field
+            if inner.enum_type is not None:
+                yield inner.enum_type
+
+
+def _proto(described: Any) -> Any:
+    from google.protobuf import descriptor_pb2
+
+    kind = (
+        descriptor_pb2.EnumDescriptorProto if hasattr(described, "values_by_number") else descriptor_pb2.DescriptorProto
+    )
+    proto = kind()
+    described.CopyToProto(proto)
+    return proto
+
+
+def _has_other_default(old: Any, new: Any) -> bool:
+    comparable = old.type == new.type and old.message_type is None and not old.is_repeated and not new.is_repeated
+    return comparable and bool(old.default_value != new.default_value)
+
+
+def _reserved(message: Any) -> list[tuple[int, int]]:
+    """Give a message's reserved numbers, as first and one past the last."""
+    return [(part.start, part.end) for part in _proto(message).reserved_range]
+
+
+def _within(number: int, ranges: list[tuple[int, int]]) -> bool:
+    return any(first <= number < last for first, last in ranges)

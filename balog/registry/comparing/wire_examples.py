@@ -1,0 +1,77 @@
+"""A message that one side encodes and the other misreads, as the JSON of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf import message_factory
+
+from balog.errors import EventError
+from balog.registry.protobuf.describing import is_map
+from balog.registry.protobuf.message import CompiledMessage
+
+__all__ = ["show"]
+
+
+def show(writer: CompiledMessage, reader: CompiledMessage, path: Sequence[Any], values: Sequence[Any]) -> Any:
+    """Encode a message with these fields by one schema, and decode it by the other.
+
+    Args:
+        path: the writer's fields that lead to the one message in question, from the payload on.
+        values: pairs of a field of that message and what is set there; None for an empty message.
+
+    Returns:
+        ``{"written": …, "read": …}``, the payload's JSON on both sides, or ``{"written": …, "refused": "why"}`` when
+        the other side can't read it at all. None when they say the same, so that it shows nothing.
+    """
+    root = message_factory.GetMessageClass(writer.descriptor)()
+    here = root
+    for field in path:
+        here = _enter(here, field)
+    for field, value in values:
+        _put(here, field, value)
+    wire = root.SerializePartialToString(deterministic=True)
+    try:
+        written = writer.as_read(wire)
+    except EventError:  # nobody would send it
+        return None
+    try:
+        read = reader.as_read(wire)
+    except EventError as error:
+        return {"written": written, "refused": str(error)}
+    return None if written == read else {"written": written, "read": read}
+
+
+def _enter(message: Any, field: Any) -> Any:
+    held = getattr(message, field.name)
+    if is_map(field):
+        return held[_default(field.message_type.fields_by_name["key"])]
+    if field.is_repeated:
+        return held.add()
+    held.SetInParent()
+    return held
+
+
+def _put(message: Any, field: Any, value: Any) -> None:
+    if field.message_type is not None and not is_map(field):
+        if value is None:
+            _enter(message, field)
+        else:
+            for _ in range(value):
+                _enter(message, field)
+    elif is_map(field):
+        kind = field.message_type.fields_by_name["value"]
+        held, key = getattr(message, field.name), _default(field.message_type.fields_by_name["key"])
+        if kind.message_type is not None:
+            held[key].SetInParent()
+        else:
+            held[key] = value
+    elif field.is_repeated:
+        getattr(message, field.name).extend(value if isinstance(value, list) else [value])
+    else:
+        setattr(message, field.name, value)
+
+
+def _default(field: Any) -> Any:
+    return field.default_value

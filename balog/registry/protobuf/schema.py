@@ -1,0 +1,143 @@
+"""A message as JSON Schema (draft 2020-12): what its stored JSON looks like, for tables, pages and comparisons.
+
+It says what ``check`` says of the mapping, and of the annotations what JSON Schema has words for (``constraints``).
+A message's object is open: a field that a later version adds is no break of it (readers of protobuf skip what they do
+not know), though ``check``, which is of one version, refuses it. That a oneof has one value is not said.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor as Field
+
+from balog.registry.protobuf.constraints import constrain, rule_lines
+from balog.registry.protobuf.describing import WRAPPERS, is_map, is_plain, reached
+from balog.registry.protobuf.reading import FLOAT_MAX, INTEGERS
+from balog.registry.protobuf.rules import Rules, annotated
+
+__all__ = ["make_json_schema", "unsaid"]
+
+_NUMBER = r"^(-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?|NaN|-?Infinity)$"
+_INTEGER = r"^(0|-?[1-9][0-9]{0,19})$"
+_OWN: dict[str, dict[str, Any]] = {
+    "google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
+    "google.protobuf.Duration": {"type": "string", "pattern": r"^-?[0-9]{1,12}(\.[0-9]{1,9})?s$"},
+    "google.protobuf.FieldMask": {"type": "string"},
+    "google.protobuf.Struct": {"type": "object"},
+    "google.protobuf.Value": {},
+    "google.protobuf.ListValue": {"type": "array"},
+}
+
+
+def make_json_schema(message: Any, pool: Any, rules: Rules, beside: list[str]) -> dict[str, Any]:
+    """Describe the payloads of a message.
+
+    Args:
+        beside: names of text that a payload has beside the message's own fields.
+
+    Returns:
+        Plain data: the payload's object, other messages below ``$defs`` by their full names.
+    """
+    made = {
+        here.full_name: _object(here, pool, rules, message.full_name) for here in reached(message) if is_plain(here)
+    }
+    root = made.pop(message.full_name)
+    document: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": message.full_name,
+        **root,
+        "properties": {**{name: {"type": "string"} for name in beside}, **root["properties"]},
+    }
+    if made:
+        document["$defs"] = made
+    return document
+
+
+def _value(field: Any, root: str = "") -> dict[str, Any]:
+    if is_map(field):
+        key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+        return {"type": "object", **_keys(key), "additionalProperties": _one(value, root)}
+    return {"type": "array", "items": _one(field, root)} if field.is_repeated else _one(field, root)
+
+
+def unsaid(message: Any, pool: Any) -> dict[str, list[str]]:
+    """Give a message's rules that JSON Schema has no words for, as sorted lines.
+
+    By what they are about: a field's name, a oneof's, or "" for the message as a whole.
+    """
+    fields = {field.name: field for field in message.fields}
+    found: dict[str, list[str]] = {}
+    for name, rules in annotated(message, pool):
+        if name in fields:
+            lines = constrain(fields[name], rules, _value(fields[name]))
+        else:
+            lines = list(rule_lines("oneof" if name else "message", rules))
+        if lines:
+            found[name] = sorted(found.get(name, []) + lines)
+    return found
+
+
+def _object(message: Any, pool: Any, rules: Rules, root: str) -> dict[str, Any]:
+    said = dict(annotated(message, pool))
+    needed = [field.json_name for field in message.fields if field.is_required]
+    needed += [name for name in rules.needed(message) if name not in needed]
+    properties = {}
+    for field in message.fields:
+        schema = _value(field, root)
+        if field.name in said:
+            constrain(field, said[field.name], schema)
+        properties[field.json_name] = schema if field.json_name in needed else _nullable(schema)
+    document: dict[str, Any] = {"type": "object", "properties": properties}
+    if needed:
+        document["required"] = needed
+    return document
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*schema["anyOf"], {"type": "null"}]}
+    if not schema or schema.get("type") == "null":
+        return schema
+    if "$ref" in schema or "const" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    if "enum" in schema:
+        schema = {**schema, "enum": [*schema["enum"], None]}
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def _keys(field: Any) -> dict[str, Any]:
+    if field.type == Field.TYPE_STRING:
+        return {}
+    if field.type == Field.TYPE_BOOL:
+        return {"propertyNames": {"enum": ["true", "false"]}}
+    return {"propertyNames": {"pattern": _INTEGER}}
+
+
+def _one(field: Any, root: str) -> dict[str, Any]:
+    if field.message_type is not None:
+        name = field.message_type.full_name
+        if name in WRAPPERS:
+            return _one(field.message_type.fields_by_name["value"], root)
+        if name in _OWN:
+            return dict(_OWN[name])
+        return {"$ref": "#" if name == root else f"#/$defs/{name}"}
+    kind = field.type
+    if kind in INTEGERS:
+        least, most = INTEGERS[kind]
+        integer = {"type": "integer", "minimum": least, "maximum": most}
+        return {"anyOf": [integer, {"type": "string", "pattern": _INTEGER}]} if most > 1 << 32 else integer
+    if kind in (Field.TYPE_DOUBLE, Field.TYPE_FLOAT):
+        number: dict[str, Any] = {"type": "number"}
+        if kind == Field.TYPE_FLOAT:
+            number.update(minimum=-FLOAT_MAX, maximum=FLOAT_MAX)
+        return {"anyOf": [number, {"type": "string", "pattern": _NUMBER}]}
+    if kind == Field.TYPE_ENUM:
+        if field.enum_type.full_name == "google.protobuf.NullValue":
+            return {"type": "null"}
+        return {"type": "string", "enum": [value.name for value in field.enum_type.values]}
+    return {
+        Field.TYPE_BOOL: {"type": "boolean"},
+        Field.TYPE_STRING: {"type": "string"},
+        Field.TYPE_BYTES: {"type": "string", "contentEncoding": "base64", "pattern": "^[A-Za-z0-9+/_-]*={0,2}$"},
+    }[kind]
