@@ -12,6 +12,7 @@ from balog.delivery.document import Document, Filter
 from balog.delivery.filters import check_filters, selection_of
 from balog.errors import BalogError, ConfigError, MissingExtraError
 from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
+from balog.topics import open_topics
 
 if TYPE_CHECKING:
     from balog.analytics.filtering import Filtered
@@ -56,7 +57,7 @@ def command(
         missing = "its sources are read" if not paths else "it writes to a topic"
         raise ConfigError(f"{missing} from no home of topics; give --topics URL", "the command line")
     sink = _sink(config, url, place)
-    sources = list(paths) or [f"{url}#{topic}" for topic in config.sources]
+    sources = list(paths) or _topics(config, url or "")
     done = _run(config, sources, sink, (since, until), master, remote)
     where = f"{place}/{config.to}" if place is not None else f"topic {config.to}"
     click.echo(f"{done.wanted:,} events wanted, {done.written:,} written to {where}, {done.refused:,} refused")
@@ -74,6 +75,17 @@ def _find(document: str, name: str) -> Filter:
         if fault.path.startswith(f"$.filters[{found}]"):
             raise ConfigError(fault.reason, document, fault.path)
     return loaded.filters[found]
+
+
+def _topics(config: Filter, url: str) -> list[str]:
+    """Give the sources that exist; a topic is made when something is first published to it."""
+    with open_topics(url) as home:
+        found = [topic for topic in config.sources if home.topic(topic).exists()]
+    if missing := [topic for topic in config.sources if topic not in found]:
+        click.echo(f"balog filter: nothing in {', '.join(missing)} yet", err=True)
+    if not found:
+        raise ConfigError("none of the filter's sources is there; is it the right home?", url)
+    return [f"{url}#{topic}" for topic in found]
 
 
 def _sink(config: Filter, url: str | None, place: str | None) -> SinkConfig:

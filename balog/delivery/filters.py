@@ -13,6 +13,7 @@ from balog.errors import ConfigError
 from balog.event import Event
 from balog.expressions.selection import Selection
 from balog.sinks import Batching, TopicSinkConfig
+from balog.topics.base import DEFAULT_LEASE
 
 __all__ = ["FilterJob", "check_filters", "selection_of"]
 
@@ -39,13 +40,16 @@ class FilterJob(EngineJob):
         config: the filter.
         home_url: the home of its topics.
         say: takes one line for people.
+        lease: seconds that events stay with this job when its process dies.
 
     Raises:
         ConfigError: what ``check_filters`` finds; ``path`` is the filter's member.
     """
 
-    def __init__(self, config: Filter, home_url: str, say: Callable[[str], None]) -> None:
-        super().__init__("filter", config.name, home_url, say, batch=BATCH.events)
+    def __init__(
+        self, config: Filter, home_url: str, say: Callable[[str], None], *, lease: float = DEFAULT_LEASE
+    ) -> None:
+        super().__init__("filter", config.name, home_url, say, batch=BATCH.events, lease=lease)
         if config.to in config.sources:
             raise ConfigError("is a topic that the filter reads; its events would go round without end", path="to")
         self._config = config
