@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from balog.errors import BalogError, ConfigError, MissingExtraError, split_refusal
-from balog.recording.salvage import safe_str
+from balog.errors import BalogError, ConfigError, split_refusal
 
 __all__ = ["PayloadError", "Validator", "declare", "declared", "forget"]
 
@@ -98,29 +97,15 @@ def _by_struct(struct: type[msgspec.Struct]) -> tuple[str, Check]:
 
 
 def _by_schema(name: str, schema: Mapping[str, Any]) -> Check:
-    try:
-        import jsonschema
-    except ImportError:
-        raise MissingExtraError("declaring a payload type by JSON Schema", "schema") from None
-    validators = jsonschema.validators.validator_for(dict(schema), default=jsonschema.Draft202012Validator)
-    try:
-        validators.check_schema(dict(schema))
-    except jsonschema.SchemaError as error:
-        raise ConfigError(f"payload type {name!r}: not a JSON Schema: {error.message[:200]}") from None
-    validator = validators(dict(schema))
+    from balog.registry.json_schema import JsonValidator
+
+    validator = JsonValidator(schema, f"payload type {name!r}")
 
     def check(payload: bytes) -> str | None:
-        error = jsonschema.exceptions.best_match(validator.iter_errors(msgspec.json.decode(payload)))
-        return None if error is None else f"{_clause(error)} at {error.json_path}"
+        faults = validator.check(payload)
+        return f"{faults[0].reason} at {faults[0].path}" if faults else None
 
     return check
-
-
-def _clause(error: Any) -> str:
-    """Say what a payload breaks, without what is in it: that may be a secret."""
-    if error.validator in ("required", "dependentRequired", "additionalProperties", "unevaluatedProperties"):
-        return str(error.message)[:200]  # these name keys
-    return f"breaks {error.validator} {safe_str(error.validator_value, repr)}"[:200]
 
 
 class Validator:

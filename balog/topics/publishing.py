@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from balog.errors import EventError, MessageError, MissingExtraError
-from balog.event import MAX_EVENT_BYTES, Event, Level, decode, encode
+from balog.errors import EventError, MessageError
+from balog.event import KNOWN_VERSIONS, MAX_EVENT_BYTES, Event, Level, decode, encode
+from balog.registry import Fault, Registry, UnknownTypeError, UnknownVersionError, open_registry
+from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
 
 __all__ = ["Check", "Refuse", "SchemaCheck", "as_message", "publish_all", "publish_each", "wrap"]
@@ -100,39 +102,36 @@ def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> It
 
 
 class SchemaCheck:
-    """Checks events against the schemas that come with balog: the facility's, and the payload's where there is one.
+    """Checks events against their schemas: the facility's, and the payload's where the registry has that version.
+
+    Args:
+        registry: of payloads; the types that come with balog where there is none.
 
     Raises:
-        MissingExtraError: jsonschema is not installed.
+        MissingExtraError: jsonschema-rs is not installed.
     """
 
-    def __init__(self) -> None:
-        try:
-            import jsonschema
-        except ImportError:
-            raise MissingExtraError("checking events against schemas", "schema") from None
-        self._jsonschema = jsonschema
-        self._validators: dict[tuple[str, ...], Any] = {}
+    def __init__(self, registry: Registry | None = None) -> None:
+        self._registry = registry or open_registry()
+        facility = resources.files("balog.schemas").joinpath("facility")
+        self._facility = {
+            version: JsonValidator(facility.joinpath(f"{version}.json").read_bytes(), f"facility {version}")
+            for version in KNOWN_VERSIONS
+        }
 
     def __call__(self, event: Event) -> None:
         """Raise EventError for an event that breaks a schema; ``path`` says where, and no value is told."""
-        self._check(msgspec.json.decode(encode(event)), ("facility", f"{event.schema}.json"), "$")
+        if event.schema in self._facility:
+            _refuse(self._facility[event.schema].check(encode(event)), "$")
         if event.cls_type is not None and event.version is not None:
-            self._check(event.payload, ("payload", event.cls_type, f"{event.version}.json"), "$.payload")
+            try:
+                validator = self._registry.validator(event.cls_type, event.version)
+            except (UnknownTypeError, UnknownVersionError):
+                return
+            _refuse(validator.check(bytes(event.raw_payload)), "$.payload")
 
-    def _check(self, document: Any, place: tuple[str, ...], path: str) -> None:
-        if place not in self._validators:
-            self._validators[place] = self._load(place)
-        validator = self._validators[place]
-        if validator is not None and (error := self._jsonschema.exceptions.best_match(validator.iter_errors(document))):
-            rule = f"{error.validator} {msgspec.json.encode(error.validator_value).decode():.100}"
-            raise EventError(f"breaks its schema's {rule}", path + error.json_path.removeprefix("$"))
 
-    def _load(self, place: tuple[str, ...]) -> Any:
-        if not all(part.strip(".") and "/" not in part and "\0" not in part for part in place):
-            return None  # a cls_type may be any text, and is no path
-        try:
-            data = resources.files("balog.schemas").joinpath(*place).read_bytes()
-        except OSError:
-            return None  # there is no schema of that name and version
-        return self._jsonschema.Draft202012Validator(msgspec.json.decode(data))
+def _refuse(faults: Sequence[Fault], prefix: str) -> None:
+    if faults:
+        more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
+        raise EventError(f"breaks its schema: {faults[0].reason}{more}", prefix + faults[0].path.removeprefix("$"))

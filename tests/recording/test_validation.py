@@ -95,8 +95,8 @@ def test_a_schema_s_refusal_names_the_rule_and_never_the_value() -> None:
     wrong = logged({"cls_type": "refund", "amount": 1, "token": "s3cret"}, "tag")
     missing = logged({"cls_type": "refund"}, "tag")
 
-    assert wrong["problem"] == "is no refund: breaks type 'integer' at $.token"
-    assert missing["problem"] == "is no refund: 'amount' is a required property at $"
+    assert wrong["problem"] == "is no refund: want integer at $.token"
+    assert missing["problem"] == "is no refund: 'amount' is missing at $"
 
 
 def test_a_struct_s_refusal_never_says_the_value() -> None:
@@ -129,7 +129,7 @@ def test_types_are_checked_before_secrets_are_taken_out() -> None:
     [
         (("x",), "declare takes a msgspec Struct, or a name and a JSON Schema"),
         ((int,), "declare takes a msgspec Struct, or a name and a JSON Schema"),
-        (("x", {"type": "thing"}), "payload type 'x': not a JSON Schema: 'thing' is not valid"),
+        (("x", {"type": "thing"}), "payload type 'x': $.type: not a JSON Schema: "),
         ((type("Plain", (msgspec.Struct,), {}),), "Plain needs tag_field='cls_type' and a tag"),
     ],
 )

@@ -1,5 +1,7 @@
 """Lines that become messages, and what a schema refuses."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from balog.errors import EventError, MessageError
 from balog.event import Event, decode, encode
+from balog.registry import open_registry
 from balog.topics import Message, publishing
 from balog.topics.memory import MemoryTopic, MemoryTopics
 from balog.topics.publishing import SchemaCheck, as_message, publish_all, wrap
@@ -82,12 +85,18 @@ class TestSchemas:
         SchemaCheck()(Event.new("a", payload))
 
     def test_a_payload_that_breaks_its_schema_is_refused_without_its_values(self) -> None:
-        with pytest.raises(EventError, match=r"^\$\.payload.*: breaks its schema's ") as caught:
+        with pytest.raises(EventError, match=r"^\$\.payload.*: breaks its schema: .*, and \d more$") as caught:
             SchemaCheck()(Event.new("a", {"cls_type": "metric", "version": "1.0.0", "metric": ["hunter2"]}))
         assert "hunter2" not in str(caught.value)
 
     def test_a_header_that_breaks_its_schema_is_refused(self) -> None:
         event = Event.new("a", {})
         event.header.channel = ""
-        with pytest.raises(EventError, match=r"^\$\.header\.channel: breaks"):
+        with pytest.raises(EventError, match=r"^\$\.header\.channel: breaks its schema: is shorter"):
             SchemaCheck()(event)
+
+    def test_a_registry_s_types_are_known_too(self, tmp_path: Path) -> None:
+        (tmp_path / "order").mkdir()
+        (tmp_path / "order" / "1.0.0.json").write_text('{"required": ["id"]}')
+        with open_registry(str(tmp_path)) as registry, pytest.raises(EventError, match="'id' is missing"):
+            SchemaCheck(registry)(Event.new("a", {"cls_type": "order", "version": "1.0.0"}))
