@@ -1,0 +1,146 @@
+"""Proofs: never a wrong yes, and a counterexample is one by the validators themselves."""
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from schema_pairs import json_schema, pairs, payloads
+
+from balog.registry.comparing import compare
+from balog.registry.comparing.covering import covers
+from balog.registry.comparing.document import Document
+from balog.registry.comparing.examples import find_examples
+from balog.registry.comparing.promise import promised
+
+by_chance = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+
+
+def takes(document: Any) -> Any:
+    return jsonschema_rs.validator_for(document, validate_formats=True).is_valid
+
+
+def objects(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+@by_chance
+@given(pairs(), st.data())
+def test_what_is_proved_to_be_covered_is_taken(pair: tuple[Any, Any], data: st.DataObject) -> None:
+    old, new = pair
+    if covers(Document(new), Document(old)) == "yes":
+        payload = data.draw(payloads(old, old))
+        assert takes(new)(payload) or not takes(old)(payload)
+
+
+@by_chance
+@given(pairs(), st.data())
+def test_what_keeps_the_promise_is_taken_where_that_is_proved(pair: tuple[Any, Any], data: st.DataObject) -> None:
+    old, new = pair
+    held = promised(Document(old), Document(new))
+    if covers(Document(new), held) == "yes":
+        payload = data.draw(payloads(old, old))
+        assert takes(new)(payload) or not (takes(old)(payload) and held.takes(payload))
+
+
+@by_chance
+@given(pairs())
+def test_what_is_told_as_not_covered_has_an_example_that_one_side_takes_and_the_other_refuses(pair: Any) -> None:
+    old, new = pair
+    for example in find_examples(Document(new), Document(old))[:5]:
+        assert takes(old)(example.payload) and not takes(new)(example.payload)
+        assert covers(Document(new), Document(old)) != "yes"
+
+
+@by_chance
+@given(pairs(), st.sampled_from(["backward", "forward", "full"]), st.booleans())
+def test_a_verdict_holds_together(pair: Any, mode: Any, open: bool) -> None:
+    old, new = pair
+
+    verdict = compare(json_schema(old), json_schema(new, "1.1.0"), mode, open=open)
+
+    assert verdict.compatible == (not any(finding.breaks for finding in verdict.findings))
+    assert (verdict.bump == "major") == (not verdict.compatible)
+    for finding in verdict.findings:
+        if finding.example is not None:
+            assert takes(old if finding.refused_by == "new" else new)(finding.example)
+            assert not takes(new if finding.refused_by == "new" else old)(finding.example)
+
+
+TREE = {"$ref": "#/$defs/tree"}
+
+
+def tree(value: Any, **more: Any) -> dict[str, Any]:
+    return {"$defs": {"tree": {**objects(value=value, inner={"type": "array", "items": TREE}), **more}}, **TREE}
+
+
+INTEGER, NUMBER, TEXT = {"type": "integer"}, {"type": "number"}, {"type": "string"}
+
+COVERED = {
+    "a tree whose values widen": (tree(INTEGER), tree(NUMBER)),
+    "a tree that asks for less": (tree(INTEGER, required=["value"]), tree(INTEGER)),
+    "a closed tree that opens": (tree(INTEGER, additionalProperties=False), tree(NUMBER)),
+    "a reference instead of what it leads to": (objects(a=TEXT), {"$defs": {"o": objects(a=TEXT)}, "$ref": "#/$defs/o"}),
+    "a reference by the document's name": (
+        {"$id": "urn:a", **tree(INTEGER)},
+        {"$id": "urn:b", "$defs": tree(NUMBER)["$defs"], "$ref": "urn:b#/$defs/tree"},
+    ),
+    "one more alternative": ({"anyOf": [tree(INTEGER), TEXT]}, {"anyOf": [tree(INTEGER), TEXT, INTEGER]}),
+    "a map of what widens": (
+        objects(m={"type": "object", "additionalProperties": INTEGER}),
+        objects(m={"type": "object", "additionalProperties": NUMBER}),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COVERED)
+def test_is_covered(case: str) -> None:
+    old, new = COVERED[case]
+    if case == "one more alternative":
+        old, new = ({"anyOf": [objects(a=INTEGER), *some["anyOf"][1:]]} for some in (old, new))
+
+    assert covers(Document(new), Document(old)) == "yes"
+
+
+@pytest.mark.parametrize("case", [case for case in COVERED if case.startswith(("a tree", "a closed", "a map"))])
+def test_the_other_way_round_has_an_example(case: str) -> None:
+    old, new = COVERED[case]
+
+    assert covers(Document(old), Document(new)) != "yes"
+    assert find_examples(Document(old), Document(new))
+
+
+def test_beside_a_reference_nothing_counts_before_2019_09() -> None:
+    draft = "http://json-schema.org/draft-07/schema#"
+    old = {"$schema": draft, "$ref": "#/definitions/a", "type": "integer", "definitions": {"a": {}}}
+    new = {"$schema": draft, "type": "integer"}
+
+    assert covers(Document(new), Document(old)) == "no"
+
+
+def test_two_drafts_are_not_compared_by_guess() -> None:
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "items": [TEXT]}
+
+    assert covers(Document({"type": "array", "items": TEXT}), Document(old)) != "yes"
+
+
+def test_a_promise_says_nothing_of_maps_patterns_and_what_is_named_elsewhere() -> None:
+    read = Document(objects(a=TEXT, b=INTEGER))
+    for write in (
+        {"type": "object"},
+        {**objects(a=TEXT), "patternProperties": {"^b": TEXT}},
+        {**objects(a=TEXT), "required": ["b"]},
+        {**objects(a=TEXT), "additionalProperties": TEXT},
+        {"allOf": [objects(a=TEXT), objects(b=TEXT)]},
+    ):
+        assert covers(read, promised(Document(write), read)) != "yes"
+
+
+def test_a_promise_holds_at_every_depth() -> None:
+    old, new = tree(INTEGER), tree(INTEGER)
+    new["$defs"]["tree"]["properties"]["label"] = TEXT
+    new["$defs"]["tree"]["properties"]["inner"]["items"] = TREE
+
+    assert covers(Document(new), Document(old)) != "yes"
+    assert covers(Document(new), promised(Document(old), Document(new))) == "yes"
