@@ -1,0 +1,88 @@
+"""The page on callbacks: its document is one, its receiver receives, commands and numbers are those of the code."""
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from balog.cli import main
+from balog.delivery.callbacks import breaker, endpoint, giving_up, hand, job
+from balog.delivery.control.checking import read_document
+from balog.delivery.document import Callback
+from balog.secrets import Secret
+from tests.stand_ins.callbacks import KEYS, House, wait_for
+
+PAGE = (Path(__file__).parents[2] / "docs" / "callbacks.md").read_text(encoding="utf-8")
+BLOCKS = {name: text for _, name, text in re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)}
+
+
+def test_the_document_is_one() -> None:
+    document, problems = read_document(BLOCKS["callbacks.json"].encode())
+    assert problems == []
+    assert document is not None
+    assert [callback.name for callback in document.callbacks] == ["partner", "warehouse"]
+
+
+def test_every_field_is_told() -> None:
+    for field in Callback.__struct_fields__:
+        assert f"`{field}`" in PAGE
+
+
+@pytest.mark.parametrize("line", re.findall(r"^balog .*", PAGE, re.MULTILINE))
+def test_a_command_is_taken(line: str) -> None:
+    _, *words = shlex.split(line)
+    command: click.Command | None = main
+    context = click.Context(main)
+    while isinstance(command, click.Group):
+        command = command.get_command(context, words.pop(0))
+    assert command is not None
+    command.make_context("balog", words)
+
+
+def test_the_receiver_gets_what_is_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("standardwebhooks", reason="standardwebhooks is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = {**os.environ, "PARTNER_KEY": KEYS[0], "PORT": str(port)}
+    (tmp_path / "receiver.py").write_text(BLOCKS["receiver.py"])
+    house = House(tmp_path / "topics")
+    receiver = subprocess.Popen(
+        [sys.executable, "receiver.py"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert receiver.stdout is not None
+    with receiver:
+        try:
+            house.numbered(3)
+            monkeypatch.setenv("PARTNER_KEY", KEYS[0])
+            monkeypatch.setenv("ANOTHER_KEY", KEYS[1])
+            url = f"http://127.0.0.1:{port}/"
+            signed = house.start(url, secrets=(Secret(env="PARTNER_KEY"),))
+            wait_for(lambda: signed.status().done == 3)
+            forged = house.start(url, name="forged", secrets=(Secret(env="ANOTHER_KEY"),))
+            wait_for(lambda: forged.status().failed >= 3)
+            assert forged.status().trouble == f"127.0.0.1:{port} answered 401"
+        finally:
+            house.close()
+            receiver.kill()
+        assert len([line for line in receiver.stdout if line.startswith("got ")]) == 3
+
+
+def test_its_numbers_are_the_code_s() -> None:
+    assert f"read again every {endpoint.REREAD_SECONDS:g} seconds" in PAGE
+    assert f"at most {endpoint._MAX_ANSWER >> 10} KiB are read" in PAGE
+    assert f"posts again what was under way, {hand.LEASE:g} seconds later" in PAGE
+    assert f"{job.WINDOW} requests' worth" in PAGE
+    assert (breaker.THRESHOLD, breaker.LONGEST, giving_up.LEAST_ATTEMPTS) == (5, 60, 3)
+    assert "fails five times in a row" in PAGE
+    assert "has three attempts even so" in PAGE
