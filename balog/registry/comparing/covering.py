@@ -19,7 +19,11 @@ Answer = Literal["yes", "no", "unknown"]
 _STRUCTURE = {"$ref", "allOf", "anyOf", "properties", "additionalProperties", "items"}
 _SILENT = {"title", "description", "$comment", "default", "examples", "deprecated", "$defs", "definitions", "$schema"}
 _WEAKER = {*_STRUCTURE, "oneOf", "prefixItems"}
-_MOST_STEPS = 2_000
+_SPREAD = {"$ref", "allOf"}
+"""What ``Document.spread`` has followed already."""
+
+_MOST_STEPS = 500
+_DEEPEST = 60
 
 
 def covers(reader: Document, writer: Document, reads: Sequence[Node] = (), writes: Sequence[Node] = ()) -> Answer:
@@ -47,7 +51,7 @@ class _Proof:
         self._reader, self._writer = reader, writer
         self._above: set[tuple[int, tuple[int, ...]]] = set()
         self._kept: list[Any] = []  # so that no id is used twice
-        self._steps = 0
+        self._steps = self._depth = 0
 
     def every(self, reads: Sequence[Node], writes: Sequence[Node]) -> bool:
         return all(self.one(read, list(writes)) for read in reads)
@@ -66,8 +70,15 @@ class _Proof:
 
     def one(self, read: Node, writes: list[Node]) -> bool:
         self._steps += 1
-        if self._steps > _MOST_STEPS:
+        if self._steps > _MOST_STEPS or self._depth > _DEEPEST:
             return False
+        self._depth += 1
+        try:
+            return self._one(read, writes)
+        finally:
+            self._depth -= 1
+
+    def _one(self, read: Node, writes: list[Node]) -> bool:
         if is_anything(read) or any(node is False for node in writes):
             return True
         if not isinstance(read, dict):
@@ -83,7 +94,14 @@ class _Proof:
             for word in ("anyOf", "oneOf"):
                 branches = node.get(word)
                 if isinstance(branches, list) and branches:
-                    rest = [one if one is not node else {k: v for k, v in node.items() if k != word} for one in sure]
+                    rest: list[Node] = [
+                        {
+                            name: said
+                            for name, said in one.items()
+                            if name not in _SPREAD and (one is not node or name != word)
+                        }
+                        for one in sure
+                    ]
                     self._kept += rest
                     if all(self.one(read, [*rest, branch]) for branch in branches):
                         return True
