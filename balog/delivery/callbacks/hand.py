@@ -35,6 +35,11 @@ class Hand:
     def __len__(self) -> int:
         return len(self._held)
 
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to settle."""
+        return bool(self._acks or self._releases or self._given_up)
+
     def receive(self, limit: int, wait: float) -> list[Received]:
         """Take messages; see ``Topic.receive``."""
         if not self._held:
@@ -53,6 +58,13 @@ class Hand:
         """Have messages given back; they come again after ``delay`` seconds."""
         due = time.monotonic() + delay
         self._releases += [(message, due, attempted) for message in messages]
+
+    def release_all(self) -> None:
+        """Have everything given back of which nothing else was said."""
+        said = {message.receipt for message in self._acks}
+        said |= {message.receipt for message, _, _ in self._releases}
+        said |= {one.received.receipt for one in self._given_up}
+        self.release([message for receipt, message in self._held.items() if receipt not in said], attempted=True)
 
     def give_up(self, message: Received, reason: str) -> None:
         """Have a message dead-lettered."""

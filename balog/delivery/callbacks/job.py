@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from balog.consumers.causes import causes
 from balog.consumers.failures import FailureEvents
 from balog.delivery.callbacks.breaker import Breaker
 from balog.delivery.callbacks.crew import Crew, Outcome
@@ -152,10 +153,12 @@ class CallbackJob:
                         self._news.tell(f"{error}; trying again")
                     self._over.wait(pause)
                     pause = min(2 * pause, MOST_PAUSE)
+                except Exception as error:  # a mistake of this release
+                    self._topic_trouble = f"begins anew after {type(error).__name__}: {error}"
+                    self._news.tell(self._topic_trouble)
+                    self._begin_anew()
+                    self._over.wait(MOST_PAUSE)
             self._finish()
-        except BaseException as error:  # else it would be over with nobody told
-            self._topic_trouble = f"ended by an error of its own: {type(error).__name__}: {error}"
-            self._news.tell(self._topic_trouble)
         finally:
             self._endpoint.cut(everything=True)
             self._crew.close(1.0)
@@ -182,6 +185,8 @@ class CallbackJob:
 
     def _patience(self) -> float:
         """Give the seconds to wait for the end of a request: there is nothing else to do."""
+        if self._hand.is_due:
+            return 0.0
         if self._crew.busy:
             rest = self._waiting.rest
             return BUSY_PAUSE if rest is None else min(max(rest, 0.01), BUSY_PAUSE)
@@ -317,13 +322,22 @@ class CallbackJob:
         event = None
         with suppress(EventError):
             event = decode(given_up.received.body)
-        self._failures.dead(self._config.source, given_up.received, event, given_up.reason, given_up.consumers)
+        if event is None or self.group not in causes(event):  # else its own failures could feed it without an end
+            self._failures.dead(self._config.source, given_up.received, event, given_up.reason, given_up.consumers)
 
     def _ask_lag(self) -> None:
         now = time.monotonic()
         if self._is_there and now - self._lag_at >= LAG_SECONDS:
             self._lag_at = now
             self._lag = self._topic.group_state(self.group).lag
+
+    def _begin_anew(self) -> None:
+        """Give everything back, so that nothing is forgotten in hand."""
+        self._waiting.clear()
+        self._endpoint.cut(everything=True)
+        while self._crew.busy and not self._over.is_set():
+            self._crew.take(BUSY_PAUSE)
+        self._hand.release_all()
 
     # -- the end --------------------------------------------------------------------------------------------------
 
@@ -341,6 +355,7 @@ class CallbackJob:
         while self._crew.busy and (rest := last - time.monotonic()) > 0:
             for outcome in self._crew.take(min(rest, BUSY_PAUSE)):
                 self._conclude(outcome)
+        self._hand.release_all()
         try:
             self._hand.settle()
         except TopicError as error:

@@ -91,3 +91,12 @@ def test_a_delay_counts_from_when_it_was_decided(topic, clock):
     clock.now += 60.0
     held.settle()
     assert len(held.receive(10, 0)) == 10
+
+
+def test_everything_else_is_given_back(topic, clock):
+    held, _ = make(topic)
+    received = held.receive(10, 0)
+    held.ack(received[:3])
+    held.release_all()
+    held.settle()
+    assert (len(held), topic.group_state("callback.partner").pending) == (0, 7)

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from balog.delivery.callbacks import breaker
-from balog.errors import ConfigError
+from balog.errors import ConfigError, TopicError
+from balog.event import encode
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Retrying
 from balog.topics import Message
@@ -305,6 +306,48 @@ class TestBreaker:
         wait_for(lambda: job.status().dead == 500)
         assert len(receiver.requests) < 200
         assert house.group().dead == 500
+
+
+class TestTrouble:
+    def test_a_topic_that_fails_is_waited_for_and_told(self, house, receiver, monkeypatch):
+        def fail(*_):
+            raise TopicError("the disk is away")
+
+        job = house.start(receiver.url)
+        with monkeypatch.context() as broken:
+            broken.setattr(job._hand, "receive", fail)
+            house.numbered(10)
+            wait_for(lambda: job.status().trouble == "the disk is away")
+        all_done(house, job, 10)
+        assert job.status().trouble == ""
+        assert house.said == ["callback partner: the disk is away; trying again"]
+
+    def test_a_mistake_of_its_own_ends_nothing(self, house, receiver, monkeypatch):
+        monkeypatch.setattr("balog.delivery.callbacks.job.MOST_PAUSE", 0.05)
+        job = house.start(receiver.url)
+        sort, raised = job._sort, []
+
+        def fail_once(message):
+            if len(raised) < 5:
+                raised.append(message)
+                raise KeyError("a mistake")
+            sort(message)
+
+        monkeypatch.setattr(job, "_sort", fail_once)
+        house.numbered(10)
+        all_done(house, job, 10)
+        assert "callback partner: begins anew after KeyError: 'a mistake'" in house.said
+
+    def test_a_dead_letter_is_an_event_of_its_own_unless_such_an_event_led_to_it(self, house, receiver, events):
+        receiver.respond = lambda request: Answer(500)
+        house.numbered(1)
+        job = house.start(receiver.url, give_up=0.1)
+        wait_for(lambda: job.status().dead == 1)
+        [failure] = wait_for(lambda: [event for event in events if event.cls_type == "consumer_failure"])
+        assert failure.payload["consumers"] == ["callback.partner"]
+        house.home.topic("orders").publish([Message(failure.header.id, encode(failure))])
+        wait_for(lambda: job.status().dead == 2)
+        assert len([event for event in events if event.cls_type == "consumer_failure"]) == 1
 
 
 class TestStop:
