@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from balog.consumers.engine import Engine
     from balog.sinks.scrape_server import Answer, HttpServer
 
-__all__ = ["Watch"]
+__all__ = ["Watch", "read_address"]
 
 STALE = 30.0
 """Seconds without a turn of its main loop after which an engine is taken for dead; it turns every second."""
@@ -54,7 +54,7 @@ class Watch(Hook):
     def __init__(self, listen: str, metrics: MetricsHook | None = None) -> None:
         self.listen = listen
         self.metrics = metrics if metrics is not None else MetricsHook()
-        self._family, self._address = _read_address(listen)
+        self._family, self._address = read_address(listen)
         self._registry = self.metrics.registry()
         self._engine: Engine | None = None
         self._is_over = False
@@ -171,7 +171,12 @@ class Watch(Hook):
         return Answer("application/json", msgspec.json.encode(told) + b"\n", status=503 if problems else 200)
 
 
-def _read_address(listen: str) -> tuple[int, Any]:
+def read_address(listen: str) -> tuple[int, Any]:
+    """Read an address to listen at: AF_UNIX and a path, or AF_UNSPEC and host and port.
+
+    Raises:
+        ConfigError: no such address.
+    """
     if listen.startswith("unix:"):
         path = listen.removeprefix("unix:")
         if not path or "\0" in path or len(os.fsencode(path)) > 100:
