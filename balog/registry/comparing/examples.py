@@ -123,7 +123,15 @@ class _Tries:
         items = self.at(self._writer.items(writes), self._reader.items(reads), depth + 1) or [None, 0, ""]
         for item in items:
             yield [item]
-        first = [self.at([one], [], depth + 1)[:3] for one in _first_items(said)]
+        written, read = _first_items(self._writer.spread(writes)), _first_items(self._reader.spread(reads))
+        first = [
+            self.at(
+                [written[n]] if n < len(written) else self._writer.items(writes),
+                [read[n]] if n < len(read) else self._reader.items(reads),
+                depth + 1,
+            )[:10]
+            for n in range(max(len(written), len(read)))
+        ]
         for place in range(len(first) + 1):
             begin = [one[0] for one in first[:place] if one]
             yield begin
