@@ -1,7 +1,7 @@
 """The registry's JSON Schemas of payload types as Spark types.
 
-A payload type's schema is ``payload/<cls_type>/<version>.json`` in the data package ``balog.schemas``, or in a folder
-or file of the reader's own. Its properties become columns:
+A payload type's schema is the registry's (``balog.registry``): of a folder or URL, or one that comes with balog; or it
+is in a file of the reader's own. Its properties become columns:
 
 - ``string`` → string, with the format ``date-time`` timestamp, ``date`` date; ``integer`` → bigint; ``number`` →
   double; ``boolean`` → boolean; an enum or a const has its values' type;
@@ -18,19 +18,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from pyspark.sql import types as t
 
 from balog.analytics.reading.schemas import DEFAULT
 from balog.errors import ConfigError
+from balog.registry import UnknownTypeError, UnknownVersionError, open_registry
+from balog.registry.json_schema import decode_schema
+from balog.registry.naming import is_type
+from balog.storage import is_url
 
 __all__ = ["find_schema", "payload_type", "spark_type", "typed_events"]
 
-_LARGEST_SCHEMA = 4 * 1024 * 1024
 _DEEPEST = 64
 _FORMATS = {"date-time": t.TimestampType(), "date": t.DateType()}
 _TEXT = t.StringType()
@@ -40,12 +41,13 @@ def payload_type(cls_type: str, version: str | None = None, place: str | None = 
     """Give the columns of a payload type, or None when it has no schema.
 
     Args:
-        version: of the payload; the newest when None.
-        place: a JSON Schema file, or a folder with ``<cls_type>/<version>.json`` or ``<cls_type>.json`` in it or below
-            its ``payload``, which goes before the schemas that come with balog.
+        version: of the payload; the latest when None.
+        place: a registry's folder or URL, which goes before the schemas that come with balog; or a JSON Schema file. In
+            a folder types may be below its ``payload``, and ``<cls_type>.json`` serves a type without versions.
 
     Raises:
         ConfigError: ``place`` does not exist, or a schema is no JSON Schema of an object.
+        StorageError: a URL can't be read.
     """
     found = find_schema(cls_type, version, place)
     if found is None:
@@ -76,54 +78,34 @@ def typed_events(cls_type: str, place: str | None = None) -> t.StructType:
 
 def find_schema(cls_type: str, version: str | None = None, place: str | None = None) -> tuple[str, Any] | None:
     """Give a payload type's schema as its name and the decoded document; arguments and errors as ``payload_type``'s."""
-    if place is not None:
-        root = Path(place)
-        if not root.exists():
+    root, alone = place, None
+    if place is not None and not is_url(place):
+        path = Path(place)
+        if not path.exists():
             raise ConfigError("no such schema file or folder", place)
-        if root.is_file():
-            document = _decoded(root.read_bytes(), place)
+        if path.is_file():
+            document = decode_schema(path.read_bytes(), place)
             if _names(document) in (None, cls_type):
                 return place, document
-        elif found := _newest([root / "payload", root], cls_type, version):
-            return str(found), _decoded(found.read_bytes(), str(found))
-    found = _newest([resources.files("balog.schemas").joinpath("payload")], cls_type, version)
-    return None if found is None else (f"{cls_type} {found.name}", _decoded(found.read_bytes(), str(found)))
+            root = None
+        else:
+            folder = path / "payload" if (path / "payload").is_dir() else path
+            root = str(folder)
+            if version is None and is_type(cls_type) and not (folder / cls_type).is_dir():
+                alone = next((file for at in (folder, path) if (file := at / f"{cls_type}.json").is_file()), None)
+    if alone is not None:
+        return str(alone), decode_schema(alone.read_bytes(), str(alone))
+    with open_registry(root) as registry:
+        try:
+            schema = registry.get(cls_type, version)
+        except (UnknownTypeError, UnknownVersionError):
+            return None
+    name = f"{cls_type} {schema.version}"
+    if schema.form == "protobuf":
+        from balog.registry.protobuf import compile_proto
 
-
-def _newest(roots: Sequence[Any], cls_type: str, version: str | None) -> Any:
-    if not _is_name(cls_type) or (version is not None and not _is_name(version)):
-        return None  # a cls_type may be any text, and is no path
-    for root in roots:
-        folder, single = root.joinpath(cls_type), root.joinpath(f"{cls_type}.json")
-        if folder.is_dir():
-            found = {file.name.removesuffix(".json"): file for file in folder.iterdir() if file.name.endswith(".json")}
-            if version is not None:
-                found = {name: file for name, file in found.items() if name == version}
-            if found:
-                return found[max(found, key=_order)]
-        if version is None and single.is_file():
-            return single
-    return None
-
-
-def _is_name(text: str) -> bool:
-    return bool(text.strip(".")) and not {"/", "\\", "\0"} & set(text) and len(text) <= 200
-
-
-def _order(version: str) -> tuple[list[int], str]:
-    return [int(number) for number in re.findall(r"\d+", version)], version
-
-
-def _decoded(data: bytes, where: str) -> Any:
-    try:
-        if len(data) > _LARGEST_SCHEMA:
-            raise ValueError(f"larger than {_LARGEST_SCHEMA >> 20} MiB")
-        document = msgspec.json.decode(data)
-        if not isinstance(document, dict):
-            raise ValueError("not an object")
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"not a JSON Schema: {error}", where) from None
-    return document
+        return name, compile_proto(schema.source, schema.message, name).json_schema()
+    return name, decode_schema(schema.source, name)
 
 
 def _names(document: Mapping[str, Any]) -> Any:

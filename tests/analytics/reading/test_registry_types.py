@@ -101,6 +101,17 @@ def test_a_folder_of_ones_own_goes_before_the_registry_and_its_newest_version_co
     assert payload_type("run", place=str(tmp_path)) == payload_type("run")
 
 
+def test_protobuf_types_of_a_registry_are_columns_too(tmp_path: Path) -> None:
+    (tmp_path / "order").mkdir()
+    (tmp_path / "order" / "1.0.0.proto").write_text(
+        'syntax = "proto3"; message Order { int64 id = 1; string note = 2; }'
+    )
+    found = payload_type("order", place=str(tmp_path))
+    assert found is not None
+    kinds = {field.name: field.dataType for field in found if field.name not in ("cls_type", "version")}
+    assert kinds == {"id": t.LongType(), "note": t.StringType()}
+
+
 def test_a_schema_file_serves_the_type_that_it_names_or_any_if_it_names_none(tmp_path: Path) -> None:
     named = write(tmp_path / "named.json", "price", cls_type="order")
     unnamed = write(tmp_path / "any.json", "price")
