@@ -10,7 +10,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from balog.registry.protobuf.compiling import FILE
 from balog.registry.schema import SchemaError
 
-__all__ = ["WRAPPERS", "choose_message", "is_group", "is_map", "is_plain", "load_pool", "reached"]
+__all__ = ["WRAPPERS", "check_storable", "choose_message", "is_map", "is_plain", "load_pool", "reached"]
 
 _GOOGLE = "google.protobuf."
 WRAPPERS = frozenset(
@@ -37,7 +37,7 @@ def load_pool(files: descriptor_pb2.FileDescriptorSet) -> Any:
         try:
             pool.Add(file)
             pool.FindFileByName(file.name)
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError) as error:  # what protoc lets pass, such as two fields of one name in JSON
             reason = " ".join(str(error).split())[:300]
             raise SchemaError(f"the protobuf package that is installed does not take {file.name}: {reason}") from None
     return pool
@@ -88,8 +88,8 @@ def check_storable(message: Any) -> None:
     """Refuse a payload that could not be stored as JSON of one known form.
 
     Raises:
-        SchemaError: it holds a ``google.protobuf.Any`` or a message that others may extend, two fields would have one
-            name in JSON, it is itself a well-known type, or it reaches more than 1,000 messages.
+        SchemaError: it holds a ``google.protobuf.Any`` or a message that others may extend, it is itself a well-known
+            type, or it reaches more than 1,000 messages.
     """
     if message.full_name in _OWN_FORM:
         raise SchemaError(f"{message.full_name} is no payload: its JSON is not an object with fields")
@@ -102,13 +102,6 @@ def check_storable(message: Any) -> None:
             )
         if here.is_extendable and here.file.name == FILE:
             raise SchemaError(f"{here.full_name} may be extended, and an extension has no field to be stored in")
-        names: dict[str, str] = {}
-        for field in here.fields:
-            other = names.setdefault(field.json_name, field.name)
-            if other != field.name:
-                raise SchemaError(
-                    f"{here.full_name}: {other} and {field.name} are both called {field.json_name} in JSON"
-                )
 
 
 def is_plain(message: Any) -> bool:
@@ -121,11 +114,6 @@ def is_map(field: Any) -> bool:
     return bool(
         field.message_type is not None and field.message_type.has_options and field.message_type.GetOptions().map_entry
     )
-
-
-def is_group(field: Any) -> bool:
-    """Tell a field that lies between a start and an end mark (groups, and editions' DELIMITED)."""
-    return bool(field.type == field.TYPE_GROUP)
 
 
 def _listed(messages: list[Any]) -> str:

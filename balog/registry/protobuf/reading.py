@@ -41,7 +41,9 @@ INTEGERS = {
 }
 """The least and the greatest value of each kind of integer."""
 
-FLOAT_MAX = 3.4028234663852886e38
+FLOAT_MAX = 3.4028235e38
+"""The greatest float, as it is written: a double beside it that is rounded to it."""
+
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}", re.ASCII)
 _NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
 _UNUSUAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

@@ -1,0 +1,135 @@
+"""What protoc takes, and what is said of what it does not take."""
+
+from __future__ import annotations
+
+import pytest
+
+from balog.registry.protobuf import compile_proto
+from balog.registry.schema import SchemaError
+
+
+def refusal(source: str | bytes, message: str = "") -> str:
+    with pytest.raises(SchemaError) as caught:
+        compile_proto(source.encode() if isinstance(source, str) else source, message, "order/1.0.0")
+    return str(caught.value)
+
+
+def test_the_payload_is_the_message_that_no_other_uses() -> None:
+    source = (
+        b'syntax = "proto3"; package shop; message Line { int32 n = 1; } message Order { repeated Line lines = 1; }'
+    )
+    assert compile_proto(source).name == "shop.Order"
+
+
+def test_a_message_of_itself_is_still_the_only_one() -> None:
+    assert compile_proto(b'syntax = "proto3"; message Tree { repeated Tree branches = 1; }').name == "Tree"
+
+
+@pytest.mark.parametrize("name", ["Line", "shop.Line"])
+def test_the_payload_may_be_named_with_and_without_the_package(name: str) -> None:
+    source = (
+        b'syntax = "proto3"; package shop; message Line { int32 n = 1; } message Order { repeated Line lines = 1; }'
+    )
+    assert compile_proto(source, name).name == "shop.Line"
+
+
+def test_of_several_that_could_be_meant_none_is_guessed() -> None:
+    source = 'syntax = "proto3"; message A {} message B {}'
+    assert refusal(source) == "order/1.0.0: which message is the payload must be told; there are A, B"
+    assert "has no message C; there are A, B" in refusal(source, "C")
+
+
+@pytest.mark.parametrize(
+    "head", ['syntax = "proto2";', 'syntax = "proto3";', 'edition = "2023";'], ids=["proto2", "proto3", "edition"]
+)
+def test_every_syntax_is_taken(head: str) -> None:
+    label = "optional " if "proto2" in head else ""
+    assert compile_proto(f"{head} message A {{ {label}int32 a = 1; }}".encode()).check(b'{"a": 1}') == []
+
+
+def test_a_mistake_is_one_line_with_its_place() -> None:
+    assert refusal('syntax = "proto3";\nmessage A {\n  int32 x = 1\n}\n') == 'order/1.0.0: 4:1: Expected ";".'
+
+
+def test_a_message_named_twice_is_refused() -> None:
+    assert refusal('syntax = "proto3"; message A {} message A {}').startswith(
+        'order/1.0.0: 1:41: "A" is already defined.'
+    )
+
+
+@pytest.mark.parametrize("wanted", ["google/type/money.proto", "other.proto"])
+def test_what_cannot_be_imported_is_named(wanted: str) -> None:
+    assert f"imports {wanted}, and only" in refusal(f'syntax = "proto3"; import "{wanted}"; message A {{}}')
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../../etc/passwd", "schema.proto"])
+def test_an_import_reads_no_file_of_this_machine(path: str) -> None:
+    said = refusal(f'syntax = "proto3"; import "{path}"; message A {{}}')
+    assert said.startswith("order/1.0.0: 1:20: ")
+    assert "root:" not in said
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (b"", "an empty file has no message"),
+        (b'syntax = "proto3";', "there is none in the file"),
+        (b"\xff\xfe\x00", "order/1.0.0: 1:1: "),
+        (b" " * (1 << 20) + b"//", "larger than 1 MiB"),
+        (b'syntax = "proto3"; ' + b"message A { " * 5000, "recursion limit"),
+        (b'edition = "2099"; message A {}', "Unknown edition"),
+    ],
+    ids=["empty", "no-message", "not-text", "large", "nested", "edition"],
+)
+def test_a_file_of_nonsense_is_refused_in_one_line(source: bytes, reason: str) -> None:
+    said = refusal(source)
+    assert reason in said
+    assert "\n" not in said
+    assert len(said) < 500
+
+
+@pytest.mark.parametrize("package", ["google.protobuf", "google.protobuf.mine", "buf.validate"])
+def test_nobody_defines_what_is_protobufs_own(package: str) -> None:
+    assert f"the package {package} is not yours" in refusal(f'syntax = "proto3"; package {package}; message A {{}}')
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (
+            'import "google/protobuf/any.proto"; message A { map<string, google.protobuf.Any> m = 1; }',
+            "google.protobuf.Any",
+        ),
+        ('import "google/protobuf/any.proto"; message A { B b = 1; } message B { google.protobuf.Any x = 1; }', "Any"),
+    ],
+)
+def test_what_has_no_one_form_in_json_is_refused(source: str, reason: str) -> None:
+    assert reason in refusal(f'syntax = "proto3"; {source}')
+
+
+def test_a_message_that_others_may_extend_is_refused() -> None:
+    source = 'syntax = "proto2"; message A { optional int32 a = 1; extensions 100 to 200; }'
+    assert "A may be extended" in refusal(source)
+
+
+def test_two_fields_of_one_json_name_are_refused() -> None:
+    source = 'syntax = "proto2"; message A { optional int32 fooBar = 1; optional int32 foo_bar = 2; }'
+    assert "duplicate json_name (fooBar)" in refusal(source)
+
+
+def test_a_well_known_type_is_no_payload() -> None:
+    source = 'syntax = "proto3"; import "google/protobuf/struct.proto"; message A { google.protobuf.Struct s = 1; }'
+    assert "has no message google.protobuf.Struct" in refusal(source, "google.protobuf.Struct")
+
+
+def test_two_versions_of_a_message_live_apart() -> None:
+    old = compile_proto(b'syntax = "proto3"; message A { int32 a = 1; }')
+    new = compile_proto(b'syntax = "proto3"; message A { string a = 1; }')
+    assert old.check(b'{"a": 1}') == []
+    assert new.check(b'{"a": "1"}') == []
+    assert [fault.reason for fault in new.check(b'{"a": 1}')] == ["want a string"]
+
+
+def test_the_same_content_is_compiled_once() -> None:
+    source = b'syntax = "proto3"; message Once { int32 a = 1; }'
+    assert compile_proto(source, where="a") is compile_proto(source, where="b")

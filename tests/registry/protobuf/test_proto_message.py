@@ -1,0 +1,187 @@
+"""Payloads of a type in protobuf: each fault with its place, and what lies on the wire."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from order_proto import ORDER
+
+from balog.errors import EventError
+from balog.registry.protobuf import compile_proto
+from balog.registry.protobuf.message import CompiledMessage
+
+
+@pytest.fixture(scope="module")
+def order() -> CompiledMessage:
+    return compile_proto(ORDER)
+
+
+@pytest.mark.parametrize(
+    ("payload", "path", "reason"),
+    [
+        ({"order_id": "a"}, "$.order_id", "is no field of shop.Order; it is called orderId in JSON"),
+        ({"nope": 1}, "$.nope", "is no field of shop.Order"),
+        ({"orderId": 1}, "$.orderId", "want a string"),
+        ({"count": "1"}, "$.count", "want an integer from -2147483648 to 2147483647"),
+        ({"count": 1 << 31}, "$.count", "want an integer from -2147483648 to 2147483647"),
+        ({"count": True}, "$.count", "want an integer from -2147483648 to 2147483647"),
+        ({"count": 1.5}, "$.count", "want an integer from -2147483648 to 2147483647"),
+        ({"total": "-1"}, "$.total", "want an integer from 0 to 18446744073709551615"),
+        ({"total": "01"}, "$.total", "want an integer from 0 to 18446744073709551615"),
+        ({"weight": 1e39}, "$.weight", "is beyond what a float holds"),
+        ({"price": "1e999"}, "$.price", "is beyond what a double holds"),
+        ({"price": "inf"}, "$.price", "want a number"),
+        ({"price": True}, "$.price", "want a number"),
+        ({"paid": 1}, "$.paid", "want true or false"),
+        ({"blob": "é"}, "$.blob", "want bytes in base64"),
+        ({"blob": "a"}, "$.blob", "want bytes in base64"),
+        ({"color": "PINK"}, "$.color", "want one of NONE, RED"),
+        ({"color": 1}, "$.color", "want one of NONE, RED"),
+        ({"lines": {}}, "$.lines", "want an array"),
+        ({"lines": [None]}, "$.lines[0]", "want an object, shop.Line"),
+        ({"lines": [{}, {"sizes": [1, "x"]}]}, "$.lines[1].sizes[1]", "want an integer from -2147483648 to 2147483647"),
+        ({"byName": []}, "$.byName", "want an object, for a map"),
+        ({"byName": {"a b": {"sku": 1}}}, "$.byName['a b'].sku", "want a string"),
+        ({"byNumber": {"x": "y"}}, "$.byNumber.x", "want an integer from -2147483648 to 2147483647"),
+        ({"byTruth": {"yes": 1}}, "$.byTruth.yes", "want the key true or false"),
+        ({"card": "a", "cash": 1}, "$", "only one of card and cash may be given"),
+        ({"at": "yesterday"}, "$.at", "want a time as RFC 3339 says, 2026-11-20T09:14:14.903Z"),
+        ({"at": "2026-13-01T00:00:00Z"}, "$.at", "want a time as RFC 3339 says, 2026-11-20T09:14:14.903Z"),
+        ({"took": "1 s"}, "$.took", "want a duration in seconds, 1.5s"),
+        ({"wrapped": "x"}, "$.wrapped", "want an integer from -9223372036854775808 to 9223372036854775807"),
+        ({"free": []}, "$.free", "want an object"),
+    ],
+)
+def test_a_fault_has_its_place_and_no_value(order: CompiledMessage, payload: object, path: str, reason: str) -> None:
+    assert order.check(json.dumps(payload).encode()) == [(path, reason)]
+
+
+def test_every_fault_is_told_at_once(order: CompiledMessage) -> None:
+    found = order.check(b'{"count": "a", "lines": [{"sku": 1}, {"nope": 2}], "paid": 0}')
+    assert [fault.path for fault in found] == ["$.count", "$.lines[0].sku", "$.lines[1].nope", "$.paid"]
+
+
+def test_faults_are_bounded(order: CompiledMessage) -> None:
+    assert len(order.check(json.dumps({"lines": [1] * 5000}).encode())) == 100
+
+
+@pytest.mark.parametrize("payload", [b"", b"{", b"[]", b"1", b"null", b'"\\ud800"', b"\xff", b"[" * 100_000])
+def test_what_is_no_object_is_one_fault(order: CompiledMessage, payload: bytes) -> None:
+    assert [fault.path for fault in order.check(payload)] == ["$"]
+
+
+def test_type_and_version_lie_beside_the_fields(order: CompiledMessage) -> None:
+    assert order.check(b'{"cls_type": "order", "version": "1.0.0", "count": 1}') == []
+    assert order.to_json(order.from_json(b'{"cls_type": "order", "version": "1.0.0"}')).count(b"version") == 0
+
+
+def test_a_message_with_such_fields_has_them() -> None:
+    own = compile_proto(b'syntax = "proto3"; message A { int32 version = 1; }')
+    assert own.check(b'{"version": 3}') == []
+    assert [fault.path for fault in own.check(b'{"version": "1.0.0"}')] == ["$.version"]
+
+
+def test_null_is_no_value(order: CompiledMessage) -> None:
+    assert order.from_json(b'{"count": null, "lines": null, "card": null, "cash": 1, "at": null}') == b"\x70\x01"
+
+
+def test_fields_without_presence_are_stored_with_their_defaults(order: CompiledMessage) -> None:
+    stored = json.loads(order.to_json(b""))
+    assert stored["count"] == 0
+    assert stored["total"] == "0"
+    assert stored["color"] == "NONE"
+    assert stored["lines"] == []
+    assert "maybe" not in stored
+    assert "at" not in stored
+    assert "card" not in stored
+
+
+def test_an_unknown_field_is_refused_with_its_number(order: CompiledMessage) -> None:
+    with pytest.raises(EventError) as caught:
+        order.to_json(b"\x4a\x03\xa0\x06\x01")
+    assert str(caught.value) == "$.lines[0]: field number 100 is not in shop.Line"
+
+
+def test_a_field_of_another_wire_type_is_refused(order: CompiledMessage) -> None:
+    with pytest.raises(EventError, match=r"^\$: count is encoded as another type$"):
+        order.to_json(b"\x12\x01a")
+
+
+def test_an_enum_value_that_nobody_named_is_refused(order: CompiledMessage) -> None:
+    with pytest.raises(EventError, match=r"^\$\.color: is no value of shop\.Color$"):
+        order.to_json(b"\x40\x09")
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b"\x0a\x05ab",
+        b"\x0a\xff\xff\xff\xff\x0f",
+        b"\x10" + b"\xff" * 20,
+        b"\x00\x01",
+        b"\x0b",
+        b"\x0a\x01\xff",
+        b"{not protobuf}",
+        b"\xb2\x01\x80\x80\x80\x80\x08",
+    ],
+    ids=["cut-off", "length", "varint", "number-0", "open-group", "not-utf8", "json", "huge-length"],
+)
+def test_broken_bytes_are_refused(order: CompiledMessage, wire: bytes) -> None:
+    with pytest.raises(EventError, match=r"is no encoded shop\.Order"):
+        order.to_json(wire)
+
+
+def nested(depth: int) -> bytes:
+    wire = b""
+    for _ in range(depth - 1):
+        size, length = len(wire), b""
+        while size > 127:
+            length, size = length + bytes([size & 127 | 128]), size >> 7
+        wire = b"\xb2\x01" + length + bytes([size]) + wire
+    return wire
+
+
+@pytest.mark.parametrize(("depth", "taken"), [(64, True), (65, False), (5000, False)])
+def test_depth_is_bounded_on_the_wire_and_in_json(order: CompiledMessage, depth: int, taken: bool) -> None:
+    text = b'{"inner":' * (depth - 1) + b"{}" + b"}" * (depth - 1)
+    assert (order.check(text) == []) is taken
+    if taken:
+        assert order.from_json(text) == nested(depth)
+        order.to_json(nested(depth))
+    else:
+        with pytest.raises(EventError, match="nested"):
+            order.to_json(nested(depth))
+
+
+def test_a_time_beyond_the_calendar_cannot_be_stored(order: CompiledMessage) -> None:
+    late = b"\x82\x01\x0c\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x10\x00"
+    with pytest.raises(EventError, match=r"^\$\.at: is out of the range of a Timestamp$"):
+        order.to_json(late)
+
+
+def test_what_proto2_requires_is_a_fault_when_it_is_missing() -> None:
+    type_ = compile_proto(
+        b'syntax = "proto2"; message A { required int32 my_id = 1; repeated B bs = 2; }'
+        b"message B { required string s = 1; }"
+    )
+    assert type_.check(b'{"bs": [{}]}') == [("$.myId", "is required"), ("$.bs[0].s", "is required")]
+    with pytest.raises(EventError, match=r"^\$\.myId: is required$"):
+        type_.to_json(b"")
+
+
+def test_a_closed_enums_unknown_value_is_refused() -> None:
+    closed = compile_proto(b'syntax = "proto2"; message A { optional E e = 1; enum E { X = 1; } }')
+    with pytest.raises(EventError, match=r"^\$: e has a value that A\.E has not$"):
+        closed.to_json(b"\x08\x05")
+
+
+def test_one_type_serves_many_threads(order: CompiledMessage) -> None:
+    def work(number: int) -> bool:
+        payload = json.dumps({"count": number, "lines": [{"sku": str(number)}]}).encode()
+        good = order.check(payload) == [] and len(order.check(b'{"count": "x"}')) == 1
+        return good and json.loads(order.to_json(order.from_json(payload)))["count"] == number
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(400)))
