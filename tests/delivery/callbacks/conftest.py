@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from balog.topics.local import LocalTopic
 from tests.stand_ins.callbacks import House
 from tests.stand_ins.http_server import HttpStandIn
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    monkeypatch.setattr(LocalTopic, "patience", 0.05)  # seconds that a stop may wait for a topic that has nothing
     house = House(tmp_path / "topics")
     yield house
     house.close()
