@@ -1,7 +1,7 @@
 "use strict";
 // Whatever comes from the service is put in as text, never as markup.
 
-const EVERY = 2000, POINTS = 150, MOST_TYPES = 4, MOST_TEXT = 300;
+const EVERY = 2000, POINTS = 150, FEWEST = 15, MOST_TYPES = 4, MOST_TEXT = 300;
 const SVG = "http://www.w3.org/2000/svg";
 const TOKEN = "balog-token";
 const $ = id => document.getElementById(id);
@@ -59,10 +59,15 @@ function remember(key, value) {
   return points;
 }
 
+// The newest point is at the right; until there are FEWEST of them the left is empty.
+const place = (points, index, width) => {
+  const span = Math.max(points.length, FEWEST);
+  return (span - points.length + index) * width / (span - 1);
+};
+
 function path(points, top, width, height) {
-  const step = width / (POINTS - 1), first = POINTS - points.length;
   return points.map((value, index) =>
-    `${((first + index) * step).toFixed(2)},${(height - 1 - value / top * (height - 2)).toFixed(2)}`).join(" ");
+    `${place(points, index, width).toFixed(2)},${(height - 1 - value / top * (height - 2)).toFixed(2)}`).join(" ");
 }
 
 function spark(points) {
@@ -79,7 +84,7 @@ function plot(taken, failed) {
   for (const part of [1, 50, 99]) drawn.append(svg("line", {class: "grid", x1: 0, x2: 600, y1: part, y2: part}));
   if (taken.length > 1) {
     const line = path(taken, top, 600, 100);
-    const left = ((POINTS - taken.length) * 600 / (POINTS - 1)).toFixed(2);
+    const left = place(taken, 0, 600).toFixed(2);
     drawn.append(svg("polygon", {class: "area", points: `${left},99 ${line} 600,99`}));
     drawn.append(svg("polyline", {class: "line", points: line}));
     drawn.append(svg("polyline", {class: "line failed", points: path(failed, top, 600, 100)}));

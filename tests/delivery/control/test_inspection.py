@@ -1,0 +1,177 @@
+"""Topics looked at in the background: what they hold, how fast, for whom."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from balog.delivery import inspection
+from balog.delivery.inspection import Inspector, Share
+from balog.errors import TopicError
+from balog.event import Event, encode
+from balog.topics import Message, open_topics
+
+
+class Clock:
+    """Seconds that pass when somebody says so."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def home(tmp_path):
+    with open_topics(f"local:{tmp_path / 'topics'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def inspector(home, clock):
+    made = Inspector(home, clock)
+    yield made
+    made.close()
+
+
+def publish(home, topic, count, cls_type="order", version="1.0.0"):
+    events = [Event.new("shop", {"cls_type": cls_type, "version": version, "n": n}) for n in range(count)]
+    home.topic(topic).publish([Message(event.header.id, encode(event)) for event in events])
+
+
+def test_a_home_without_topics_has_none(home, inspector, until):
+    publish(home, "first", 1)
+    assert until(inspector.topics)[0].name == "first"
+
+
+def test_a_topic_is_told_with_its_groups_and_types(home, inspector, until):
+    publish(home, "orders", 30)
+    publish(home, "orders", 10, version="1.1.0")
+    topic = home.topic("orders")
+    received = topic.receive("filter.big", 10)
+    topic.ack("filter.big", received[:4])
+    topic.dead_letter("filter.big", received[4:5], "no")
+    view = until(lambda: next((one for one in inspector.topics() if one.messages == 40), None))
+
+    assert view.bytes > 40 * 50
+    assert (view.sampled, view.types) == (40, [Share("order", "1.0.0", 30), Share("order", "1.1.0", 10)])
+    (group,) = view.groups
+    assert (group.name, group.lag, group.in_flight, group.dead) == ("filter.big", 30, 5, 1)
+    assert view.rate is None
+
+
+def test_rates_are_measured_between_two_looks(home, inspector, clock, until):
+    publish(home, "orders", 30)
+    topic = home.topic("orders")
+    topic.ack("g", topic.receive("g", 10))
+    until(inspector.topics)
+    publish(home, "orders", 20)
+    topic.ack("g", topic.receive("g", 15))
+    clock.now += 10.0
+    view = until(lambda: next((one for one in inspector.topics() if one.messages == 50), None))
+
+    assert view.rate == pytest.approx(2.0)
+    assert view.groups[0].rate == pytest.approx(1.5)
+    assert view.age == 0.0
+
+
+def test_what_is_no_event_is_in_the_mix(home, inspector, until):
+    home.topic("t").publish([Message("1", b"\xff"), Message("2", b"{}")])
+    until(lambda: (views := inspector.topics()) and views[0].sampled)
+    assert inspector.topics()[0].types == [Share("(not an event)", "", 2)]
+
+
+def test_a_topic_that_can_not_be_read_hides_no_other(home, inspector, until, tmp_path):
+    publish(home, "good", 3)
+    home.close()
+    (file,) = (path for path in (tmp_path / "topics").iterdir() if path.stem == "good" and "-" not in path.suffix)
+    file.with_stem("bad").write_bytes(b"no database at all" * 500)
+    bad, good = until(
+        lambda: (views := inspector.topics()) and all(one.trouble or one.messages for one in views) and views
+    )
+
+    assert "bad" in bad.trouble
+    assert (good.messages, good.trouble) == (3, "")
+
+
+def test_a_home_that_can_not_be_listed_is_told(home, inspector, until, monkeypatch):
+    def fail():
+        raise TopicError("no answer")
+
+    monkeypatch.setattr(home, "names", fail)
+    inspector.topics()
+    until(lambda: inspector.trouble == "no answer")
+    assert inspector.topics() == []
+
+
+def test_nobody_looks_while_nobody_asks(home, clock, until, monkeypatch):
+    looks = []
+    names = home.names
+    monkeypatch.setattr(home, "names", lambda: looks.append(1) or names())
+    monkeypatch.setattr(inspection, "EVERY", 0.02)
+    inspector = Inspector(home, clock)
+    assert looks == []
+    publish(home, "orders", 1)
+    until(inspector.topics)
+    clock.now += inspection.IDLE + 1
+    before = len(looks)
+    for _ in range(10):
+        clock.now += 10
+        time.sleep(0.02)
+    assert len(looks) <= before + 1  # one may have been on its way
+    before = len(looks)
+    inspector.topics()
+    until(lambda: len(looks) > before)
+    inspector.close()
+
+
+def test_a_topic_that_takes_long_is_looked_at_less_often(home, clock, until, monkeypatch):
+    """Given a look that takes 3 s, then the next one is 60 s later, and the age says how old the numbers are."""
+    publish(home, "orders", 5)
+    topic = home.topic("orders")
+    describe, looks = topic.describe, []
+
+    def slow():
+        looks.append(clock.now)
+        clock.now += 3.0
+        return describe()
+
+    monkeypatch.setattr(topic, "describe", slow)
+    inspector = Inspector(home, clock)
+    until(inspector.topics)
+    until(lambda: looks)
+    for _ in range(11):
+        clock.now += 5.0
+        assert inspector.topics()
+        time.sleep(0.06)
+    assert len(looks) == 1
+    assert inspector.topics()[0].age >= 55.0
+    clock.now += 10.0
+    until(lambda: inspector.topics() and len(looks) == 2)
+    inspector.close()
+
+
+def test_many_may_ask_at_once(home, inspector, until):
+    publish(home, "orders", 5)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: inspector.topics(), range(200)))
+    assert until(inspector.topics)[0].name == "orders"
+
+
+def test_a_queue_is_described_and_never_received_from(home, inspector, until, monkeypatch):
+    publish(home, "orders", 5)
+    topic = home.topic("orders")
+    monkeypatch.setattr(type(topic), "keeps_groups", False)
+
+    def peek(*_, **__):
+        raise AssertionError("a look into a queue counts as a delivery")
+
+    monkeypatch.setattr(topic, "peek", peek)
+    view = until(lambda: next((one for one in inspector.topics() if one.messages == 5), None))
+    assert (view.sampled, view.types) == (0, [])
