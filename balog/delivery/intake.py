@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -26,6 +27,7 @@ __all__ = ["Intake", "IntakeState"]
 
 _OPEN_LANES = 100
 _LIST_AGAIN = 5.0  # seconds
+_REFUSED = 10.0  # seconds
 _HURRY = 0.75  # the part of a stop after which nothing waits for the topics any more
 
 
@@ -99,6 +101,8 @@ class Intake:
         self._duplicates = 0
         self._stopping = False
         self._lost: list[str] = []
+        self._refused_at = -math.inf
+        self._refusal = ""
         self._listing = ""
         self._lister: asyncio.Task[None] | None = None
         self._dots = not topics.url.startswith("sqs:")
@@ -143,7 +147,7 @@ class Intake:
     async def put(self, accepted: Sequence[Accepted]) -> list[Placed]:
         """Make events durable; return when each is, or can't be, in their order.
 
-        Events of one topic keep their order, within a request and from one that was acked to the next. Of a stream
+        Events of one stream keep their order, within a request and from one that was acked to the next. Of a stream
         that may not have all of them now the first ones are taken.
         """
         if self._stopping:
@@ -200,13 +204,16 @@ class Intake:
             if group.store is not None:
                 self._stored[group.store] += len(messages) - len(group.refused) - len(group.duplicates)
                 self._duplicates += len(group.duplicates)
-            elif self._stopping:
-                self._lost += [message.id for message in messages]
+                self._refused_at = -math.inf
+            else:
+                self._refused_at, self._refusal = time.monotonic(), group.trouble
+                if self._stopping:
+                    self._lost += [message.id for message in messages]
             if not lane.keeps_ids:
                 for message in messages:
                     self._flying.pop((topic, message.id), None)
                 if group.store is not None:
-                    self._recent.add(topic, [one.id for one in messages if one.id not in group.refused])
+                    self._recent.add(topic, group.store, [one.id for one in messages if one.id not in group.refused])
 
         part.group = Group(messages, size, settled)
         if not lane.keeps_ids:
@@ -220,8 +227,8 @@ class Intake:
         out = size_out = 0
         for index, message, size in zip(part.indices, part.messages, part.sizes):
             id = message.id
-            if self._recent.holds(topic, id):
-                placed[index] = Placed(status=202, store="topics", stream=stream, topic=topic, duplicate=True)
+            if store := self._recent.store_of(topic, id):
+                placed[index] = Placed(status=202, store=store, stream=stream, topic=topic, duplicate=True)
                 self._duplicates += 1
             elif group := self._flying.get((topic, id)):
                 part.others.append((index, group))
@@ -301,6 +308,7 @@ class Intake:
         end = time.monotonic() + deadline
         if self._lister is not None:
             self._lister.cancel()
+        steps = [step for lane in self._lanes.values() if (step := lane.stop_draining()) is not None]
         await self._settled_until(end - deadline * (1 - _HURRY))
         if not self._stores.hurry.done():
             self._stores.hurry.set_result(None)
@@ -309,6 +317,8 @@ class Intake:
         for lane in self._lanes.values():
             lane.stop()
         await asyncio.gather(*busy, return_exceptions=True)
+        if steps:  # whoever closes the homes next finds nobody at work in them
+            await asyncio.wait(steps, timeout=max(end - time.monotonic(), 0.0))
         self._stores.close()
         return self._lost
 
@@ -320,10 +330,14 @@ class Intake:
 
     @property
     def trouble(self) -> str:
-        """Why some events are refused now, in one line; "" when nothing is known to be wrong. Any thread may ask."""
+        """Why events are refused now, in one line; "" when nothing is known to be wrong. Any thread may ask.
+
+        A refusal counts until an event is stored, of whatever stream, and for some seconds: only a new one could tell
+        whether it still holds, and to who is not asked any more because of it none comes.
+        """
         if self._stopping:
             return "the service is stopping"
-        return next((lane.trouble for lane in [*self._lanes.values()] if lane.is_refusing), self._listing)
+        return self._refusal if time.monotonic() - self._refused_at < _REFUSED else self._listing
 
     def state(self) -> IntakeState:
         """Tell how it is; any thread may ask."""

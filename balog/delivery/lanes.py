@@ -98,9 +98,9 @@ class Lane:
         self._count = 0
         self._limit = 500
         self._straight = True
-        self._refused = False
         self._task: asyncio.Task[None] | None = None
         self._drain: asyncio.Task[None] | None = None
+        self._stepping: Work[tuple[int, bool]] | None = None
         self._stuck: Work[Any] | None = None
         self._retry_at = 0.0
         self._delay = _FIRST_RETRY
@@ -125,11 +125,6 @@ class Lane:
         return self._task
 
     @property
-    def is_refusing(self) -> bool:
-        """Tell whether its last batch could be stored nowhere."""
-        return self._refused
-
-    @property
     def retry_after(self) -> float:
         """Seconds until the topics are tried again."""
         return max(self._retry_at - time.monotonic(), 0.0)
@@ -146,11 +141,16 @@ class Lane:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
+    def stop_draining(self) -> asyncio.Future[tuple[int, bool]] | None:
+        """Begin to move nothing more back; give what still goes on."""
+        if self._drain is not None:
+            self._drain.cancel()
+        return None if self._stepping is None or self._stepping.future.done() else self._stepping.future
+
     def stop(self) -> None:
-        """Move nothing back any more, and give up what still waits or is not stored yet."""
-        for task in (self._drain, self._task):
-            if task is not None:
-                task.cancel()
+        """Give up what still waits or is not stored yet."""
+        if self._task is not None:
+            self._task.cancel()
         while self._waiting:
             self._waiting.popleft().fail("the service stopped before it was durable")
 
@@ -182,7 +182,7 @@ class Lane:
         try:
             store, written = await self._stored(messages)
         except TopicError as error:
-            self.trouble, self._refused = str(error), True
+            self.trouble = str(error)
             for group in groups:
                 group.fail(self.trouble)
         except asyncio.CancelledError:
@@ -190,7 +190,6 @@ class Lane:
                 group.fail("the service stopped before it was durable")
             raise
         else:
-            self._refused = False
             for group in groups:
                 group.succeed(store, written)
             self._adapt(len(messages), time.monotonic() - begin)
@@ -253,7 +252,7 @@ class Lane:
 
         def end(future: asyncio.Future[Written]) -> None:
             self._stuck = None
-            if not future.cancelled() and future.exception() is None:
+            if self._stores.fallback is not None and not future.cancelled() and future.exception() is None:
                 self._moved.update(message.id for message in messages)
 
         work.future.add_done_callback(end)
@@ -305,7 +304,7 @@ class Lane:
 
     async def _step(self, drain: Drain) -> bool | None:
         """Move some; tell whether nothing is left, or None when a home failed."""
-        work = self._stores.drainers.run(lambda: drain.step(max(self._limit, 500)))
+        work = self._stepping = self._stores.drainers.run(lambda: drain.step(max(self._limit, 500)))
         try:
             moved, is_empty = await self._stores.answer(work, f"topic {self.topic}")
         except Exception as error:  # whatever a home raises: a drain that ends would leave events there for ever

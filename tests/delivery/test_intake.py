@@ -490,6 +490,21 @@ def test_a_fallback_that_cannot_be_read_at_the_start_is_read_later(monkeypatch: 
     run(test())
 
 
+def test_a_refusal_is_no_trouble_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is asked for nothing while it is in trouble would never hear that it is over."""
+
+    async def test() -> None:
+        home = SwitchedTopics()
+        async with running(home) as intake:
+            home.down = "on fire"
+            await intake.put([accepted()])
+            assert intake.trouble == "on fire"
+            monkeypatch.setattr("balog.delivery.intake._REFUSED", 0.0)
+            assert intake.trouble == ""
+
+    run(test())
+
+
 def test_types_without_end_keep_few_topics_open() -> None:
     async def test() -> None:
         home = SwitchedTopics()
