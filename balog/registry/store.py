@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any, NamedTuple, Protocol
 
@@ -89,7 +89,8 @@ class FolderStore:
                 return False
             # Two forms of one version are two files, so nobody else's creation has failed: whoever then sees another's
             # takes their own back. Of two at once both may; then nothing is there, and one more try settles it.
-            if any(self._is_version_of(path, schema) and path != f"{schema.type}/{name}" for path, _ in self._files()):
+            files = self._files(lambda folder: folder == schema.type)
+            if any(self._is_version_of(path, schema) and path != f"{schema.type}/{name}" for path, _ in files):
                 self._storage.remove(f"{schema.type}/{name}")
                 return False
             return True
@@ -99,9 +100,9 @@ class FolderStore:
         with self._lock:
             self._storage.close()
 
-    def _files(self) -> list[tuple[str, int]]:
+    def _files(self, enter: Callable[[str], bool] = is_type) -> list[tuple[str, int]]:
         try:
-            return sorted(self._storage.files(is_type))
+            return sorted(self._storage.files(enter))
         except StorageError as error:
             if _is_absent(error):
                 return []
