@@ -1,0 +1,179 @@
+"""protovalidate's annotations: which payloads break them, and how they read as JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from balog.registry.protobuf import compile_proto
+from balog.registry.protobuf.message import CompiledMessage
+from balog.registry.protobuf.schema import unsaid
+from balog.registry.schema import SchemaError
+
+HEAD = 'syntax = "proto3"; package p; import "buf/validate/validate.proto"; import "google/protobuf/timestamp.proto"; '
+
+
+def compiled(source: str, message: str = "") -> CompiledMessage:
+    return compile_proto((HEAD + source).encode(), message)
+
+
+def rule(type_: str, rules: str) -> CompiledMessage:
+    return compiled(
+        f"message A {{ {type_} a = 1 [{', '.join(f'(buf.validate.field).{one}' for one in rules.split('; '))}]; }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("type_", "rules", "good", "bad", "reason"),
+    [
+        ("int32", "int32.gt = 0", 1, 0, "must be greater than 0"),
+        ("int64", "int64 = {gte: 1, lt: 5}", "4", "5", "must be greater than or equal to 1 and less than 5"),
+        ("double", "double.finite = true", 1.5, "NaN", "must be finite"),
+        ("string", "string.min_len = 2", "ab", "é", "must be at least 2 characters"),
+        ("string", "string.email = true", "a@example.com", "nobody", "must be a valid email address"),
+        ("string", 'string.pattern = "^[a-z]+$"', "ab", "AB", "does not match regex pattern `^[a-z]+$`"),
+        ("string", 'string = {in: ["x", "y"]}', "x", "z", "must be in list [x, y]"),
+        ("bytes", "bytes.max_len = 1", "YQ==", "YWI=", "must be at most 1 bytes"),
+        ("repeated int32", "repeated.max_items = 1", [1], [1, 2], "must contain no more than 1 item(s)"),
+        ("map<string, int32>", "map.min_pairs = 1", {"a": 1}, {}, "map must be at least 1 entries"),
+        ("optional int32", "required = true", 0, None, "value is required"),
+        ("string", "string.min_len = 3; ignore = IGNORE_IF_ZERO_VALUE", "", "a", "must be at least 3 characters"),
+    ],
+)
+def test_a_broken_rule_is_a_fault(type_: str, rules: str, good: Any, bad: Any, reason: str) -> None:
+    type_of = rule(type_, rules)
+    assert type_of.check(json.dumps({"a": good}).encode()) == []
+    (fault,) = type_of.check(json.dumps({"a": bad}).encode())
+    assert fault.path == "$.a"
+    assert fault.reason == reason
+
+
+def test_places_go_through_lists_and_maps() -> None:
+    type_ = compiled(
+        "message A { repeated B my_bs = 1; map<int32, B> by_key = 2; map<string, int32> m = 3"
+        " [(buf.validate.field).map.keys.string.max_len = 1, (buf.validate.field).map.values.int32.gt = 0]; }"
+        "message B { repeated int32 xs = 1 [(buf.validate.field).repeated.items.int32.lt = 5]; }"
+    )
+    found = type_.check(b'{"myBs": [{}, {"xs": [1, 5]}], "byKey": {"7": {"xs": [9]}}, "m": {"ab": 1, "c": -1}}')
+    assert sorted(fault.path for fault in found) == ["$.byKey['7'].xs[0]", "$.m.ab", "$.m.c", "$.myBs[1].xs[1]"]
+    assert next(fault.reason for fault in found if fault.path == "$.m.ab").startswith("key must be at most")
+
+
+def test_a_oneof_that_must_be_set_is_named() -> None:
+    type_ = compiled(
+        "message A { oneof pay { option (buf.validate.oneof).required = true; int32 a = 1; int32 b = 2; } }"
+    )
+    assert type_.check(b"{}") == [("$", "pay: exactly one field is required in oneof")]
+
+
+def test_cel_of_a_message_and_of_a_field() -> None:
+    type_ = compiled(
+        'message A { option (buf.validate.message).cel = {id: "order" message: "low after high"'
+        ' expression: "this.low <= this.high"};'
+        " int32 low = 1; int32 high = 2; string s = 3 [(buf.validate.field).cel_expression = \"this != 'no'\"]; }"
+    )
+    assert type_.check(b'{"low": 1, "high": 2}') == []
+    assert type_.check(b'{"low": 3, "high": 2}') == [("$", "low after high")]
+    assert [fault.path for fault in type_.check(b'{"s": "no"}')] == ["$.s"]
+
+
+def test_what_a_rule_says_of_a_value_is_not_passed_on() -> None:
+    cel = """{id: "s.short" expression: "this.size() < 9 ? '' : this + ' is long'"}"""
+    type_ = compiled(f"message A {{ string s = 1 [(buf.validate.field).cel = {cel}]; }}")
+    assert type_.check(b'{"s": "hunter2hunter2"}') == [("$.s", "breaks the rule s.short")]
+
+
+def test_the_faults_of_values_and_of_rules_are_told_together() -> None:
+    type_ = compiled(
+        "message A { int32 a = 1 [(buf.validate.field).int32.gt = 0];"
+        " int32 b = 2 [(buf.validate.field).int32.gt = 0]; }"
+    )
+    assert [fault.path for fault in type_.check(b'{"a": "x", "b": -1}')] == ["$.a", "$.b"]
+
+
+def test_a_rule_that_fails_at_work_is_one_fault() -> None:
+    type_ = compiled(
+        'message A { int32 a = 1 [(buf.validate.field).cel = {id: "x" message: "m" expression: "10 / this > 2"}]; }'
+    )
+    assert type_.check(b'{"a": 1}') == []
+    assert type_.check(b'{"a": 0}') == [("$", "a rule of it cannot be evaluated for these values")]
+
+
+@pytest.mark.parametrize("expression", ["this +", "nope(this)"])
+def test_a_rule_that_does_not_compile_is_refused_at_once(expression: str) -> None:
+    cel = f'{{id: "x" expression: "{expression}"}}'
+    with pytest.raises(SchemaError) as caught:
+        compiled(f"message A {{ B b = 1; }} message B {{ int32 n = 1 [(buf.validate.field).cel = {cel}]; }}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_rule_about_a_field_that_is_not_there_lets_nothing_pass() -> None:
+    type_ = compiled(
+        'message A { option (buf.validate.message).cel = {id: "x" message: "m" expression: "this.nope > 1"};'
+        " int32 a = 1; }"
+    )
+    assert type_.check(b'{"a": 1}') == [("$", "a rule of it cannot be evaluated for these values")]
+
+
+def test_a_rule_for_another_type_is_refused_at_once() -> None:
+    with pytest.raises(SchemaError):
+        rule("int32", "string.min_len = 1")
+
+
+def test_the_wire_is_held_to_the_rules_too() -> None:
+    type_ = rule("int32", "int32.gt = 5")
+    assert type_.read(b"\x08\x06") == (b'{"a":6}', [])
+    assert type_.read(b"\x08\x05") == (b'{"a":5}', [("$.a", "must be greater than 5")])
+
+
+@pytest.mark.parametrize(
+    ("type_", "rules", "schema"),
+    [
+        ("int32", "int32 = {gt: 0, lte: 9}", {"type": "integer", "minimum": 1, "maximum": 9}),
+        ("int32", "int32.lt = 5", {"type": ["integer", "null"], "minimum": -(1 << 31), "maximum": 4}),
+        ("string", "string = {min_len: 1, max_len: 3}", {"type": "string", "minLength": 1, "maxLength": 3}),
+        ("string", 'string.prefix = "a.b"', {"type": "string", "pattern": r"^a\.b"}),
+        ("string", "string.uuid = true", {"type": "string", "format": "uuid"}),
+        ("bool", "bool.const = true", {"type": "boolean", "const": True}),
+        ("E", "enum = {in: [1]}", {"type": "string", "enum": ["Y"]}),
+        ("repeated bool", "repeated = {min_items: 1, unique: true}",
+         {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "uniqueItems": True}),
+        ("map<string, bool>", "map.max_pairs = 2",
+         {"type": ["object", "null"], "additionalProperties": {"type": "boolean"}, "maxProperties": 2}),
+    ],
+)  # fmt: skip
+def test_a_rule_reads_as_json_schema(type_: str, rules: str, schema: dict[str, Any]) -> None:
+    source = f"message A {{ {type_} a = 1 [(buf.validate.field).{rules}]; }} enum E {{ X = 0; Y = 1; }}"
+    document = compiled(source).json_schema()
+    assert document["properties"]["a"] == schema
+    assert document.get("required", []) == ([] if "null" in schema["type"] else ["a"])
+
+
+@pytest.mark.parametrize(
+    ("type_", "rules", "lines"),
+    [
+        ("int32", "int32 = {gt: 9, lt: 1}", ["int32.gt: 9", "int32.lt: 1"]),
+        ("string", "string.max_bytes = 5", ["string.max_bytes: 5"]),
+        ("int32", "int32.gt = 5; ignore = IGNORE_IF_ZERO_VALUE", ["int32.gt: 5 unless zero"]),
+        ("int32", "int32.gt = 5; ignore = IGNORE_ALWAYS", None),
+        ("int32", "int32.gt = 5", None),
+    ],
+)
+def test_a_rule_that_json_schema_cannot_say_is_kept(type_: str, rules: str, lines: list[str] | None) -> None:
+    type_of = rule(type_, rules)
+    assert unsaid(type_of.descriptor, type_of.pool) == ({} if lines is None else {"a": lines})
+
+
+@pytest.mark.parametrize("value", [-5, 0, 1, 5, 9, 10, 100])
+@pytest.mark.parametrize(
+    "rules",
+    ["int32.gt = 0", "int32 = {gte: 5, lt: 10}", "int32 = {in: [1, 5]}", "int32.const = 9", "int32 = {gt: 9, lt: 1}"],
+)
+def test_what_breaks_the_json_schema_breaks_the_rule(rules: str, value: int) -> None:
+    type_ = rule("int32", rules)
+    is_valid = jsonschema_rs.validator_for(type_.json_schema()).is_valid({"a": value})
+    is_taken = type_.check(json.dumps({"a": value}).encode()) == []
+    assert is_valid == is_taken or (is_valid and "gt: 9" in rules)

@@ -1,0 +1,232 @@
+"""Protobuf's wire: which changes of a message its readers get wrong, shown by a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from balog.registry.comparing.verdict import Finding, Mode
+from balog.registry.comparing.wire import compare_wire
+from balog.registry.schema import Schema
+
+HEADS = {2: 'syntax = "proto2"; ', 3: 'syntax = "proto3"; import "buf/validate/validate.proto"; '}
+
+
+def compared(old: str, new: str, mode: Mode = "backward", syntax: int = 3) -> list[Finding]:
+    versions = [
+        Schema("a", version, "protobuf", (HEADS[syntax] + text).encode(), "A")
+        for version, text in (("1.0.0", old), ("1.1.0", new))
+    ]
+    return compare_wire(*versions, mode)
+
+
+def breaks(old: str, new: str, mode: Mode = "backward", syntax: int = 3) -> list[Finding]:
+    return [finding for finding in compared(old, new, mode, syntax) if finding.breaks]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("int32", "int64"),
+        ("uint32", "uint64"),
+        ("uint32", "int64"),
+        ("bool", "int32"),
+        ("bool", "uint64"),
+        ("sint32", "sint64"),
+        ("string", "bytes"),
+        ("E", "int32"),
+        ("E", "int64"),
+        ("B", "bytes"),
+        ("int32", "repeated int32"),
+        ("string", "repeated string"),
+        ("B", "repeated B"),
+        ("int32", "optional int32"),
+        ("B", "C"),
+    ],
+)
+def test_a_type_that_holds_all_of_the_other_may_follow(old: str, new: str) -> None:
+    rest = " message B { int32 x = 1; } message C { int64 x = 1; string y = 2; } enum E { X = 0; Y = 1; }"
+    assert breaks(f"message A {{ {old} a = 1; }}{rest}", f"message A {{ {new} a = 1; }}{rest}") == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "written", "read"),
+    [
+        ("int64", "int32", "-9223372036854775808", 0),
+        ("int32", "uint32", -(1 << 31), 1 << 31),
+        ("int32", "uint64", -(1 << 31), "18446744071562067968"),
+        ("uint32", "int32", (1 << 32) - 1, -1),
+        ("uint64", "int64", "18446744073709551615", "-1"),
+        ("uint32", "bool", (1 << 32) - 1, True),
+        ("sint64", "sint32", "1099511627776", 0),
+        ("sint32", "int32", 1, 2),
+        ("int32", "sint32", 1, -1),
+        ("fixed32", "sfixed32", (1 << 32) - 1, -1),
+        ("sfixed64", "fixed64", "-1", "18446744073709551615"),
+        ("float", "fixed32", 1.5, 1069547520),
+        ("double", "sfixed64", 1.5, "4609434218613702656"),
+        ("int32", "string", 1, ""),
+        ("int32", "double", 1, 0.0),
+        ("float", "double", 1.5, 0.0),
+        ("string", "int32", "a", 0),
+        ("repeated int32", "int32", [1, 1], 0),
+        ("repeated string", "string", ["a", "a"], "a"),
+        ("map<string, int32>", "map<string, sint32>", {"": 1}, {"": -1}),
+    ],
+)
+def test_a_type_that_reads_something_else_breaks_and_a_message_shows_it(
+    old: str, new: str, written: Any, read: Any
+) -> None:
+    (found,) = breaks(f"message A {{ {old} a = 1; }}", f"message A {{ {new} a = 1; }}")
+    assert found.layer == "wire"
+    assert found.path == "A.a"
+    assert found.example == {"written": {"a": written}, "read": {"a": read}}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("bytes", "string"), ("string", "B"), ("bytes", "B"), ("int32", "E"), ("B", "D")]
+)
+def test_a_message_that_cannot_be_read_at_all_is_shown_with_why(old: str, new: str) -> None:
+    rest = " message B { int32 x = 1; } message D { bytes x = 1; } enum E { X = 0; Y = 1; }"
+    found = breaks(f"message A {{ {old} a = 1; }}{rest}", f"message A {{ {new} a = 1; }}{rest}")
+    assert len(found) == 1
+    assert found[0].example["written"]
+    assert {"read", "refused"} & found[0].example.keys()
+
+
+def test_forward_asks_the_other_way_round() -> None:
+    narrow, wide = "message A { int32 a = 1; }", "message A { int64 a = 1; }"
+    assert breaks(narrow, wide, "backward") == []
+    assert [finding.reason for finding in breaks(narrow, wide, "forward")] == [
+        "for who knows the old version, int64 is read as int32, which has not all of its values"
+    ]
+    assert len(breaks(narrow, wide, "full")) == 1
+    assert len(breaks(wide, narrow, "full_transitive")) == 1
+
+
+def test_a_change_deep_inside_is_shown_in_its_place() -> None:
+    old = (
+        "message A { repeated B bs = 1; } message B { map<int32, C> cs = 1; } message C { sint32 n = 1; A again = 2; }"
+    )
+    (found,) = breaks(old, old.replace("sint32", "int32"))
+    assert found.path == "C.n"
+    assert found.example == {
+        "written": {"bs": [{"cs": {"0": {"n": 1}}}]},
+        "read": {"bs": [{"cs": {"0": {"n": 2}}}]},
+    }
+
+
+@pytest.mark.parametrize("mode", ["backward", "forward", "full"])
+def test_a_new_field_breaks_nobody(mode: Mode) -> None:
+    assert compared("message A { int32 a = 1; }", "message A { int32 a = 1; string b = 2; }", mode) == []
+
+
+def test_a_deleted_field_leaves_its_number_reserved() -> None:
+    old = "message A { int32 a = 1; int32 b = 2; }"
+    assert [finding.reason for finding in breaks(old, "message A { int32 a = 1; }")] == [
+        "was deleted and its number is not reserved; say: reserved 2;"
+    ]
+    assert breaks(old, "message A { int32 a = 1; reserved 2; }") == []
+    assert compared(old, 'message A { int32 a = 1; reserved 2; reserved "b"; }') == []
+
+
+def test_a_reserved_number_does_not_come_back() -> None:
+    old = "message A { int32 a = 1; reserved 2 to 9; }"
+    assert (
+        "which was reserved"
+        in breaks(old, "message A { int32 a = 1; int32 b = 5; reserved 2 to 4, 6 to 9; }")[0].reason
+    )
+    assert [finding.reason for finding in breaks(old, "message A { int32 a = 1; reserved 2 to 4, 7 to 9; }")] == [
+        "the number 5 is not reserved any more"
+    ]
+    assert breaks(old, "message A { int32 a = 1; reserved 2 to 5, 6 to 20; }") == []
+
+
+def test_another_name_is_another_field_in_json_alone() -> None:
+    (found,) = breaks("message A { int32 my_a = 1; }", "message A { int32 my_b = 1; }")
+    assert (found.layer, found.reason) == ("json", "is called myB in JSON, and was called myA")
+    assert breaks("message A { int32 my_a = 1; }", 'message A { int32 my_b = 1 [json_name = "myA"]; }') == []
+
+
+def test_fields_that_could_go_together_do_not_enter_one_oneof() -> None:
+    apart, together = "message A { int32 a = 1; int32 b = 2; }", "message A { oneof x { int32 a = 1; int32 b = 2; } }"
+    (found,) = breaks(apart, together)
+    assert found.path == "A.x"
+    assert found.example == {"written": {"a": 1, "b": 1}, "read": {"b": 1}}
+    assert breaks(together, apart) == []
+    assert len(breaks(together, apart, "forward")) == 1
+
+
+def test_one_field_may_enter_a_new_oneof() -> None:
+    assert breaks("message A { int32 a = 1; }", "message A { oneof x { int32 a = 1; int32 c = 3; } }") == []
+
+
+def test_a_field_that_becomes_required_breaks() -> None:
+    (found,) = breaks("message A { optional int32 a = 1; }", "message A { required int32 a = 1; }", syntax=2)
+    assert found.example == {"written": {}, "refused": "$.a: is required"}
+    assert breaks("message A { required int32 a = 1; }", "message A { optional int32 a = 1; }", syntax=2) == []
+
+
+def test_another_default_breaks() -> None:
+    old, new = (f"message A {{ optional int32 a = 1 [default = {value}]; }}" for value in (1, 2))
+    assert [finding.reason for finding in breaks(old, new, syntax=2)] == [
+        "another default: who leaves it out is understood otherwise"
+    ]
+
+
+def test_a_group_is_no_message() -> None:
+    group = "message A { optional group B = 1 { optional int32 c = 2; } }"
+    message = "message A { optional B b = 1; message B { optional int32 c = 2; } }"
+    assert len(breaks(group, message, syntax=2)) == 1
+
+
+def test_a_map_is_no_list_of_its_entries() -> None:
+    as_map = "message A { map<string, int32> a = 1; }"
+    as_list = "message A { repeated E a = 1; } message E { string key = 1; int32 value = 2; }"
+    assert "a map is read as a list" in breaks(as_map, as_list)[0].reason
+    assert "a list is read as a map" in breaks(as_list, as_map)[0].reason
+
+
+class TestEnums:
+    def test_a_new_value_breaks_no_new_reader(self) -> None:
+        assert (
+            breaks("message A { E e = 1; } enum E { X = 0; }", "message A { E e = 1; } enum E { X = 0; Y = 1; }") == []
+        )
+
+    def test_a_new_value_is_lost_on_an_old_reader_of_a_closed_enum(self) -> None:
+        old = "message A { optional E e = 1; } enum E { X = 0; }"
+        new = "message A { optional E e = 1; } enum E { X = 0; Y = 1; }"
+        (found,) = breaks(old, new, "forward", syntax=2)
+        assert found.example == {"written": {"e": "Y"}, "read": {}}
+
+    def test_a_value_that_got_another_number_breaks(self) -> None:
+        old = "message A { E e = 1; } enum E { X = 0; Y = 1; Z = 2; }"
+        new = "message A { E e = 1; } enum E { X = 0; Y = 2; Z = 1; }"
+        (found,) = breaks(old, new)
+        assert found.example == {"written": {"e": "Y"}, "read": {"e": "Z"}}
+
+    def test_a_deleted_value_leaves_its_number_reserved(self) -> None:
+        old = "message A { E e = 1; } enum E { X = 0; Y = 1; }"
+        assert len(breaks(old, "message A { E e = 1; } enum E { X = 0; }")) == 1
+        assert breaks(old, "message A { E e = 1; } enum E { X = 0; reserved 1; }") == []
+
+    def test_a_reserved_value_does_not_come_back(self) -> None:
+        old = "message A { E e = 1; } enum E { X = 0; reserved 1; }"
+        assert len(breaks(old, "message A { E e = 1; } enum E { X = 0; Y = 1; }")) == 1
+
+
+def test_a_rule_that_nobody_can_compare_counts_as_a_break() -> None:
+    old = "message A { string a = 1; }"
+    new = 'message A { string a = 1 [(buf.validate.field).cel = {id: "q" expression: "this.size() > 1"}]; }'
+    (found,) = breaks(old, new)
+    assert (found.layer, found.path, found.undecided) == ("json", "A.a", True)
+    assert breaks(new, old) == []
+    assert breaks(new, new, "full") == []
+
+
+def test_the_same_file_has_no_findings() -> None:
+    text = (
+        "message A { int32 a = 1; oneof x { A b = 2; E c = 3; } map<string, A> d = 4; reserved 9; } enum E { X = 0; }"
+    )
+    assert compared(text, text, "full") == []
