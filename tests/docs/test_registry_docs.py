@@ -1,0 +1,46 @@
+"""The page on the registry: its blocks run as they are, and its numbers are the code's."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from balog.cli.schema import command
+from balog.registry import json_schema, unfolding
+from balog.registry.schema import MAX_SCHEMA_BYTES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_blocks_run(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "BALOG_REGISTRY"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    said = []
+    for language, name, text in BLOCKS:
+        if language == "json":
+            (tmp_path / name).write_text(text)
+        elif language in ("sh", "python"):
+            run = ["sh", "-e", "-c", text] if language == "sh" else [sys.executable, "-c", text]
+            done = subprocess.run(run, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, done.stderr
+            said.append(done.stdout + done.stderr)
+    assert "2 read, all valid" in said[0]
+    assert (tmp_path / "types.html").exists()
+    assert "$.id want integer" in said[1]
+
+
+def test_commands_on_the_page_have_options_that_there_are() -> None:
+    for name, rest in re.findall(r"balog schema (\w+)([^`\n]*)", PAGE):
+        found = command.get_command(None, name)  # type: ignore[arg-type]
+        assert found is not None, name
+        assert set(re.findall(r"--[a-z-]+", rest)) <= {option for each in found.params for option in each.opts}
+
+
+def test_its_numbers_are_the_code_s() -> None:
+    assert (
+        f"a schema: {MAX_SCHEMA_BYTES >> 20} MiB, {unfolding.MAX_DEPTH} levels deep, {unfolding.MAX_UNFOLDED:,} "
+        in PAGE
+    )
+    assert f"At most {json_schema.MAX_FAULTS} faults" in PAGE
