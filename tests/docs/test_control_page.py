@@ -1,0 +1,58 @@
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from balog.cli import main
+from balog.delivery import inspection
+from balog.delivery.control import read_document
+from balog.delivery.control.applying import _MAX_TRIED
+from balog.delivery.control.watching import _Z
+from balog.delivery.control_api import routes
+from balog.delivery.document import Watch
+
+PAGE = (Path(__file__).parents[2] / "docs" / "control.md").read_text()
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
+(DOCUMENT,) = (text for language, text in BLOCKS if language == "json")
+
+
+def test_the_document_is_one() -> None:
+    document, problems = read_document(DOCUMENT.encode())
+    assert problems == []
+    assert document is not None
+    assert document.watch == Watch()
+
+
+def test_the_commands_run_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (lines,) = (text.splitlines() for language, text in BLOCKS if language == "sh")
+    Path("streams.json").write_text("{}")
+    arguments = ["config", "push", "streams.json", "--control", "control"]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    Path("streams.json").write_text(DOCUMENT)
+    for line in lines:
+        done = CliRunner().invoke(main, shlex.split(line)[1:])
+        assert done.exit_code == (1 if " diff " in line else 0), (line, done.output)
+    assert "rollback to 1" in CliRunner().invoke(main, ["config", "history", "--control", "control"]).output
+
+
+def test_its_numbers_are_the_code_s() -> None:
+    watch = msgspec.structs.asdict(Watch())
+    text = " ".join(PAGE.split())
+    assert f"`watch.window` seconds ({watch['window']:g})" in text
+    assert f"`watch.rise` ({watch['rise']:g})" in text
+    assert f"`watch.events` ({watch['events']})" in text
+    assert f"z = {_Z}" in text
+    assert f"the last {_MAX_TRIED}," in text
+    assert f"newest {inspection.SAMPLE} messages" in text
+    assert f"after {inspection.EVERY:g} seconds" in text
+
+
+def test_every_route_is_told() -> None:
+    pytest.importorskip("starlette", reason="starlette is not installed")
+    for route in routes(None):
+        path = re.sub(r"\{(\w+).*?\}", lambda match: {"number": "N", "sha": "SHA"}[match[1]], route.path)
+        assert f"{path}`" in PAGE or f"{path}?" in PAGE or path == "/", path
