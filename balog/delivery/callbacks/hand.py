@@ -20,12 +20,16 @@ class Hand:
 
     Args:
         buried: is called with each message that became a dead letter, and why.
+
+    Attributes:
+        bytes: those of the bodies that are in hand.
     """
 
     def __init__(self, topic: Topic, group: str, buried: Callable[[GivenUp], object]) -> None:
         self._topic = topic
         self._group = group
         self._buried = buried
+        self.bytes = 0
         self._held: dict[str, Received] = {}
         self._extended_at = 0.0
         self._acks: list[Received] = []
@@ -45,9 +49,8 @@ class Hand:
         if not self._held:
             self._extended_at = time.monotonic()
         received = self._topic.receive(self._group, limit, wait, LEASE)
-        if not self._held and received:
-            self._extended_at = time.monotonic() - LEASE / 4  # when it was asked is not known so well
         self._held.update((one.receipt, one) for one in received)
+        self.bytes += sum(len(one.body) for one in received)
         return received
 
     def ack(self, messages: Sequence[Received]) -> None:
@@ -105,4 +108,5 @@ class Hand:
 
     def _let_go(self, messages: Sequence[Received]) -> None:
         for message in messages:
-            self._held.pop(message.receipt, None)
+            if self._held.pop(message.receipt, None) is not None:
+                self.bytes -= len(message.body)

@@ -34,10 +34,11 @@ from balog.topics import GivenUp, Received, open_topics
 __all__ = ["CallbackJob"]
 
 WINDOW = 16
-"""Requests that may be in hand for each that may be under way: while those are, the next are received and settled."""
+"""Events in hand for each request that may be under way, or two batches: the next are received meanwhile."""
 
 MAX_WINDOW = 10_000
-"""Events in hand at most."""
+MAX_WINDOW_BYTES = 32 << 20
+"""Events in hand at most, and bytes of theirs; the receive that goes past them is the last."""
 
 BUSY_PAUSE = 0.2
 """Seconds after which a topic that had nothing is asked again while requests are under way."""
@@ -202,14 +203,8 @@ class CallbackJob:
             if self._expires:
                 self._expire()
             return
-        now = time.monotonic()
-        if self._breaker.is_open:
-            room = 0 if len(self._hand) else 1
-        else:
-            window = self._window()
-            room = window - len(self._hand)
-            room = room if room >= window // 2 else 0
-        if not room or now < self._empty_until:
+        room = self._room()
+        if not room or time.monotonic() < self._empty_until:
             return
         rest = self._waiting.rest
         wait = 0.0 if self._crew.busy else self._topic.patience if rest is None else min(self._topic.patience, rest)
@@ -220,10 +215,14 @@ class CallbackJob:
         for message in received:
             self._sort(message)
 
-    def _window(self) -> int:
-        config = self._config
-        each = config.batch.events if config.per == "batch" else 1
-        return min(max(each, WINDOW * config.concurrency * (each if each < WINDOW else 2)), MAX_WINDOW)
+    def _room(self) -> int:
+        """Give the number of events to receive; 0 as long as there are enough in hand."""
+        config, held = self._config, len(self._hand)
+        if self._breaker.is_open:
+            return 0 if held else 1
+        each = 2 * config.batch.events if config.per == "batch" else WINDOW
+        window = min(each * config.concurrency, MAX_WINDOW)
+        return window - held if held <= window // 2 and self._hand.bytes < MAX_WINDOW_BYTES else 0
 
     def _sort(self, message: Received) -> None:
         event = self._read(message)
