@@ -91,12 +91,13 @@ class StatusDesk:
         )
 
     def _look(self, control: Control) -> None:
-        with self._lock:
-            if time.monotonic() - self._asked < _LOOK:
-                return
-            try:
-                self._services, self._history = control.services(), control.entries(_ENTRIES)
-                self._trouble = ""
-            except BalogError as error:
-                self._trouble = str(error)
+        if time.monotonic() - self._asked < _LOOK or not self._lock.acquire(blocking=False):
+            return  # while one waits for a slow place, the others are told what was known
+        try:
+            self._services, self._history = control.services(), control.entries(_ENTRIES)
+            self._trouble = ""
+        except BalogError as error:
+            self._trouble = str(error)
+        finally:
             self._asked = time.monotonic()
+            self._lock.release()

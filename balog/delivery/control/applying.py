@@ -23,6 +23,7 @@ __all__ = ["Applier"]
 REPORT_SECONDS = 10.0
 _LOOK_SECONDS = 1.0
 _MAX_TRIED = 20
+_JOIN_SECONDS = 30.0
 _MAX_REASON = 300
 
 
@@ -107,9 +108,9 @@ class Applier:
             self._is_over = True
             self._turn.notify_all()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_JOIN_SECONDS)  # a place that does not answer holds up no stop
         self.jobs.stop()
-        if self._control is not None and self._thread is not None:
+        if self._control is not None and self._thread is not None and not self._thread.is_alive():
             self._state = "stopped"
             self._report()
 
