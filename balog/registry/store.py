@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import resources
 from typing import Any, NamedTuple, Protocol
 
 from balog.registry.naming import FileName, is_type, parse_file_name
 from balog.registry.schema import MAX_SCHEMA_BYTES, Schema, SchemaError
 from balog.storage import StorageError, open_storage
+from balog.storage.remote import RemoteStorage
 
 __all__ = ["FolderStore", "Kept", "Listing", "PackagedStore", "Store"]
 
@@ -89,7 +90,7 @@ class FolderStore:
                 return False
             # Two forms of one version are two files, so nobody else's creation has failed: whoever then sees another's
             # takes their own back. Of two at once both may; then nothing is there, and one more try settles it.
-            files = self._files(lambda folder: folder == schema.type)
+            files = self._files(schema.type)
             if any(self._is_version_of(path, schema) and path != f"{schema.type}/{name}" for path, _ in files):
                 self._storage.remove(f"{schema.type}/{name}")
                 return False
@@ -100,11 +101,15 @@ class FolderStore:
         with self._lock:
             self._storage.close()
 
-    def _files(self, enter: Callable[[str], bool] = is_type) -> list[tuple[str, int]]:
+    def _files(self, type: str = "") -> list[tuple[str, int]]:
+        """Give the files of a type, or of all."""
+        if isinstance(self._storage, RemoteStorage):  # one request for a thousand files, and not one for each type
+            prefix = f"{type}/" if type else ""
+            return sorted((prefix + entry.name, entry.size) for entry in self._storage.entries(type) or ())
         try:
-            return sorted(self._storage.files(enter))
+            return sorted(self._storage.files(lambda folder: folder == type if type else is_type(folder)))
         except StorageError as error:
-            if _is_absent(error):
+            if isinstance(error.__cause__, FileNotFoundError):
                 return []
             raise
 
@@ -113,14 +118,6 @@ class FolderStore:
         type, _, last = path.partition("/")
         name = parse_file_name(last)
         return type == schema.type and name is not None and name.version == schema.version
-
-
-def _is_absent(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, FileNotFoundError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 class PackagedStore:
