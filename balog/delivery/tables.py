@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from balog.consumers.forwarding import SinkConsumer
 from balog.delivery.document import ClickHouseTable, YTsaurusTable
 from balog.delivery.engine_jobs import EngineJob
-from balog.sinks import ClickHouseSinkConfig, SinkConfig
+from balog.sinks import ClickHouseSinkConfig, SinkConfig, YTsaurusSinkConfig
 
 __all__ = ["TableJob", "sink_of"]
 
@@ -18,16 +18,14 @@ def sink_of(config: ClickHouseTable | YTsaurusTable, registry: str | None = None
     """Give the sink that writes a table's events.
 
     Args:
-        registry: the place of the schemas that columns are made of; balog's own types if none.
+        registry: the place of the schemas that ClickHouse's columns are made of; balog's own types if none.
     """
     given = asdict(config)
     for member in ("name", "sources"):
         del given[member]
     if isinstance(config, ClickHouseTable):
         return ClickHouseSinkConfig(**given, registry=registry)
-    from balog.sinks.ytsaurus import YTsaurusSinkConfig
-
-    return YTsaurusSinkConfig(**given, registry=registry)
+    return YTsaurusSinkConfig(**given)
 
 
 class TableJob(EngineJob):
@@ -40,7 +38,7 @@ class TableJob(EngineJob):
         config: the table.
         home_url: the home of its topics.
         say: takes one line for people.
-        registry: the place of the schemas that columns are made of.
+        registry: the place of the schemas that ClickHouse's columns are made of.
 
     Raises:
         ConfigError: the sink can't be built; ``path`` is the table's member.

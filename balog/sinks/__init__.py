@@ -16,6 +16,7 @@ from balog.sinks.statsd import StatsdSinkConfig
 from balog.sinks.store import StoreSinkConfig
 from balog.sinks.topic import TopicSinkConfig
 from balog.sinks.webhook import WebhookSinkConfig
+from balog.sinks.ytsaurus import YTsaurusSinkConfig
 
 AnySinkConfig = (
     ClickHouseSinkConfig
@@ -29,6 +30,7 @@ AnySinkConfig = (
     | StoreSinkConfig
     | TopicSinkConfig
     | WebhookSinkConfig
+    | YTsaurusSinkConfig
 )
 
 __all__ = [
@@ -52,4 +54,5 @@ __all__ = [
     "StoreSinkConfig",
     "TopicSinkConfig",
     "WebhookSinkConfig",
+    "YTsaurusSinkConfig",
 ]

@@ -31,6 +31,7 @@ from balog.sinks import (
     StoreSinkConfig,
     TopicSinkConfig,
     WebhookSinkConfig,
+    YTsaurusSinkConfig,
 )
 from balog.sinks.prometheus import Pushgateway
 from balog.topics import open_topics
@@ -41,6 +42,7 @@ from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.stand_ins.otlp import OtlpReceiver, plain
 from tests.stand_ins.pagerduty import PagerDuty
 from tests.stand_ins.service import ServiceStandIn
+from tests.stand_ins.ytsaurus import YTsaurusStandIn
 
 __all__ = ["PEERS", "SECRET", "SECRET_NAME", "HttpPeer", "Peer"]
 
@@ -260,6 +262,24 @@ class ElasticPeer(HttpPeer):
     def refuse(self, event: Event) -> None:
         error = {"type": "document_parsing_exception", "reason": "failed to parse field [n]"}
         self.server.faults[event.header.id] = (400, error)
+
+
+class YTsaurusPeer(HttpPeer):
+    has_secret = True
+    server: YTsaurusStandIn
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, YTsaurusStandIn(SECRET))
+        self.config = YTsaurusSinkConfig(proxy=self.server.url, path="//home/balog", token=Secret(env=SECRET_NAME))
+
+    def expected(self, batch: Sequence[Delivery]) -> dict[str, Any]:
+        return {event.header.id: (f"//home/balog/{event.cls_type}", event.payload) for event, _ in batch}
+
+    def arrived(self) -> dict[str, Any]:
+        tables = {path: table["rows"] for path, table in self.server.tables.items()}
+        assert self.server.writes == sum(map(len, tables.values())), "an event was written twice"
+        typed = [(path, row) for path, rows in tables.items() for row in rows.values() if not path.endswith("/untyped")]
+        return {row["id"]: (path, json.loads(row["payload"])) for path, row in typed}
 
 
 class WebhookPeer(HttpPeer):
@@ -484,5 +504,6 @@ PEERS: dict[str, type[Peer]] = {
     "store at a url": StoreUrlPeer,
     "topic": TopicPeer,
     "webhook": WebhookPeer,
+    "ytsaurus": YTsaurusPeer,
 }
 """By the sink's type, and what is special about it."""

@@ -154,7 +154,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
 
     def _serve(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        is_chunked = self.headers.get("Transfer-Encoding") == "chunked"
+        body = self._chunks() if is_chunked else self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
         answer = self.server.stand_in.answer(Request(self.command, self.path, self.headers, body))
@@ -169,6 +170,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(_head(answer) + body[: len(body) // 2 if answer.trouble else None])
         if answer.trouble == "half" or answer.headers.get("Connection") == "close":
             self.close_connection = True
+
+    def _chunks(self) -> bytes:
+        parts = []
+        while size := int(self.rfile.readline(), 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(parts)
 
     do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = do_CONNECT = _serve
 

@@ -1,0 +1,217 @@
+"""Events into YTsaurus: a sorted dynamic table for each payload type, through the cluster's HTTP proxies.
+
+A row's key is the event's id, so an event that comes twice is one row. Tables have the same columns, whatever the type,
+since one that is mounted can't be altered: the payload is its JSON text. Limits are those of the pages "Dynamic tables"
+and "Data types" of YTsaurus' reference: 16 MiB a value, 100,000 rows a transaction (a batch has 10,000 at most).
+
+The client's own retries are off: what is not taken now comes again, see ``Retrying``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from balog.errors import ConfigError, MissingExtraError
+from balog.event import Event
+from balog.secrets import Secret
+from balog.sinks.base import Delivery, SinkError, SinkOptions
+from balog.sinks.http import Timeout
+
+__all__ = ["COLUMNS", "MAX_VALUE", "UNTYPED", "YTsaurusSink", "YTsaurusSinkConfig", "yson_row"]
+
+UNTYPED = "untyped"
+"""The table of events without a type, or with one that is no table's name."""
+
+MAX_VALUE = 16 << 20
+"""Bytes of one value; a larger payload is refused."""
+
+COLUMNS: list[dict[str, str]] = [
+    # Ids grow with time: without a hash in front of it, all that is new would go to the last tablet.
+    {"name": "hash", "type": "uint64", "expression": "farm_hash(id)", "sort_order": "ascending"},
+    {"name": "id", "type": "string", "sort_order": "ascending"},
+    {"name": "timestamp", "type": "int64"},  # microseconds since the epoch
+    {"name": "channel", "type": "string"},
+    {"name": "level", "type": "string"},
+    {"name": "run_id", "type": "string"},
+    {"name": "application", "type": "string"},
+    {"name": "payload", "type": "string"},
+]
+
+_TYPE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_ODD = re.compile(rb'["\\\x00-\x1f\x7f]')
+_MAX_SAID = 300
+
+
+class YTsaurusSinkConfig(SinkOptions, tag_field="type", tag="ytsaurus", forbid_unknown_fields=True, kw_only=True):
+    """Put events into dynamic tables of YTsaurus, one for each payload type."""
+
+    proxy: Annotated[str, Meta(min_length=1, description="The cluster's proxy: HOST, HOST:PORT or a URL.")]
+    path: Annotated[str, Meta(pattern=r"^//[^/\\@&*{}\[\]]+(/[^/\\@&*{}\[\]]+)*$", description="The tables' folder.")]
+    token: Annotated[Secret, Meta(description="An OAuth token.")]
+    timeout: Timeout = 30.0
+
+    @property
+    def name(self) -> str:
+        """``ytsaurus PROXY//PATH``."""
+        return f"ytsaurus {self.proxy}{self.path}"
+
+    def build(self) -> YTsaurusSink:
+        """Make the sink.
+
+        Raises:
+            ConfigError: a proxy with credentials in it, a token that is not there.
+            MissingExtraError: ytsaurus-client is not installed.
+        """
+        if "@" in self.proxy:
+            raise ConfigError("has credentials in it; give a token", path="proxy")
+        token = self.token.reveal("token")
+        try:
+            import yt.wrapper as yt
+        except ImportError:
+            raise MissingExtraError("the sink ytsaurus", "ytsaurus") from None
+        milliseconds = round(self.timeout * 1000)
+        off = {"enable": False}
+        client = yt.YtClient(
+            proxy=self.proxy,
+            token=token,
+            config={
+                "proxy": {
+                    "retries": off,
+                    "content_encoding": "identity",
+                    "connect_timeout": min(milliseconds, 5000),
+                    "request_timeout": milliseconds,
+                    "heavy_request_timeout": milliseconds,
+                },
+                "dynamic_table_retries": off,
+                "apply_remote_patch_at_start": None,  # the cluster's wishes for clients would turn retries on
+            },
+        )
+        return YTsaurusSink(client, self.proxy, self.path.rstrip("/"), token)
+
+
+class YTsaurusSink:
+    """See ``YTsaurusSinkConfig``."""
+
+    def __init__(self, client: Any, proxy: str, path: str, token: str) -> None:
+        self._client = client
+        self._proxy = proxy
+        self._path = path
+        self._token = token
+        self._ready: set[str] = set()
+
+    def open(self) -> None:
+        """Nothing to do: the first request connects."""
+
+    def probe(self) -> None:
+        """See whether the proxy answers and takes the token; see ``Sink``."""
+        self._ask(self._client.exists, self._path)
+
+    def write(self, batch: Sequence[Delivery]) -> None:
+        """Put a batch into its tables, a transaction for each; all of a table's events are there then, or none."""
+        rejected: dict[int, str] = {}
+        again: list[int] = []
+        trouble: SinkError | None = None
+        for name, rows in self._by_table(batch, rejected).items():
+            try:
+                self._insert(name, list(rows.values()))
+            except SinkError as error:
+                again += rows
+                trouble = error
+        if trouble is not None:
+            raise SinkError(str(trouble), rejected=rejected, remaining=again)
+        if rejected:
+            reason = f"{self._proxy}: {len(rejected)} of {len(batch)} events are too large for a row"
+            raise SinkError(reason, retryable=False, rejected=rejected, remaining=())
+
+    def close(self) -> None:
+        """Close the connections."""
+        session = getattr(self._client, "_requests_session", None)
+        if session is not None:
+            session.close()
+
+    def _by_table(self, batch: Sequence[Delivery], rejected: dict[int, str]) -> dict[str, dict[int, bytes]]:
+        found: dict[str, dict[int, bytes]] = {}
+        for number, (event, _) in enumerate(batch):
+            if len(event.raw_payload) > MAX_VALUE:
+                rejected[number] = f"$.payload: {len(event.raw_payload)} bytes; a value has {MAX_VALUE} at most"
+                continue
+            name = event.cls_type
+            if name is None or not _TYPE.fullmatch(name):
+                name = UNTYPED
+            found.setdefault(name, {})[number] = yson_row(event)
+        return found
+
+    def _insert(self, name: str, rows: Sequence[bytes]) -> None:
+        import yt.wrapper as yt
+
+        path = f"{self._path}/{name}"
+        if name not in self._ready:
+            attributes = {"dynamic": True, "schema": COLUMNS}
+            self._ask(self._client.create, "table", path, recursive=True, ignore_existing=True, attributes=attributes)
+            self._ask(self._client.mount_table, path)  # one that is mounted stays as it is
+        try:
+            self._ask(self._client.insert_rows, path, b"".join(rows), format=yt.YsonFormat(format="text"), raw=True)
+        except SinkError:
+            self._ready.discard(name)  # somebody may have removed or unmounted it
+            raise
+        self._ready.add(name)
+
+    def _ask(self, command: Any, *arguments: Any, **options: Any) -> None:
+        """Run a command of the client.
+
+        Raises:
+            SinkError: whatever comes of it; one line, without the token. All of it may pass: the cluster is out of
+                reach, the table is not mounted yet, the account is full, the user may not.
+        """
+        import yt.wrapper as yt
+
+        try:
+            command(*arguments, **options)
+        except (yt.YtError, OSError) as error:
+            said = " ".join(_said(error).split()).replace(self._token, "…")
+            raise SinkError(f"{self._proxy}: {said[:_MAX_SAID]}") from None
+
+
+def yson_row(event: Event) -> bytes:
+    """Write an event as a row of YSON, in its text form, ended by ``;``."""
+    header = event.header
+    context = header.context
+    row: dict[str, str | int | bytes | None] = {
+        "id": header.id,
+        "timestamp": (header.timestamp - _EPOCH) // timedelta(microseconds=1),
+        "channel": header.channel,
+        "level": event.level,
+        "run_id": _text(context.get("run_id")),
+        "application": _text(context.get("application")),
+        "payload": bytes(event.raw_payload),
+    }
+    return b"{%b};\n" % b";".join(b"%b=%b" % (key.encode(), _yson(value)) for key, value in row.items())
+
+
+def _yson(value: str | int | bytes | None) -> bytes:
+    if value is None:
+        return b"#"
+    if isinstance(value, int):
+        return b"%d" % value
+    data = value.encode() if isinstance(value, str) else value
+    return b'"%b"' % _ODD.sub(lambda found: b"\\%03o" % found[0][0], data)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _said(error: BaseException) -> str:
+    """Give what a cluster said, the innermost reason too."""
+    said = str(getattr(error, "message", "")) or str(error)
+    inner = getattr(error, "inner_errors", None) or []
+    while inner and isinstance(inner[0], dict):
+        said = f"{said}: {inner[0].get('message', '')}"
+        inner = inner[0].get("inner_errors") or []
+    return said
