@@ -1,0 +1,33 @@
+"""What the page on the durable path says is so."""
+
+import re
+from pathlib import Path
+
+import msgspec
+
+from balog.delivery import draining, lanes
+from balog.delivery.fallback import GROUP, Fallback
+from balog.delivery.recent import RecentIds
+from balog.delivery.routing import FAILED, UNTYPED, topic_of
+from balog.delivery.settings import ServiceConfig
+from balog.topics.memory import MemoryTopics
+
+PAGE = (Path(__file__).parents[2] / "docs" / "durable.md").read_text(encoding="utf-8")
+
+
+def test_its_config_is_one() -> None:
+    (found,) = re.findall(r"```json serve.json\n(.*?)```", PAGE, re.DOTALL)
+    assert msgspec.json.decode(found, type=ServiceConfig).fallback
+
+
+def test_its_numbers_and_names_are_those_of_the_code() -> None:
+    assert f"does not answer for {lanes.PATIENCE:g} seconds" in PAGE
+    assert f"after {lanes._FIRST_RETRY} to {lanes._LONGEST_RETRY:g} seconds" in PAGE
+    assert f"after at most {draining._LEASE:g} seconds" in PAGE
+    assert f"the last {RecentIds()._half:,} are known" in PAGE
+    assert f"`{Fallback(MemoryTopics()).topic('TOPIC').name}`" in PAGE
+    assert f"group `{GROUP}`" in PAGE
+    assert f"go to `{UNTYPED}`" in PAGE
+    assert f"`{FAILED}`" in PAGE
+    assert topic_of("x" * 70) == "x" * 70
+    assert topic_of("x" * 71) != "x" * 71
