@@ -92,8 +92,6 @@ def _varint(writer: Any, reader: Any) -> int | None:
         )
     if writer.type == Field.TYPE_ENUM:
         values = [value.number for value in writer.enum_type.values]
-        if not writer.enum_type.is_closed:  # any int32 may be in it
-            values += list(_VARINTS[Field.TYPE_INT32])
     else:
         values = list(_VARINTS[writer.type])
     least, most = _VARINTS[reader.type]
