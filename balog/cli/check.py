@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sized
 from pathlib import Path
 from typing import Any
 
 import click
 
+from balog import config as configs
 from balog.broker.checking import find_problems, notes, reach
 from balog.broker.config import BrokerConfig
 from balog.broker.run_config import RunConfig
 from balog.cli.brokers import SINGLE_SINKS, config_of
 
-KINDS = ("broker", "run", *(f"broker-{name}" for name in SINGLE_SINKS))
+KINDS = ("broker", "run", "document", *(f"broker-{name}" for name in SINGLE_SINKS))
 
 
 @click.command()
@@ -25,8 +27,13 @@ KINDS = ("broker", "run", *(f"broker-{name}" for name in SINGLE_SINKS))
 def command(path: Path, kind: str, connect: bool) -> None:
     """Find everything that is wrong with a config, each with its place and what would do.
 
+    With --for document it is what `balog config push` takes; nothing is connected for it.
+
     Exits with 0 when it can be used, 2 when it can't, 1 when a sink's other side is not there (--connect).
     """
+    if kind == "document":
+        _check_document(path)
+        return
     config, problems = find_problems(path, _type(kind))
     for problem in problems:
         click.echo(str(problem), err=True)
@@ -42,6 +49,27 @@ def command(path: Path, kind: str, connect: bool) -> None:
         click.echo(f"{result.name}: {result.trouble or 'is there'}")
         failed = failed or bool(result.trouble)
     sys.exit(1 if failed else 0)
+
+
+def _check_document(path: Path) -> None:
+    """Check what says what event services do; the secrets that it names need not be here."""
+    from balog.delivery.control.checking import read_document
+
+    configs.load(path, Any)  # says where it is no JSON
+    document, problems = read_document(path.read_bytes(), str(path))
+    for problem in problems:
+        click.echo(str(problem), err=True)
+    if document is None or problems:
+        click.echo(f"{path}: {len(problems)} problem{'s' * (len(problems) > 1)}", err=True)
+        sys.exit(2)
+    parts: dict[str, Sized] = {
+        "stream": document.streams,
+        "filter": document.filters,
+        "table": document.tables,
+        "callback": document.callbacks,
+    }
+    counts = [f"{len(found)} {kind}{'s' * (len(found) != 1)}" for kind, found in parts.items()]
+    click.echo(f"{path}: ok, {', '.join(counts)}")
 
 
 def _type(kind: str) -> Any:

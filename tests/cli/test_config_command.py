@@ -169,3 +169,15 @@ def test_options_are_for_stores(document):
 
     assert done.exit_code == 2
     assert "a service takes a token" in done.output
+
+
+def test_a_document_is_checked_without_a_place(document):
+    good = document({**ONE, "filters": [{"name": "f", "sources": ["orders"], "to": "b"}]})
+    done = CliRunner().invoke(main, ["check", "--for", "document", str(good)])
+    assert (done.exit_code, done.output) == (0, f"{good}: ok, 1 stream, 1 filter, 0 tables, 0 callbacks\n")
+
+    bad = document({"filters": [{"name": "f", "sources": ["orders"], "to": "orders"}]})
+    done = CliRunner().invoke(main, ["check", "--for", "document", str(bad)])
+    assert done.exit_code == 2
+    assert f"{bad}: $.filters[0].to: " in done.output
+    assert done.output.endswith(f"{bad}: 1 problem\n")
