@@ -66,8 +66,9 @@ class Drain:
     def _move(self, source: Topic, received: Sequence[Received]) -> None:
         messages = [Message(one.id, one.body, one.key) for one in received if one.id not in self._moved]
         written = write(lambda: self._topics.topic(self._name), messages) if messages else None
-        self._moved.update(message.id for message in messages)  # should the ack fail, they are not moved twice
         refused = {} if written is None else written.refused
+        # Should the ack fail, they are not moved twice.
+        self._moved.update(message.id for message in messages if message.id not in refused)
         if refused:
             source.dead_letter_each(GROUP, [GivenUp(one, refused[one.id]) for one in received if one.id in refused])
         source.ack(GROUP, [one for one in received if one.id not in refused])

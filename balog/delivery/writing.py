@@ -27,6 +27,8 @@ class Written(Struct):
 def write(topic: Callable[[], Topic], messages: Sequence[Message]) -> Written:
     """Store messages durably, in their order, without those that the topic can never take.
 
+    Where a home takes a part of a batch before it refuses one message, and keeps no ids, that part may be there twice.
+
     Args:
         topic: gives the topic; a name that the home cannot have is the fault of all messages.
 
