@@ -58,7 +58,7 @@ def test_what_is_refused_for_good_is_a_dead_letter_also_when_that_fails_at_first
 
 
 def test_what_a_topic_does_not_take_is_given_back_in_its_place() -> None:
-    home, waiting, drain = homes(["a", "b", "c"])
+    home, _, drain = homes(["a", "b", "c"])
     home.down = "down"
     with pytest.raises(TopicError):
         drain.step(2)
