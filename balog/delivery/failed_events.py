@@ -12,12 +12,10 @@ from msgspec import Raw
 
 from balog.delivery.item_reading import Refused
 from balog.delivery.placing import Accepted
+from balog.delivery.routing import FAILED as FAILED_EVENTS
 from balog.event import Event, encode
 
 __all__ = ["FAILED_EVENTS", "FailedEvents"]
-
-FAILED_EVENTS = "failed_events"
-"""The topic and the channel of what was refused."""
 
 _PER_SECOND = 200.0
 _BYTES_PER_SECOND = 2.0 * (1 << 20)

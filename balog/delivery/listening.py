@@ -1,0 +1,68 @@
+"""Where a service listens: its socket, and who can reach it."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+
+from balog.consumers.health import read_address
+from balog.errors import BalogError, ConfigError
+
+__all__ = ["check_listen", "is_loopback", "open_socket", "url_of"]
+
+_BACKLOG = 2048
+
+
+def check_listen(listen: str) -> tuple[str, int]:
+    """Give host and port of ``HOST:PORT``; ``:PORT`` is this machine alone.
+
+    Raises:
+        ConfigError: it is no such address.
+    """
+    family, address = read_address(listen)
+    if family == socket.AF_UNIX:
+        raise ConfigError(f"cannot listen at {listen!r:.200}: want HOST:PORT, or :PORT for this machine alone")
+    host, port = address
+    return host, port
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether nobody but this machine can connect to a host's address; False where it has none."""
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)
+        return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
+    except (OSError, UnicodeError, ValueError):
+        return False
+
+
+def open_socket(listen: str) -> socket.socket:
+    """Listen; port 0 takes one that is free.
+
+    Raises:
+        ConfigError: no such address.
+        BalogError: the address is not to be had.
+    """
+    host, port = check_listen(listen)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+            listener.setblocking(False)
+        except BaseException:
+            listener.close()
+            raise
+    except (OSError, UnicodeError) as error:
+        raise BalogError(f"cannot listen at {listen}: {getattr(error, 'strerror', None) or error}") from None
+    return listener
+
+
+def url_of(listener: socket.socket, *, is_tls: bool) -> str:
+    """Give the URL under which this machine finds what listens."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"http{'s' * is_tls}://{f'[{host}]' if ':' in host else host}:{port}"

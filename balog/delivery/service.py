@@ -1,0 +1,334 @@
+"""The event service: its parts put together, started and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from balog.delivery.checking import service_problems
+from balog.delivery.control.applying import Applier
+from balog.delivery.control.opening import open_store
+from balog.delivery.control.watching import Count
+from balog.delivery.document import Document
+from balog.delivery.failed_events import FailedEvents
+from balog.delivery.fallback import open_fallback
+from balog.delivery.inspection import Inspector
+from balog.delivery.intake import Intake
+from balog.delivery.item_reading import ItemReader
+from balog.delivery.jobs import JobStatus
+from balog.delivery.listening import open_socket, url_of
+from balog.delivery.making import job_maker
+from balog.delivery.meters import Meters
+from balog.delivery.placing import Accepted
+from balog.delivery.settings import ServiceConfig
+from balog.delivery.tokens import Tokens
+from balog.errors import BalogError, MissingExtraError, complain
+from balog.event import Event, encode
+from balog.registry.registry import open_registry
+from balog.signals import StopSignals, signals_for_main_thread
+from balog.topics import Topics, open_topics
+
+__all__ = ["Service"]
+
+_REFRESH = 5.0  # seconds between two looks at the registry
+_FAREWELL = 1.0  # seconds for clients to take their last answer
+_PUBLISH = 10.0  # seconds for an event of the service's own to become durable
+
+
+class Service:
+    """An event service in this process, on a thread with an event loop of its own.
+
+    ::
+
+        with Service(ServiceConfig(topics="local:topics", listen=":0")) as service:
+            print(service.url)
+
+    Args:
+        config: where it is and what it stands on.
+        topics: the home of the topics, instead of the one that ``config`` names; it is not closed.
+        say: takes one line for people.
+
+    Attributes:
+        started: when, by the monotonic clock.
+
+    Raises:
+        ConfigError: what can be seen to be wrong with the config before anything runs.
+        MissingExtraError: the extra ``serve``, or one that a place wants, is not installed.
+    """
+
+    def __init__(
+        self, config: ServiceConfig, *, topics: Topics | None = None, say: Callable[[str], None] = complain
+    ) -> None:
+        try:
+            import starlette  # noqa: F401
+            import uvicorn  # noqa: F401
+        except ImportError:
+            raise MissingExtraError("an event service", "serve") from None
+        for problem in service_problems(config):
+            raise problem
+        self.config = config
+        self.name = config.name or socket.gethostname()
+        self.started = time.monotonic()
+        self.is_stopping = False
+        self._closing = ExitStack()
+        with ExitStack() as stack:
+            self._say = say
+            self.tokens = Tokens(config.tokens, say) if config.tokens is not None else None
+            self.registry = open_registry(config.registry, patience=float("inf"))
+            stack.callback(self.registry.close)
+            self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
+            fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
+            if fallback is not None:
+                stack.callback(fallback.close)
+            self.control = open_store(config.control) if config.control is not None else None
+            if self.control is not None:
+                stack.callback(self.control.close)
+            self.intake = Intake(self.topics, fallback=fallback, in_flight_bytes=config.limits.in_flight_bytes)
+            self._closing = stack.pop_all()
+        self.reader = ItemReader(self.registry, config)
+        self.failed = FailedEvents(self.name)
+        self.meters = Meters(self._gauges)
+        self.inspector = Inspector(self.topics)
+        self.applier = Applier(
+            self.control,
+            self.name,
+            make_job=job_maker(config, say),
+            apply=self.intake.apply,
+            count=self._count,
+            publish=self._publish,
+            say=say,
+            drain=config.drain,
+        )
+        self.room: Any = None
+        self.url = ""
+        self.lost: list[str] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._begun = threading.Event()
+        self._ask_stop: Callable[[], object] = lambda: None
+        self._error: BaseException | None = None
+
+    @property
+    def document(self) -> Document:
+        """The document that is applied now."""
+        return self.applier.document
+
+    @property
+    def jobs(self) -> list[JobStatus]:
+        """How the jobs of the document are, now."""
+        return self.applier.jobs.statuses()
+
+    def problems(self) -> list[str]:
+        """Give what keeps the service from taking events now, each in one line."""
+        if self._loop is None or self.is_stopping:
+            return ["the service is stopping" if self.is_stopping else "the service has not begun"]
+        return [self.intake.trouble] if self.intake.trouble else []
+
+    # -- its life ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Apply the newest document and listen; returns when requests are answered.
+
+        Raises:
+            BalogError: the address is not to be had, or a place that is needed to begin can't be read.
+        """
+        from balog.delivery.app import make_app
+
+        listener = open_socket(self.config.listen)
+        try:
+            self.url = url_of(listener, is_tls=self.config.tls_cert is not None)
+            app = make_app(self)
+            with signals_for_main_thread():
+                self.registry.refresh()
+                self.applier.start()
+                self._thread = threading.Thread(target=self._run, args=(app, listener), name="balog serve", daemon=True)
+                self._thread.start()
+            self._begun.wait()
+            if self._error is not None:
+                raise BalogError(f"the service did not begin: {self._error}")
+        except BaseException:
+            listener.close()
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Accept nothing more, make durable what was accepted, end the jobs; takes ``drain`` seconds and a few more.
+
+        What the topics do not take in time goes to the fallback. ``lost`` has the ids that no store took: nobody was
+        told that they were accepted.
+        """
+        self.is_stopping = True
+        self._ask_stop()
+        self.applier.stop()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self.inspector.close()
+        self._closing.close()
+
+    def __enter__(self) -> Service:
+        self.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.stop()
+
+    def run(self, ready: Callable[[], object] = lambda: None) -> int:
+        """Serve until SIGTERM or SIGINT, then stop; a second signal ends the process at once.
+
+        Args:
+            ready: called when requests are answered.
+
+        Returns:
+            0; 1 where events were under way that no store took.
+        """
+        with StopSignals() as signals:
+            with self:
+                ready()
+                thread = self._thread
+                while not signals.came() and thread is not None and thread.is_alive():
+                    thread.join(0.2)
+        if self._error is not None:
+            raise BalogError(f"the service ended: {self._error}")
+        return 1 if self.lost else 0
+
+    def _run(self, app: Any, listener: socket.socket) -> None:
+        loop = _new_loop()
+        try:
+            loop.run_until_complete(self._serve(app, listener))
+        except Exception as error:
+            self._error = error
+        finally:
+            self._loop = None
+            self._begun.set()
+            with suppress(Exception):
+                _cancel_all(loop)
+                loop.run_until_complete(loop.shutdown_asyncgens())
+                loop.run_until_complete(loop.shutdown_default_executor())
+            loop.close()
+
+    async def _serve(self, app: Any, listener: socket.socket) -> None:
+        from uvicorn import Server
+
+        loop = asyncio.get_running_loop()
+        asked = asyncio.Event()
+        await self.intake.start()
+        server = Server(_uvicorn_config(self.config, app))
+        serving = loop.create_task(server.serve(sockets=[listener]))
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.002)
+        if not serving.done():
+            self._loop = loop
+            self._ask_stop = lambda: loop.is_closed() or loop.call_soon_threadsafe(asked.set)
+            if self.is_stopping:
+                asked.set()
+            refreshing = loop.create_task(self._refresh())
+            self._begun.set()
+            waiting = loop.create_task(asked.wait())
+            await asyncio.wait([waiting, serving], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            refreshing.cancel()
+        server.should_exit = True
+        self.is_stopping = True
+        self.lost = await self.intake.stop(self.config.drain)
+        await asyncio.wait([serving], timeout=_FAREWELL)
+        server.force_exit = True
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()
+        await serving
+
+    async def _refresh(self) -> None:
+        """Look at the registry again and again, away from whom it would hold up."""
+        while True:
+            await asyncio.sleep(_REFRESH)
+            with suppress(BalogError):
+                await asyncio.to_thread(self.registry.refresh)
+            self.reader.forget()
+
+    # -- what its parts ask for -------------------------------------------------------------------------------------
+
+    def _count(self) -> Count:
+        done = failed = 0
+        for (_, status, _), count in self.meters.outcomes().items():
+            if status == "202":
+                done += count
+            elif status in ("413", "422", "503"):
+                failed += count
+        return Count(done, failed, self.intake.trouble)
+
+    def _publish(self, event: Event) -> None:
+        """Take an event of the service's own.
+
+        Raises:
+            BalogError: it did not become durable.
+        """
+        loop = self._loop
+        if loop is None:
+            raise BalogError("the service does not run")
+        future = asyncio.run_coroutine_threadsafe(self.intake.put([Accepted(event, encode(event))]), loop)
+        try:
+            placed = future.result(_PUBLISH)[0]
+        except FutureTimeoutError:
+            raise BalogError("no store took it in time") from None
+        if placed.status != 202:
+            raise BalogError(placed.reason)
+
+    def _gauges(self) -> dict[str, tuple[str, float]]:
+        state = self.intake.state()
+        return {
+            "in_flight": ("Events that are not durable yet.", state.in_flight),
+            "in_flight_bytes": ("Bytes of events that are not durable yet.", state.in_flight_bytes),
+            "request_bytes": ("Bytes of requests that are being handled.", self.room.used if self.room else 0),
+            "fallback_backlog": ("Events that wait in the fallback.", state.backlog),
+            "ready": ("Whether events are taken now.", float(not self.problems())),
+            "uptime_seconds": ("Seconds since the start.", time.monotonic() - self.started),
+        }
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
+
+def _uvicorn_config(config: ServiceConfig, app: Any) -> Any:
+    from uvicorn import Config
+
+    from balog.delivery.protocol import make_protocol
+
+    log = logging.getLogger("uvicorn.error")
+    if not log.handlers:  # its chatter is for nobody; what goes wrong in a request is told in the answer
+        log.setLevel(logging.CRITICAL)
+        logging.getLogger("uvicorn.asgi").setLevel(logging.CRITICAL)
+    return Config(
+        app,
+        http=make_protocol(config.limits),
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=60,
+        ssl_certfile=config.tls_cert,
+        ssl_keyfile=config.tls_key,
+    )
