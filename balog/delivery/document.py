@@ -81,7 +81,6 @@ class Filter(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 class _Tables(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True, tag_field="type"):
     name: Name
     sources: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=100, description="The topics that it reads.")]
-    where: _Where | None = None
 
 
 class LoadedTable(_Tables, tag="load", frozen=True, kw_only=True):
@@ -95,6 +94,7 @@ class LoadedTable(_Tables, tag="load", frozen=True, kw_only=True):
 class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
     """Tables in ClickHouse, one a type, written by the service."""
 
+    where: _Where | None = None
     url: Url
     database: Name = "default"
     user: Annotated[str, Meta(min_length=1)] = "default"
@@ -108,6 +108,7 @@ class ClickHouseTable(_Tables, tag="clickhouse", frozen=True, kw_only=True):
 class YTsaurusTable(_Tables, tag="ytsaurus", frozen=True, kw_only=True):
     """Tables in YTsaurus, one a type, written by the service; needs the extra ``ytsaurus``."""
 
+    where: _Where | None = None
     proxy: Annotated[str, Meta(min_length=1, description="The cluster's proxy.")]
     path: Annotated[str, Meta(min_length=1, pattern="^//", description="The folder of the tables, //home/…")]
     token: Secret

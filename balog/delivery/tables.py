@@ -7,11 +7,14 @@ from collections.abc import Callable
 from msgspec.structs import asdict
 
 from balog.consumers.forwarding import SinkConsumer
-from balog.delivery.document import ClickHouseTable, YTsaurusTable
+from balog.delivery.document import AnyTable, ClickHouseTable, LoadedTable, YTsaurusTable
 from balog.delivery.engine_jobs import EngineJob
+from balog.errors import ConfigError
+from balog.expressions import Expression
 from balog.sinks import ClickHouseSinkConfig, SinkConfig, YTsaurusSinkConfig
+from balog.sinks.http import check_url
 
-__all__ = ["TableJob", "sink_of"]
+__all__ = ["TableJob", "check_table", "sink_of"]
 
 
 def sink_of(config: ClickHouseTable | YTsaurusTable, registry: str | None = None) -> SinkConfig:
@@ -26,6 +29,28 @@ def sink_of(config: ClickHouseTable | YTsaurusTable, registry: str | None = None
     if isinstance(config, ClickHouseTable):
         return ClickHouseSinkConfig(**given, registry=registry)
     return YTsaurusSinkConfig(**given)
+
+
+def check_table(config: AnyTable) -> None:
+    """Find what can't be, short of what only a service has, such as secrets.
+
+    Raises:
+        ConfigError: ``path`` is the table's member.
+    """
+    twice = next((at for at, topic in enumerate(config.sources) if topic in config.sources[:at]), None)
+    if twice is not None:
+        raise ConfigError("is there twice", path=f"sources[{twice}]")
+    if isinstance(config, LoadedTable):
+        return
+    if config.where is not None:
+        try:
+            Expression(config.where)
+        except ConfigError as error:
+            raise ConfigError(error.reason, path="where") from None
+    if isinstance(config, ClickHouseTable):
+        check_url(config.url)
+    elif "@" in config.proxy:
+        raise ConfigError("has credentials in it; give a token", path="proxy")
 
 
 class TableJob(EngineJob):

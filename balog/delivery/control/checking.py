@@ -9,7 +9,6 @@ import msgspec
 from balog.delivery.document import Callback, Document
 from balog.delivery.routing import route_problems
 from balog.errors import ConfigError
-from balog.expressions import Expression
 from balog.problems import problems
 
 __all__ = ["check", "read_document"]
@@ -43,6 +42,7 @@ def check(document: Document) -> list[ConfigError]:
 def _problems(document: Document) -> Iterator[ConfigError]:
     from balog.delivery.callbacks.endpoint import check_callback
     from balog.delivery.filters import check_filters  # brings the engine
+    from balog.delivery.tables import check_table
 
     yield from route_problems(document)
     yield from check_filters(document)
@@ -56,7 +56,7 @@ def _problems(document: Document) -> Iterator[ConfigError]:
             try:
                 if isinstance(part, Callback):
                     check_callback(part)
-                elif part.where is not None:
-                    Expression(part.where)
+                else:
+                    check_table(part)
             except ConfigError as error:
                 yield ConfigError(error.reason, path=f"{place}.{error.path or 'where'}")
