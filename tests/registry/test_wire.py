@@ -117,6 +117,11 @@ def test_a_change_deep_inside_is_shown_in_its_place() -> None:
     }
 
 
+def test_what_is_empty_on_both_sides_is_left_out() -> None:
+    (found,) = breaks("message A { int32 a = 1; string b = 2; }", "message A { sint32 a = 1; string b = 2; }")
+    assert found.example == {"written": {"a": 1}, "read": {"a": -1}}
+
+
 @pytest.mark.parametrize("mode", ["backward", "forward", "full"])
 def test_a_new_field_breaks_nobody(mode: Mode) -> None:
     assert compared("message A { int32 a = 1; }", "message A { int32 a = 1; string b = 2; }", mode) == []

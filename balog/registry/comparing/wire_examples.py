@@ -40,7 +40,23 @@ def show(writer: CompiledMessage, reader: CompiledMessage, path: Sequence[Any], 
         read = reader.as_read(wire)
     except EventError as error:
         return {"written": written, "refused": str(error)}
-    return None if written == read else {"written": written, "read": read}
+    if written == read:
+        return None
+    _thin(written, read)
+    return {"written": written, "read": read}
+
+
+def _thin(one: Any, two: Any) -> None:
+    """Take out what is 0 or empty on both sides, which is most of a message."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        for key in [key for key in one if key in two]:
+            if one[key] == two[key] and (not one[key] or one[key] == "0"):
+                del one[key], two[key]
+            else:
+                _thin(one[key], two[key])
+    elif isinstance(one, list) and isinstance(two, list):
+        for here, there in zip(one, two):
+            _thin(here, there)
 
 
 def _enter(message: Any, field: Any) -> Any:

@@ -10,7 +10,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 from balog.registry.protobuf.compiling import FILE
 from balog.registry.schema import SchemaError
 
-__all__ = ["WRAPPERS", "check_storable", "choose_message", "is_map", "is_plain", "load_pool", "reached"]
+__all__ = ["BESIDE", "WRAPPERS", "check_storable", "choose_message", "is_map", "is_plain", "load_pool", "reached"]
 
 _GOOGLE = "google.protobuf."
 WRAPPERS = frozenset(
@@ -22,6 +22,8 @@ _OWN_FORM = WRAPPERS | {
 }
 _RESERVED = ("google.protobuf", "buf.validate")
 _MAX_MESSAGES = 1000
+BESIDE = ("cls_type", "version")
+"""What a payload says of itself, beside the fields of its message."""
 
 
 def load_pool(files: descriptor_pb2.FileDescriptorSet) -> Any:
@@ -89,10 +91,13 @@ def check_storable(message: Any) -> None:
 
     Raises:
         SchemaError: it holds a ``google.protobuf.Any`` or a message that others may extend, it is itself a well-known
-            type, or it reaches more than 1,000 messages.
+            type, it has a ``cls_type`` or ``version`` that is no string, or it reaches more than 1,000 messages.
     """
     if message.full_name in _OWN_FORM:
         raise SchemaError(f"{message.full_name} is no payload: its JSON is not an object with fields")
+    for field in message.fields:
+        if field.json_name in BESIDE and (field.type != field.TYPE_STRING or field.is_repeated):
+            raise SchemaError(f"{field.full_name} is no string, and each payload says its {field.json_name} as one")
     for number, here in enumerate(reached(message)):
         if number >= _MAX_MESSAGES:
             raise SchemaError(f"{message.full_name} holds more than {_MAX_MESSAGES} kinds of messages")

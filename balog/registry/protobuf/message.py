@@ -23,7 +23,6 @@ from balog.registry.schema import Fault, SchemaError
 __all__ = ["CompiledMessage", "compiled"]
 
 _MAX_FAULTS = 100
-_BESIDE = ("cls_type", "version")
 
 
 class CompiledMessage:
@@ -47,7 +46,8 @@ class CompiledMessage:
         self._read, self._write = make_reader(descriptor), make_writer(descriptor)
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
         names = {field.json_name for field in descriptor.fields}
-        self._beside = [name for name in _BESIDE if name not in names]
+        self._beside = [name for name in describing.BESIDE if name not in names]
+        self._own = [name for name in describing.BESIDE if name in names]
 
     def check(self, payload: bytes) -> list[Fault]:
         """Give every fault of a payload, which is JSON, at most 100; none when it is valid."""
@@ -122,7 +122,11 @@ class CompiledMessage:
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
         try:
-            return message, self._write(message, 1)
+            document = self._write(message, 1)
+            for name in self._own:  # who left it empty did not say it
+                if not document.get(name):
+                    document.pop(name, None)
+            return message, document
         except UnwritableError as error:
             raise EventError(error.reason, json_path(error.steps)) from None
 

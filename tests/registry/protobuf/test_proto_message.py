@@ -11,6 +11,7 @@ from order_proto import ORDER
 from balog.errors import EventError
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.message import CompiledMessage
+from balog.registry.schema import SchemaError
 
 
 @pytest.fixture(scope="module")
@@ -77,10 +78,16 @@ def test_type_and_version_lie_beside_the_fields(order: CompiledMessage) -> None:
     assert order.to_json(order.from_json(b'{"cls_type": "order", "version": "1.0.0"}')).count(b"version") == 0
 
 
-def test_a_message_with_such_fields_has_them() -> None:
-    own = compile_proto(b'syntax = "proto3"; message A { int32 version = 1; }')
-    assert own.check(b'{"version": 3}') == []
-    assert [fault.path for fault in own.check(b'{"version": "1.0.0"}')] == ["$.version"]
+def test_a_message_may_have_them_as_fields_of_its_own() -> None:
+    own = compile_proto(b'syntax = "proto3"; message A { string version = 1; int32 a = 2; }')
+    assert own.from_json(b'{"cls_type": "a", "version": "1.0.0"}') == b"\x0a\x051.0.0"
+    assert own.to_json(b"\x0a\x051.0.0") == b'{"version":"1.0.0","a":0}'
+    assert own.to_json(b"") == b'{"a":0}'
+
+
+def test_a_version_that_is_no_text_is_refused() -> None:
+    with pytest.raises(SchemaError, match=r"A\.version is no string"):
+        compile_proto(b'syntax = "proto3"; message A { int32 version = 1; }')
 
 
 def test_null_is_no_value(order: CompiledMessage) -> None:
