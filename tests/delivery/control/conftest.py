@@ -1,109 +1,55 @@
-"""The control's part of a service on a real server: its routes, its page, and the parts that they ask."""
+"""A real service, and what its control has to do with."""
 
-import asyncio
 import json
-import threading
 import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 
 import pytest
 import urllib3
 
-from balog.delivery.control.applying import Applier
-from balog.delivery.control.opening import open_store
-from balog.delivery.control.watching import Count
-from balog.delivery.control_api import routes
-from balog.delivery.inspection import Inspector
-from balog.delivery.intake import Intake
-from balog.delivery.making import job_maker
-from balog.delivery.meters import Meters
-from balog.delivery.placing import Accepted
+from balog.delivery.service import Service
 from balog.delivery.settings import ServiceConfig
-from balog.delivery.tokens import Tokens, add_token, make_token
+from balog.delivery.tokens import add_token, make_token
 from balog.event import Event, encode
-from balog.topics import open_topics
 
 GATE = 30.0
 
 
 class Desk:
-    """What the control's routes need of a service, put together as a service does."""
+    """A service, with what its tests send to it."""
 
-    def __init__(self, folder, tokens=None, control=True, name="desk one"):
-        place = str(folder / "control") if control else None
-        self.config = ServiceConfig(topics=f"local:{folder / 'topics'}", control=place, name=name)
-        self.started = time.monotonic()
-        self.said = []
-        self.topics = open_topics(self.config.topics)
-        self.tokens = Tokens(tokens) if tokens else None
-        self.control = open_store(place) if control else None
-        self.meters = Meters()
-        self.inspector = Inspector(self.topics)
-        self.intake = Intake(self.topics)
-        self.applier = Applier(
-            self.control,
-            name,
-            make_job=job_maker(self.config, self.said.append),
-            apply=self.intake.apply,
-            count=self.count,
-            publish=lambda event: self.send([event]),
-            say=self.said.append,
-            poll=0.1,
+    def __init__(self, folder, tokens=None, control=True):
+        self.config = ServiceConfig(
+            topics=f"local:{folder / 'topics'}",
+            control=str(folder / "control") if control else None,
+            name="desk one",
+            listen=":0",
+            tokens=str(tokens) if tokens else None,
+            unknown_types="accept",
             drain=5.0,
         )
-        self.url = ""
+        self.said = []
+        self.token = None
 
-    def count(self):
-        outcomes = self.meters.outcomes().items()
-        done = sum(count for (_, status, _), count in outcomes if status == "202")
-        failed = sum(count for (_, status, _), count in outcomes if status in ("422", "503"))
-        return Count(done, failed)
-
-    def send(self, events):
-        """Put events through the durable path, as a request does."""
-        accepted = [Accepted(event, encode(event)) for event in events]
-        placed = asyncio.run_coroutine_threadsafe(self.intake.put(accepted), self._loop).result(GATE)
-        for one in placed:
-            self.meters.placed({(one.stream, one.status, one.store): 1})
-        return placed
-
-    def send_orders(self, count, **payload):
-        body = {"cls_type": "order", "version": "1.0.0", **payload}
-        return self.send([Event.new("shop", {**body, "n": number}) for number in range(count)])
+    def __getattr__(self, name):
+        return getattr(self.service, name)
 
     @contextmanager
     def running(self):
-        import uvicorn
-        from starlette.applications import Starlette
-
-        @asynccontextmanager
-        async def life(app):
-            self._loop = asyncio.get_running_loop()
-            await self.intake.start()
-            await asyncio.to_thread(self.applier.start)
-            yield
-            await asyncio.to_thread(self.applier.stop)
-            await asyncio.to_thread(self.inspector.close)
-            await self.intake.stop(5.0)
-
-        app = Starlette(routes=routes(self), lifespan=life)
-        server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
-        thread = threading.Thread(target=server.run, daemon=True)
-        thread.start()
-        deadline = time.monotonic() + GATE
-        while not server.started:
-            assert thread.is_alive()
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        self.url = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-        try:
+        with Service(self.config, say=self.said.append) as self.service:
             yield self
-        finally:
-            server.should_exit = True
-            thread.join(GATE)
-            self.topics.close()
-            if self.control is not None:
-                self.control.close()
+
+    def send(self, events):
+        body = b"\n".join(encode(event) for event in events)
+        headers = {"Content-Type": "application/x-ndjson"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        answer = urllib3.request("POST", self.url + "/v1/events", body=body, headers=headers)
+        assert answer.status == 202, answer.data
+
+    def send_orders(self, count, **payload):
+        body = {"cls_type": "order", "version": "1.0.0", **payload}
+        self.send([Event.new("shop", {**body, "n": number}) for number in range(count)])
 
 
 class Api:
@@ -138,7 +84,9 @@ def guarded(tmp_path):
     for right in ("send", "read", "configure"):
         tokens[right], entry = make_token(f"who-may-{right}", (right,))
         add_token(path, entry)
-    with Desk(tmp_path, tokens=path).running() as running:
+    desk = Desk(tmp_path, tokens=path)
+    desk.token = tokens["send"]
+    with desk.running() as running:
         yield running, tokens
 
 

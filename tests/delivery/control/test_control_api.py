@@ -1,7 +1,11 @@
 """``/v1/config`` and ``/v1/status``, on a real server."""
 
-import pytest
+import json
 
+import pytest
+from click.testing import CliRunner
+
+from balog.cli import main
 from balog.delivery.control import Conflict, ControlError, open_control
 from balog.errors import ConfigError
 from balog.sinks import SinkError
@@ -17,7 +21,8 @@ def test_what_is_pushed_is_applied_when_the_answer_comes(desk, api):
     assert status == 201
     assert said["applied"] == {"number": 1, "state": "applied", "reason": ""}
     assert (said["number"], said["message"], said["who"]) == (1, "first", "somebody on this machine")
-    assert desk.send_orders(1)[0].topic == "all_orders"
+    desk.send_orders(1)
+    assert desk.topics.names() == ["all_orders"]
     assert api("GET", "/v1/config") == (200, {"number": 1, "document": ONE})
 
 
@@ -183,3 +188,24 @@ class TestRemote:
         with pytest.raises(SinkError):
             control.head()
         control.close()
+
+
+def test_the_command_pushes_through_a_service(guarded, tmp_path, monkeypatch):
+    desk, tokens = guarded
+    path = tmp_path / "doc.json"
+    path.write_text(json.dumps(ONE))
+    (tmp_path / "token").write_text(tokens["read"] + "\n")
+
+    def balog(*arguments):
+        return CliRunner().invoke(main, ["config", *arguments, "--control", desk.url])
+
+    assert "401" in balog("history").output
+    monkeypatch.setenv("BALOG_TOKEN", tokens["configure"])
+    assert balog("push", str(path), "-m", "by hand").output == "version 1: 1 change\n"
+    assert "may not configure" in balog("rollback", "0", "--token-file", str(tmp_path / "token")).output
+    assert balog("rollback", "0").output == "version 2: that of version 0 again\n"
+    assert "who-may-configure" in balog("history").output
+    status = balog("status")
+    assert status.exit_code == 0, status.output
+    assert "desk one" in status.output
+    assert tokens["configure"] not in balog("diff").output + status.output
