@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from balog.broker.checking import find_problems, notes, reach
 from balog.broker.config import BrokerConfig
 from balog.broker.run_config import RunConfig
 from balog.cli.brokers import SINGLE_SINKS, config_of
+from balog.errors import ConfigError
 
-KINDS = ("broker", "run", "document", *(f"broker-{name}" for name in SINGLE_SINKS))
+KINDS = ("broker", "run", "serve", "document", *(f"broker-{name}" for name in SINGLE_SINKS))
 
 
 @click.command()
@@ -27,19 +28,23 @@ KINDS = ("broker", "run", "document", *(f"broker-{name}" for name in SINGLE_SINK
 def command(path: Path, kind: str, connect: bool) -> None:
     """Find everything that is wrong with a config, each with its place and what would do.
 
-    With --for document it is what `balog config push` takes; nothing is connected for it.
+    With --for document it is what `balog config push` takes, with --for serve what `balog serve` does;
+    nothing is connected for either.
 
     Exits with 0 when it can be used, 2 when it can't, 1 when a sink's other side is not there (--connect).
     """
     if kind == "document":
         _check_document(path)
         return
+    if kind == "serve":
+        from balog.delivery.checking import find_service_problems
+
+        _, problems = find_service_problems(path)
+        _tell(path, problems)
+        click.echo(f"{path}: ok")
+        return
     config, problems = find_problems(path, _type(kind))
-    for problem in problems:
-        click.echo(str(problem), err=True)
-    if problems:
-        click.echo(f"{path}: {len(problems)} problem{'s' * (len(problems) > 1)}", err=True)
-        sys.exit(2)
+    _tell(path, problems)
     sinks = config.sinks if hasattr(config, "sinks") else [config]
     for note in notes(config):
         click.echo(f"{path}: note: {note}", err=True)
@@ -51,17 +56,23 @@ def command(path: Path, kind: str, connect: bool) -> None:
     sys.exit(1 if failed else 0)
 
 
+def _tell(path: Path, problems: Sequence[ConfigError]) -> None:
+    """Show what is wrong with a config, and end if something is."""
+    for problem in problems:
+        click.echo(str(problem), err=True)
+    if problems:
+        click.echo(f"{path}: {len(problems)} problem{'s' * (len(problems) > 1)}", err=True)
+        sys.exit(2)
+
+
 def _check_document(path: Path) -> None:
     """Check what says what event services do; the secrets that it names need not be here."""
     from balog.delivery.control.checking import read_document
 
     configs.load(path, Any)  # says where it is no JSON
     document, problems = read_document(path.read_bytes(), str(path))
-    for problem in problems:
-        click.echo(str(problem), err=True)
-    if document is None or problems:
-        click.echo(f"{path}: {len(problems)} problem{'s' * (len(problems) > 1)}", err=True)
-        sys.exit(2)
+    _tell(path, problems)
+    assert document is not None  # noqa: S101
     parts: dict[str, Sized] = {
         "stream": document.streams,
         "filter": document.filters,

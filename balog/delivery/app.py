@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from balog.delivery import control_api, schemas_api
-from balog.delivery.bodies import Gone
+from balog.delivery.bodies import Gone, Receive
 from balog.delivery.events_api import EventsApi
 from balog.delivery.openapi import document
 from balog.delivery.refusals import Refusal
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["make_app"]
 
 Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _EVENTS = "/v1/events"
@@ -88,7 +87,7 @@ def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[Non
         except Refusal as refusal:
             status = refusal.status
             await _refused(Request(scope), refusal)(scope, receive, send)
-        meters.requested(_EVENTS if is_events else paths.get(scope.get("endpoint"), "other"), status)
+        meters.requested(_EVENTS if is_events else paths.get(scope.get("endpoint", app), "other"), status)
 
     return app
 
