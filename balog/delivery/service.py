@@ -23,11 +23,12 @@ from balog.delivery.inspection import Inspector
 from balog.delivery.intake import Intake
 from balog.delivery.item_reading import ItemReader
 from balog.delivery.jobs import JobStatus
-from balog.delivery.listening import open_socket, url_of
+from balog.delivery.listening import check_listen, open_socket, url_of
 from balog.delivery.making import job_maker
 from balog.delivery.meters import Meters
 from balog.delivery.placing import Accepted
 from balog.delivery.settings import ServiceConfig
+from balog.delivery.sources import source_problems
 from balog.delivery.tokens import Tokens
 from balog.errors import BalogError, MissingExtraError, complain
 from balog.event import Event, encode
@@ -74,7 +75,8 @@ class Service:
         for problem in service_problems(config):
             raise problem
         self.config = config
-        self.name = config.name or socket.gethostname()
+        port = check_listen(config.listen)[1]  # two services of one machine report apart from each other
+        self.name = config.name or (f"{socket.gethostname()}:{port}" if port else socket.gethostname())
         self.started = time.monotonic()
         self.is_stopping = False
         self._closing = ExitStack()
@@ -101,6 +103,7 @@ class Service:
             self.name,
             make_job=job_maker(config, say),
             apply=self.intake.apply,
+            check=lambda document: source_problems(document, self.topics),
             count=self._count,
             publish=self._publish,
             say=say,
