@@ -44,7 +44,12 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     listen: Annotated[str, Meta(min_length=1, description="HOST:PORT, or :PORT for this machine alone.")] = ":8080"
     name: (
         Annotated[
-            str, Meta(min_length=1, max_length=100, description="Who reports its status; the host's name and the port if none.")
+            str,
+            Meta(
+                min_length=1,
+                max_length=100,
+                description="Who reports its status; host and port if none.",
+            ),
         ]
         | None
     ) = None
