@@ -99,7 +99,7 @@ class EventsApi:
                     found = await asyncio.to_thread(service.reader.read, items.bodies, caller, key, wire, may_wait=True)
             if service.is_stopping:
                 raise _stopping()
-            answer = await self._place(items, found, form, caller, wire)
+            answer = await self._place(items, found, form, caller, wire, options.get("failed") != "drop")
         finally:
             self.room.give(size)
         service.meters.took(time.perf_counter() - begin)
@@ -128,9 +128,15 @@ class EventsApi:
         return items, found, size
 
     async def _place(
-        self, items: Items, found: Sequence[Accepted | Refused], form: Form, caller: Caller, wire: Wire | None
+        self,
+        items: Items,
+        found: Sequence[Accepted | Refused],
+        form: Form,
+        caller: Caller,
+        wire: Wire | None,
+        keeps_failed: bool,
     ) -> Answer:
-        """Make durable what may be taken, and keep what may not."""
+        """Make durable what may be taken, and keep what may not, unless who sends has it."""
         service = self._service
         channel = wire.channel if wire is not None else None
         wanted: list[Accepted] = []
@@ -138,7 +144,7 @@ class EventsApi:
         unkept = 0
         for item, one in zip(items.bodies, found):
             made: Accepted | None = one if isinstance(one, Accepted) else None
-            if isinstance(one, Refused) and one.status == 422:
+            if keeps_failed and isinstance(one, Refused) and one.status == 422:
                 made = service.failed.make(item, one, form, caller.name, channel)
                 unkept += made is None
             places.append(None if made is None else len(wanted))
@@ -191,13 +197,15 @@ def _options(query: bytes, form: Form) -> dict[str, str]:
     if not query:
         return {}
     found = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
-    known = {"items", "type", "version", "channel"} if form == "protobuf" else {"items"}
+    known = {"items", "failed", "type", "version", "channel"} if form == "protobuf" else {"items", "failed"}
     for name in found:
         if name not in known:
             hint = "; it is for application/x-protobuf" if name in ("type", "version", "channel") else ""
             raise Refusal(400, f"there is no parameter {name!r:.60}{hint}")
     if found.get("items", "all") not in ("all", "failed"):
         raise Refusal(400, "items: want all or failed")
+    if found.get("failed", "keep") not in ("keep", "drop"):
+        raise Refusal(400, "failed: want keep or drop")
     return found
 
 
