@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 
 from balog.delivery.control.checking import read_document
@@ -14,7 +14,7 @@ from balog.delivery.control.jobs import Jobs, MakeJob, counts_of
 from balog.delivery.control.store import Conflict, Entry, ServiceStatus, State
 from balog.delivery.control.watching import Count, Watcher
 from balog.delivery.document import Document
-from balog.errors import BalogError
+from balog.errors import BalogError, ConfigError
 from balog.event import Event
 from balog.payload import ConfigRollbackPayload
 
@@ -35,6 +35,7 @@ class Applier:
         service: the name under which it reports.
         make_job: makes the job of a filter, a table or a callback.
         apply: makes a document the one by which events are routed, at once.
+        check: finds what this service can't do of a document that is right in itself.
         count: tells how many events came in since the service began: taken, and failed.
         publish: takes the event that tells of an automatic rollback.
         say: takes one line for people.
@@ -49,6 +50,7 @@ class Applier:
         *,
         make_job: MakeJob,
         apply: Callable[[Document], None],
+        check: Callable[[Document], Iterable[ConfigError]] = lambda document: (),
         count: Callable[[], Count] = lambda: Count(0, 0),
         publish: Callable[[Event], None] = lambda event: None,
         say: Callable[[str], None] = lambda line: None,
@@ -60,6 +62,7 @@ class Applier:
         self.entry: Entry | None = None
         self._control = control
         self._apply_document = apply
+        self._check = check
         self._count = count
         self._publish = publish
         self._say = say
@@ -198,6 +201,8 @@ class Applier:
             return False
         try:
             document, problems = read_document(self._document_of(entry), f"version {entry.number}")
+            if document is not None:
+                problems += self._check(document)
             if document is None or problems:
                 more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
                 self._refuse(entry, f"{problems[0]}{more}", again)
