@@ -15,14 +15,14 @@ from google.protobuf import descriptor_pb2
 
 from balog.registry.schema import SchemaError
 
-__all__ = ["FILE", "MAX_SOURCE_BYTES", "run_protoc"]
+__all__ = ["FILE", "MAX_MEMORY", "MAX_SECONDS", "MAX_SOURCE_BYTES", "run_protoc"]
 
 FILE = "schema.proto"
 """What the file is called among the compiled ones."""
 
 MAX_SOURCE_BYTES = 1 << 20
-_MAX_SECONDS = 30
-_MAX_MEMORY = 2 << 30
+MAX_SECONDS = 30
+MAX_MEMORY = 2 << 30
 _MAX_OUTPUT = 64 << 20
 
 # argv: folder, then protoc's own arguments. The bounds are the child's own: it is protoc from here on.
@@ -31,10 +31,10 @@ import resource, sys
 def bound(kind, most):
     hard = resource.getrlimit(kind)[1]
     resource.setrlimit(kind, (most, hard) if hard == resource.RLIM_INFINITY else (min(most, hard), hard))
-bound(resource.RLIMIT_CPU, {_MAX_SECONDS})
+bound(resource.RLIMIT_CPU, {MAX_SECONDS})
 bound(resource.RLIMIT_FSIZE, {_MAX_OUTPUT})
 if sys.platform == "linux":
-    bound(resource.RLIMIT_AS, {_MAX_MEMORY})
+    bound(resource.RLIMIT_AS, {MAX_MEMORY})
 import os
 import grpc_tools
 from grpc_tools import protoc
@@ -74,10 +74,10 @@ def run_protoc(source: bytes) -> descriptor_pb2.FileDescriptorSet:
                 cwd=room / "in",
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=_MAX_SECONDS,
+                timeout=MAX_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise SchemaError(f"protoc was not done with it within {_MAX_SECONDS} s") from None
+            raise SchemaError(f"protoc was not done with it within {MAX_SECONDS} s") from None
         if done.returncode:
             raise _refusal(done.returncode, done.stderr)
         return descriptor_pb2.FileDescriptorSet.FromString((room / "out").read_bytes())

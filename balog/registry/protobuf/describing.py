@@ -21,7 +21,7 @@ _OWN_FORM = WRAPPERS | {
     f"{_GOOGLE}{name}" for name in ("Timestamp", "Duration", "FieldMask", "Struct", "Value", "ListValue")
 }
 _RESERVED = ("google.protobuf", "buf.validate")
-_MAX_MESSAGES = 1000
+MAX_MESSAGES = 1000
 BESIDE = ("cls_type", "version")
 """What a payload says of itself, beside the fields of its message."""
 
@@ -99,8 +99,8 @@ def check_storable(message: Any) -> None:
         if field.json_name in BESIDE and (field.type != field.TYPE_STRING or field.is_repeated):
             raise SchemaError(f"{field.full_name} is no string, and each payload says its {field.json_name} as one")
     for number, here in enumerate(reached(message)):
-        if number >= _MAX_MESSAGES:
-            raise SchemaError(f"{message.full_name} holds more than {_MAX_MESSAGES} kinds of messages")
+        if number >= MAX_MESSAGES:
+            raise SchemaError(f"{message.full_name} holds more than {MAX_MESSAGES} kinds of messages")
         if here.full_name == f"{_GOOGLE}Any":
             raise SchemaError(
                 "holds a google.protobuf.Any, whose type nobody knows; use a oneof of the messages it may be, or bytes",

@@ -22,7 +22,7 @@ from balog.registry.schema import Fault, SchemaError
 
 __all__ = ["CompiledMessage", "compiled"]
 
-_MAX_FAULTS = 100
+MAX_FAULTS = 100
 
 
 class CompiledMessage:
@@ -143,7 +143,7 @@ def _apart(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> l
 
 
 def _faults(found: list[tuple[Steps, str]]) -> list[Fault]:
-    return [Fault(json_path(steps), reason) for steps, reason in found[:_MAX_FAULTS]]
+    return [Fault(json_path(steps), reason) for steps, reason in found[:MAX_FAULTS]]
 
 
 @lru_cache(maxsize=256)
