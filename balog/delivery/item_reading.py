@@ -54,6 +54,7 @@ class Cold(Exception):
 class _Top(Struct):
     cls_type: Any = UNSET
     version: Any = UNSET
+    schema: Any = UNSET
 
 
 _tops = msgspec.json.Decoder(_Top)
@@ -117,6 +118,8 @@ class ItemReader:
         except (msgspec.DecodeError, RecursionError) as error:
             raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
         if top.cls_type is UNSET:
+            if top.schema is UNSET:
+                raise EventError("want an event, with schema, header and payload, or a payload with cls_type")
             event = decode(item)
             if len(event.header.id) > _MAX_ID:
                 raise EventError(f"more than {_MAX_ID} characters", "$.header.id")
