@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from balog.delivery.micro import Micro
     from balog.testing import Events, MemoryTopics
 
-__all__ = ["events", "topics"]
+__all__ = ["events", "micro", "pytest_addoption", "topics"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add what ``micro`` reads from pytest's configuration."""
+    parser.addini("balog_registry", "Folder or URL of the schemas that the fixture micro holds events against.")
+    parser.addini("balog_document", "File of the document that the service of the fixture micro runs.")
 
 
 @pytest.fixture
@@ -29,3 +36,21 @@ def topics() -> Iterator[MemoryTopics]:
 
     with MemoryTopics() as home:
         yield home
+
+
+@pytest.fixture
+def micro(request: pytest.FixtureRequest) -> Iterator[Micro]:
+    """balog's event service on a free port, empty, with schemas of its own; see ``balog.delivery.micro``.
+
+    ``balog_registry`` and ``balog_document`` in pytest's configuration, relative to its root, say which schemas and
+    which document.
+    """
+    from balog.delivery.micro import Micro
+    from balog.storage import is_url
+
+    root = request.config.rootpath
+    registry, document = (request.config.getini(f"balog_{name}") for name in ("registry", "document"))
+    if registry and not is_url(registry):
+        registry = root / registry
+    with Micro(registry or None, root / document if document else None) as running:
+        yield running

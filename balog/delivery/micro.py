@@ -1,0 +1,180 @@
+"""The whole service in one process, for a laptop, a test or a CI job: all that it stands on is in one folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from balog.delivery.client import Client
+from balog.delivery.control import open_control, read_document
+from balog.delivery.document import Document
+from balog.delivery.failed_events import FAILED_EVENTS
+from balog.delivery.service import Service
+from balog.delivery.settings import ServiceConfig
+from balog.errors import ConfigError, EventError
+from balog.event import Event, decode
+from balog.sinks.service import Problem
+from balog.topics import Topics, open_topics
+
+__all__ = ["FailedEvent", "Micro"]
+
+_MOST = 100_000
+
+
+class FailedEvent(Struct):
+    """What was refused: its type and version, where they could be read, each fault, and the bytes that were sent."""
+
+    problems: tuple[Problem, ...]
+    data: bytes
+    type: str = ""
+    type_version: str = ""
+    sender: str = ""
+
+    def __str__(self) -> str:
+        said = "; ".join(f"{problem.path}: {problem.reason}" for problem in self.problems)
+        name = " ".join(part for part in (self.type, self.type_version) if part) or "no type"
+        return f"{name}: {said}: {self.data[:200].decode('utf-8', 'replace')}"
+
+
+class Micro:
+    """A service with everything it stands on, in one folder. Use it as a context.
+
+    ::
+
+        with Micro(registry="schemas") as micro:
+            micro.client.send([{"cls_type": "order", "version": "1.0.0", "price": 12}])
+            assert not micro.failed()
+            [order] = micro.events("order")
+
+    Args:
+        registry: folder or URL of the schemas. Without one, events of types that nobody has described are taken.
+        document: what the service does, as a struct, or the file that has it; each type has a topic of its own when
+            omitted.
+        data: where topics and versions of the document are kept; a folder that goes away at the end when omitted.
+        listen: HOST:PORT; a free port of this machine when omitted.
+
+    Attributes:
+        url: where it listens.
+        client: sends events there.
+        topics: the home of its topics.
+
+    Raises:
+        ConfigError: a document or an address that can't be.
+        MissingExtraError: packages of the extra ``serve`` are not installed.
+    """
+
+    def __init__(
+        self,
+        registry: str | Path | None = None,
+        document: Document | str | Path | None = None,
+        *,
+        data: str | Path | None = None,
+        listen: str = ":0",
+    ) -> None:
+        self._folder = None if data is not None else tempfile.TemporaryDirectory(prefix="balog-micro-")
+        place = Path(self._folder.name if self._folder is not None else data or "")
+        try:
+            self.config = ServiceConfig(
+                topics=f"local:{place / 'topics'}",
+                fallback=f"local:{place / 'fallback'}",
+                control=str(place / "control"),
+                registry=None if registry is None else str(registry),
+                unknown_types="accept" if registry is None else "refuse",
+                listen=listen,
+                drain=5.0,
+            )
+            (place / "topics").mkdir(parents=True, exist_ok=True)  # so that there are none, rather than nowhere to look
+            if document is not None:
+                self._push(document)
+            self._service = Service(self.config)
+        except BaseException:
+            self._clean()
+            raise
+        self._seen: set[str] = set()
+        self.url = ""
+        self.client: Client
+        self.topics: Topics
+
+    def __enter__(self) -> Micro:
+        self._service.__enter__()
+        self.url = self._service.url
+        self.client = Client(self.url)
+        self.topics = open_topics(self.config.topics)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self.client.close()
+            self._service.__exit__(*error)
+            self.topics.close()
+        finally:
+            self._clean()
+
+    def events(self, cls_type: str | None = None, *, topic: str | None = None) -> list[Event]:
+        """Give the events that were taken, in the order of their topics' names, then of their coming.
+
+        Args:
+            cls_type: only those of this type.
+            topic: only those of this topic.
+        """
+        names = [name for name in self.topics.names() if name != FAILED_EVENTS] if topic is None else [topic]
+        found = (event for name in names for event in self._read(name))
+        return [event for event in found if cls_type is None or event.cls_type == cls_type]
+
+    def failed(self) -> list[FailedEvent]:
+        """Give what was refused."""
+        return [msgspec.convert(event.payload, FailedEvent) for event in self._read(FAILED_EVENTS)]
+
+    def reset(self) -> None:
+        """Forget all events: from now on, only those that come later are given."""
+        for name in self.topics.names():
+            self._seen.update(event.header.id for event in self._read(name))
+
+    def assert_no_failed_events(self) -> None:
+        """Fail when an event was refused, with the faults of each.
+
+        Raises:
+            AssertionError: at least one was.
+        """
+        lines = [str(failed) for failed in self.failed()]
+        if lines:
+            raise AssertionError(f"{len(lines)} failed events:\n" + "\n".join(f"    {line}" for line in lines))
+
+    def _read(self, name: str) -> Iterable[Event]:
+        topic = self.topics.topic(name)
+        if not topic.exists():
+            return
+        for received in topic.peek(_MOST):
+            try:
+                event = decode(received.body)
+            except EventError:  # somebody published it past the service
+                continue
+            if event.header.id not in self._seen:
+                yield event
+
+    def _push(self, document: Document | str | Path) -> None:
+        if isinstance(document, Document):
+            data, source = msgspec.json.encode(document), ""
+        else:
+            source = str(document)
+            try:
+                data = Path(document).read_bytes()
+            except OSError as error:
+                raise ConfigError(f"cannot be read: {error.strerror}", source) from None
+        _, problems = read_document(data, source)
+        if problems:
+            raise problems[0]
+        control: Any = open_control(self.config.control or "")
+        try:
+            control.push(data, who="micro", message="the document that micro was started with")
+        finally:
+            control.close()
+
+    def _clean(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
