@@ -24,7 +24,10 @@ __all__ = ["command"]
 
 @click.command()
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1)
-@click.option("--tables", "place", required=True, metavar="PLACE", help="A folder, or hive:…, iceberg:…, delta:….")
+@click.option("--tables", "place", metavar="PLACE", help="A folder, or hive:…, iceberg:…, delta:….")
+@click.option("--document", metavar="FILE", help="Take sources and place from a table of an event service's document.")
+@click.option("--table", metavar="NAME", help="Which, with --document.")
+@click.option("--topics", "url", metavar="URL", help="The home of that table's topics.")
 @click.option("--follow", is_flag=True, help="Go on with what is new, until SIGTERM or Ctrl-C.")
 @click.option("--plan", is_flag=True, help="Say what would be read and how tables would grow; write nothing.")
 @click.option("--since", metavar="TIME", help="Only events from this time on: a date, RFC 3339, or 24h, 7d before now.")
@@ -37,7 +40,10 @@ __all__ = ["command"]
 @click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
 def command(
     sources: tuple[str, ...],
-    place: str,
+    place: str | None,
+    document: str | None,
+    table: str | None,
+    url: str | None,
     follow: bool,
     plan: bool,
     since: str | None,
@@ -59,7 +65,14 @@ def command(
     balog load s3://dumps/events --tables tables           load what is new
     balog load s3://dumps/events --tables tables --plan    see first what would be read, and how tables would grow
     balog load --tables tables --compact --keep 90d        look after them; a job for the night
+    balog load --document document.json --table history --topics local:topics --follow
     """
+    if document is not None:
+        sources, place = _from_document(document, table, url, sources, place)
+    elif table is not None or url is not None:
+        raise ConfigError("is of a table of a document; give --document FILE", "--table" if table else "--topics")
+    if place is None:
+        raise ConfigError("give --tables PLACE", "the command line")
     try:
         from pyspark.errors import PySparkException
 
@@ -124,6 +137,24 @@ def command(
             raise BalogError(f"Spark: {first:.300}; what was committed is safe, run it again") from None
         finally:
             spark.stop()
+
+
+def _from_document(
+    path: str, name: str | None, url: str | None, sources: tuple[str, ...], place: str | None
+) -> tuple[tuple[str, ...], str]:
+    """Give the sources and the place of a table of an event service's document."""
+    from balog import config as configs
+    from balog.delivery.document import Document, LoadedTable
+
+    if sources or place is not None:
+        raise ConfigError("the document says what is loaded and where to; leave SOURCE and --tables out", "--document")
+    if url is None:
+        raise ConfigError("names topics; give their home, --topics URL", "--document")
+    tables = {one.name: one for one in configs.load(path, Document).tables if isinstance(one, LoadedTable)}
+    if name is None or name not in tables:
+        wrong = "give --table NAME" if name is None else f"no table {name!r:.110} that is loaded"
+        raise ConfigError(f"{wrong}; there are {', '.join(tables) or 'none'}", path, "$.tables")
+    return tuple(f"{url}#{topic}" for topic in tables[name].sources), tables[name].to
 
 
 def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options, say: Progress) -> None:

@@ -1,5 +1,6 @@
 """``balog load`` as it is called; what it does with events is tested in ``tests/analytics/tables``."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from balog.cli import main
 from balog.event import Event, encode
+from balog.topics import Message, open_topics
 
 
 def load(*words: str) -> Result:
@@ -36,6 +38,32 @@ def test_wrong_use_is_one_line_before_spark_starts(
     monkeypatch.chdir(tmp_path)
     done = load("--tables", str(tmp_path / "tables"), *words)
     assert done.exit_code == 2, done.output
+    [line] = done.stderr.splitlines()
+    assert problem in line
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["x"], "give --tables PLACE"),
+        (["x", "--table", "history"], "--table: is of a table of a document"),
+        (["--document", "d.json", "--table", "history"], "names topics; give their home, --topics URL"),
+        (["x", "--document", "d.json", "--topics", "local:t"], "leave SOURCE and --tables out"),
+        (["--document", "d.json", "--topics", "local:t"], "d.json: $.tables: give --table NAME; there are history"),
+        (["--document", "d.json", "--topics", "local:t", "--table", "click"], "no table 'click' that is loaded"),
+    ],
+)
+def test_a_document_s_table_is_asked_for_in_full(
+    words: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    monkeypatch.setattr("balog.analytics.session", lambda *_, **__: pytest.fail("Spark was started"))
+    monkeypatch.chdir(tmp_path)
+    click = {"type": "clickhouse", "name": "click", "sources": ["orders"], "url": "http://localhost:8123"}
+    history = {"type": "load", "name": "history", "sources": ["orders"], "to": "tables"}
+    Path("d.json").write_text(json.dumps({"tables": [click, history]}))
+    done = load(*words)
+    assert done.exit_code != 0, done.output
     [line] = done.stderr.splitlines()
     assert problem in line
 
@@ -74,3 +102,18 @@ def test_sources_are_listed_once(spark: Any, tmp_path: Path, monkeypatch: pytest
     assert len(listings) == 1
     assert "events" in done.output
     assert "1 files read" in done.output
+
+
+@pytest.mark.spark
+def test_a_document_says_what_is_loaded(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(spark), "stop", lambda self: None)
+    with open_topics(f"local:{tmp_path}/topics") as home:
+        for topic in ("orders", "returns"):
+            event = Event.new("a", {"n": 1})
+            home.topic(topic).publish([Message(event.header.id, encode(event))])
+        table = {"type": "load", "name": "x", "sources": ["orders", "returns"], "to": str(tmp_path / "tables")}
+        (tmp_path / "d.json").write_text(json.dumps({"tables": [table]}))
+        done = load("--document", str(tmp_path / "d.json"), "--table", "x", "--topics", home.url)
+    assert done.exit_code == 0, done.output
+    assert "2 rows" in done.output
+    assert (tmp_path / "tables" / "events").is_dir()
