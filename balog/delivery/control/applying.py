@@ -214,10 +214,9 @@ class Applier:
             self._refuse(entry, _line(error), again)
             return False
         counts = self._counts()
-        if entry.action == "push" or entry.action == "rollback":
-            if document.watch.enabled:
-                fresh = {name: Count(0, 0) for name in started}
-                self._watcher.begin(time.monotonic(), {**counts, **fresh}, document.watch)
+        if document.watch.enabled and entry.action != "automatic rollback":
+            fresh = {name: Count(0, 0) for name in started}
+            self._watcher.begin(time.monotonic(), {**counts, **fresh}, document.watch)
         else:
             self._watcher.end()
         if not self._watcher.is_watching:

@@ -371,9 +371,11 @@ def test_a_person_who_pushes_in_between_is_not_overruled(bench):
 def test_who_does_not_want_it_is_not_watched(bench):
     off = {"watch": {"enabled": False, "events": 1}}
     with bench.service() as applier:
-        bench.push(callbacks("b") | off)
+        bench.push(callbacks("a") | WATCHED)
         until(lambda: applier.status().number == 1)
+        bench.push(callbacks("b") | off)
+        until(lambda: applier.status().number == 2)
         bench.counts["b"] = (0, 600, "")
         looks = applier._looks
         until(lambda: applier._looks > looks + 3)
-        assert applier.status().number == 1
+        assert applier.status().number == 2
