@@ -43,7 +43,9 @@ MAX_WINDOW_BYTES = 32 << 20
 BUSY_PAUSE = 0.2
 """Seconds after which a topic that had nothing is asked again while requests are under way."""
 
-LAG_SECONDS = 5.0
+LAG_SECONDS = 2.0
+"""Seconds that an answer on the lag is good for."""
+
 MOST_PAUSE = 5.0
 """Seconds between tries at most while the topic is out of reach: what is in hand has leases to extend."""
 

@@ -84,6 +84,17 @@ class TestPrivateAddresses:
         with pytest.raises(ConfigError, match="this machine"):
             check_callback(callback(f"http://127.{b}.{c}.{d}/"))
 
+    @given(
+        st.text(max_size=60) | st.from_regex(r"https?://[\[\]@:%.\w-]{1,30}(/\S{0,10})?", fullmatch=True), st.booleans()
+    )
+    def test_whatever_the_url_is_it_is_taken_or_refused_in_one_line_without_it(self, url, private):
+        refused = None
+        try:
+            check_callback(callback(url, private=private))
+        except ConfigError as error:
+            refused = error
+        assert refused is None or (refused.path == "url" and "\n" not in str(refused))
+
     def test_a_name_that_leads_to_one_is_refused_when_it_is_connected_to(self, endpoints, receiver, names):
         names.answers["hooks.example"] = [["127.0.0.1"]]
         refusal = endpoints(f"http://hooks.example:{receiver.port}/").post("LG1", b"{}")
