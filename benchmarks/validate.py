@@ -17,6 +17,8 @@ import fastjsonschema
 import jsonschema
 import jsonschema_rs
 import msgspec
+import protovalidate
+from google.protobuf import json_format, message_factory
 
 from balog.registry.json_schema import JsonValidator
 from balog.registry.protobuf import compile_proto
@@ -98,6 +100,20 @@ def ways() -> dict[str, Way]:
     }
 
 
+def wire_ways() -> dict[str, Way]:
+    """Give the ways from an encoded message to the JSON that is stored of it and a verdict."""
+    ours = compile_proto(PROTO)
+    kind = message_factory.GetMessageClass(ours.descriptor)
+    rules = protovalidate.Validator()
+
+    def by_google(wire: bytes) -> bool:
+        message = kind.FromString(wire)
+        json_format.MessageToJson(message, indent=None, always_print_fields_with_no_presence=True)
+        return not rules.collect_violations(message)
+
+    return {"balog, from the wire": lambda wire: not ours.read(wire)[1], "google's json_format": by_google}
+
+
 def timed(way: Way, given: list[bytes]) -> Callable[[], float]:
     def measure() -> float:
         begin = time.perf_counter()
@@ -133,6 +149,12 @@ def main(quick: bool) -> None:
             print(f"{name:22}{1 / took:12,.0f} /s{took / first:10.2f} x balog")
         ratio = seconds["jsonschema-rs alone"] / first
         print(f"ratio: {ratio:.2f} × as fast as jsonschema-rs alone, {title}")
+    wires = [compile_proto(PROTO).from_json(payload) for payload in given[:2_000]]
+    seconds = medians(interleaved({name: timed(way, wires) for name, way in wire_ways().items()}, rounds))
+    first = next(iter(seconds.values()))
+    print(f"\n{len(wires[0])} bytes of protobuf each, every tenth wrong, to JSON and a verdict")
+    for name, took in seconds.items():
+        print(f"{name:22}{1 / took:12,.0f} /s{took / first:10.2f} x balog")
 
 
 if __name__ == "__main__":

@@ -85,8 +85,9 @@ def test_its_table_of_changes_is_what_is_judged(old: str, new: str, backward: bo
 def test_its_table_of_columns_is_what_is_laid_out() -> None:
     types = pytest.importorskip("balog.analytics.reading.registry_types", reason="pyspark is not installed")
     kinds = {
-        "int32": "bigint", "fixed32": "bigint", "int64": "bigint", "uint64": "bigint", "float": "double", 
-        "double": "double", "string": "string", "bool": "boolean", "bytes": "string", "E": "string", "repeated int32": "array<bigint>",
+        "int32": "bigint", "fixed32": "bigint", "int64": "bigint", "uint64": "bigint", "float": "double",
+        "double": "double", "string": "string", "bool": "boolean", "bytes": "string", "E": "string",
+        "repeated int32": "array<bigint>",
         "map<string, double>": "map<string,double>", "B": "struct<x:bigint>", "A": "string",
         "google.protobuf.Timestamp": "timestamp", "google.protobuf.Duration": "string",
         "google.protobuf.FieldMask": "string", "google.protobuf.Int64Value": "bigint",
