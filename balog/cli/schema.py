@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Sequence
@@ -28,7 +27,7 @@ __all__ = ["command"]
 class _Commands(click.Group):
     """The commands that compare are imported when they are asked for."""
 
-    _COMPARING = ("check", "diff") if importlib.util.find_spec("balog.cli.schema_checking") else ()
+    _COMPARING = ("check", "diff")
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted({*super().list_commands(ctx), *self._COMPARING})

@@ -41,11 +41,7 @@ class Inference:
     """
 
     def __init__(self) -> None:
-        checks = {name: JsonValidator({"format": name}) for name in _FORMATS}
-        self._formats: dict[str, Callable[[str], bool]] = {
-            name: lambda text, check=check: not check.check_document(text)  # type: ignore[misc]
-            for name, check in checks.items()
-        }
+        self._formats = {name: JsonValidator({"format": name}).is_valid for name in _FORMATS}
         self._root = _Place()
         self.count = 0
 

@@ -7,7 +7,7 @@ text (the regex crate's syntax), so look-around and back references are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -15,11 +15,13 @@ import msgspec
 
 from balog.errors import MissingExtraError, split_refusal
 from balog.registry.schema import MAX_SCHEMA_BYTES, Fault, SchemaError
-from balog.registry.unfolding import check_bounds
+from balog.registry.unfolding import unfold
 
 __all__ = ["JsonValidator", "decode_schema", "json_path"]
 
 MAX_FAULTS = 100
+_MAX_PLACES = 5_000
+_MAX_WAYS = 1_000_000
 _MAX_SAID = 100
 
 
@@ -29,6 +31,11 @@ class JsonValidator:
     Args:
         schema: the document, or its bytes.
         where: its file or ``TYPE/VERSION``, for errors.
+
+    Attributes:
+        document: the schema.
+        is_valid: tells of a payload, as JSON decodes it, no more than that; raises ValueError where it is nested deeper
+            than 255.
 
     Raises:
         SchemaError: it is no JSON Schema, refers to other documents, or is beyond what is bounded.
@@ -41,41 +48,97 @@ class JsonValidator:
         except ImportError:
             raise MissingExtraError("validating by JSON Schema", "schema") from None
         self.document = decode_schema(schema, where) if isinstance(schema, bytes) else dict(schema)
-        check_bounds(self.document, where)
+        self._unfolding = unfold(self.document, where)
+        self._searcher: Any = None
         try:
-            self._validator = jsonschema_rs.validator_for(
-                self.document,
-                validate_formats=True,
-                offline=True,
-                pattern_options=jsonschema_rs.RegexOptions(),
-                mask="…",
-            )
+            self._validator = _compiled(self.document)
         except jsonschema_rs.ValidationError as error:
             raise SchemaError(_refusal(error, self.document), where, json_path(error.instance_path)) from None
         except (ValueError, RecursionError) as error:
             raise SchemaError(f"not a JSON Schema: {split_refusal(error)[0]}", where) from None
-        self._is_valid = self._validator.is_valid
+        self.is_valid: Callable[[Any], bool] = self._validator.is_valid
         self._decode = msgspec.json.Decoder().decode
 
     def check(self, payload: bytes) -> list[Fault]:
-        """See ``Validator``; at most 100 faults."""
+        """See ``Validator``; at most 100 faults, and of what is large, or by a schema that branches within itself, one.
+
+        To collect all faults takes as long as there are ways to them, which a small payload could make many billions.
+        """
         try:
             document = self._decode(payload)
         except (msgspec.DecodeError, UnicodeError) as error:
             return [Fault("$", _malformed(error))]
         except RecursionError:
             return [Fault("$", "nested too deep")]
-        return self.check_document(document)
-
-    def check_document(self, document: Any) -> list[Fault]:
-        """Give every fault of a payload that is plain data, as JSON decodes."""
         try:
-            if self._is_valid(document):
+            if self.is_valid(document):
                 return []
-            found = list(islice(_faults(self._validator.iter_errors(document)), MAX_FAULTS))
+            places = payload.count(b",") + payload.count(b"{") + payload.count(b"[") + 1
+            if self._unfolding.is_branching or places > _MAX_PLACES or places * self._unfolding.size > _MAX_WAYS:
+                return [self._first(document)]
+            found = islice(_faults(iter(self._validator.iter_errors(document))), MAX_FAULTS)
+            return list(dict.fromkeys(found))
         except (ValueError, RecursionError):  # jsonschema-rs goes 255 deep
             return [Fault("$", "nested too deep")]
-        return list(dict.fromkeys(found))
+
+    def _first(self, document: Any) -> Fault:
+        """Give one fault, by a schema whose choices are not looked into."""
+        import jsonschema_rs
+
+        if self._searcher is None:
+            self._searcher = _compiled(_without_reasons(self.document))
+        try:
+            self._searcher.validate(document)
+        except jsonschema_rs.ValidationError as error:
+            return Fault(json_path(error.instance_path), f"{_reason(error)} (there may be more)")
+        return Fault("$", "is not valid")
+
+
+def _compiled(document: Any) -> Any:
+    import jsonschema_rs
+
+    options = jsonschema_rs.RegexOptions()
+    return jsonschema_rs.validator_for(document, validate_formats=True, offline=True, pattern_options=options, mask="…")
+
+
+def _without_reasons(document: dict[str, Any]) -> Any:
+    """Give the same schema with choices that say only whether one of them fits: a ``not`` tells nothing of its inside.
+
+    What a schema evaluates would not be known outside of a ``not``, so one that asks for that says nothing at all.
+    """
+    try:
+        if b'"unevaluated' not in msgspec.json.encode(document):
+            wrapped = _wrapped(document)
+            _compiled(wrapped)  # a reference may lead to what has another place now
+            return wrapped
+    except ValueError:
+        pass
+    return {}
+
+
+_DATA = frozenset({"enum", "const", "default", "examples"})
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+
+
+def _wrapped(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_wrapped(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    found: dict[str, Any] = {}
+    choices = []
+    for name, inner in node.items():
+        if name in _DATA:
+            found[name] = inner
+        elif name in _MAPS and isinstance(inner, dict):
+            found[name] = {key: _wrapped(each) for key, each in inner.items()}
+        elif name in ("anyOf", "oneOf"):
+            choices.append({"not": {"not": {name: _wrapped(inner)}}})
+        else:
+            found[name] = _wrapped(inner)
+    if choices:
+        found["allOf"] = [*found.get("allOf", []), *choices]
+    return found
 
 
 def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
@@ -173,6 +236,10 @@ def _reason(error: Any) -> str:
         return "is more than one of the alternatives at once" if matched else "is none of the alternatives"
     if name == "propertyNames":
         return f"has a member whose name may not be: {_reason(said['error'])}"
+    if name == "not":
+        inner = said["schema"]
+        is_choice = isinstance(inner, dict) and list(inner) == ["not"]
+        return "is none of the alternatives, or more than one" if is_choice else "is what it may not be"
     if name == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
         return "has members that it may not have"  # of a schema without properties all of them
     return _OTHERS.get(name, f"breaks {name}")
@@ -181,7 +248,6 @@ def _reason(error: Any) -> str:
 _OTHERS = {
     "uniqueItems": "has an item twice",
     "contains": "has not as many of the items as it should",
-    "not": "is what it may not be",
     "falseSchema": "may not be there",
     "additionalItems": "has more items than it may",
     "unevaluatedItems": "has items that it may not have",

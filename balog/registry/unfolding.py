@@ -1,37 +1,54 @@
-"""Bounds of a JSON Schema: how deep it is, how far it unfolds, and that it takes what it refers to from itself."""
+"""Bounds of a JSON Schema: how deep it is, how far it unfolds, and whether its choices lead back to themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from balog.registry.schema import SchemaError
 
-__all__ = ["check_bounds", "resolve"]
+__all__ = ["Unfolding", "resolve", "unfold"]
 
 MAX_DEPTH = 100
 MAX_UNFOLDED = 100_000
 
+_CHOICES = frozenset({"anyOf", "oneOf", "allOf", "if", "patternProperties", "dependentSchemas"})
+_ELSEWHERE = ("$dynamicRef", "$recursiveRef")
 
-def check_bounds(document: dict[str, Any], where: str = "") -> None:
-    """Refuse a schema by which one look at a small payload could take for ever.
 
-    Alternatives that refer to alternatives double with each step; 30 such steps are 10⁹ checks. What counts here is
-    each way from the root to a sub-schema, references followed, one into itself once.
+class Unfolding(NamedTuple):
+    """How much there is to be checked.
+
+    Attributes:
+        size: ways from the root to a sub-schema, references followed, one into itself once.
+        is_branching: it leads back to itself and holds a value against several sub-schemas at once, so the ways to a
+            place deep in a payload can double with each level.
+    """
+
+    size: int
+    is_branching: bool
+
+
+def unfold(document: dict[str, Any], where: str = "") -> Unfolding:
+    """Measure a schema, and refuse one by which a look at a small payload could take for ever.
+
+    Alternatives that refer to alternatives double with each step; 30 such steps are 10⁹ checks.
 
     Raises:
         SchemaError: deeper than 100, or unfolding to more than 100,000 sub-schemas.
     """
     if _depth(document) > MAX_DEPTH:
         raise SchemaError(f"nested deeper than {MAX_DEPTH}", where)
+    walk = _Walk(document)
     try:
-        count = _unfolded(document, document, {})
+        size = walk.count(document)
     except RecursionError:
         raise SchemaError("its references lead through too many others", where) from None
-    if count > MAX_UNFOLDED:
+    if size > MAX_UNFOLDED:
         raise SchemaError(
             f"unfolds to more than {MAX_UNFOLDED} checks; let fewer alternatives refer to alternatives", where
         )
+    return Unfolding(size, walk.is_recursive and walk.has_choices)
 
 
 def resolve(document: Any, reference: Any) -> Any:
@@ -65,19 +82,37 @@ def _inner(node: Any) -> Iterator[Any]:
         yield from node
 
 
-def _unfolded(node: Any, document: Any, known: dict[int, int]) -> int:
-    """Count the ways to the dicts below a node; ``known`` holds 0 for one that is being counted."""
-    if not isinstance(node, (dict, list)):
-        return 0
-    if id(node) in known:
-        return known[id(node)]
-    known[id(node)] = 0
-    count = 1 if isinstance(node, dict) else 0
-    for name, child in node.items() if isinstance(node, dict) else enumerate(node):
-        if name in ("$defs", "definitions"):
-            continue  # they count where they are referred to
-        count += _unfolded(child, document, known)
-    if isinstance(node, dict):
-        count += _unfolded(resolve(document, node.get("$ref")), document, known)
-    known[id(node)] = count
-    return count
+class _Walk:
+    def __init__(self, document: Any) -> None:
+        self._document = document
+        self._known: dict[int, int] = {}
+        self._open: set[int] = set()
+        self.is_recursive = self.has_choices = False
+
+    def count(self, node: Any) -> int:
+        """Count the ways to the dicts below a node."""
+        if not isinstance(node, (dict, list)):
+            return 0
+        if id(node) in self._open:
+            self.is_recursive = True
+            return 0
+        if id(node) in self._known:
+            return self._known[id(node)]
+        self._open.add(id(node))
+        if isinstance(node, list):
+            count = sum(self.count(child) for child in node)
+        else:
+            # Definitions count where they are referred to.
+            count = 1 + sum(self.count(child) for name, child in node.items() if name not in ("$defs", "definitions"))
+            count += self._follow(node)
+            self.has_choices = self.has_choices or not _CHOICES.isdisjoint(node)
+        self._open.remove(id(node))
+        self._known[id(node)] = count
+        return count
+
+    def _follow(self, node: dict[str, Any]) -> int:
+        reference = node.get("$ref")
+        target = resolve(self._document, reference)
+        if any(name in node for name in _ELSEWHERE) or (isinstance(reference, str) and target is None):
+            self.is_recursive = True  # by an anchor, or at run time: it may lead anywhere
+        return self.count(target)

@@ -98,7 +98,7 @@ VALUES = st.recursive(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.dictionaries(st.text("abc", min_size=1, max_size=2), VALUES, max_size=4), min_size=1, max_size=6))
 def test_every_sample_is_valid_by_its_draft(payloads: list[dict[str, Any]]) -> None:
     validator = JsonValidator(infer(*payloads))

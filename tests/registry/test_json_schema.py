@@ -183,7 +183,49 @@ def test_a_chain_of_references_without_end_is_refused() -> None:
 
 
 def test_a_schema_that_is_nothing_but_itself_ends() -> None:
-    assert faults({"allOf": [{"$ref": "#"}], "required": ["a"]}, {}) == ["$: 'a' is missing"]
+    assert faults({"allOf": [{"$ref": "#"}], "required": ["a"]}, {}) == ["$: 'a' is missing (there may be more)"]
+
+
+BRANCH = {"type": "object", "properties": {"a": {"$ref": "#"}}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"anyOf": [BRANCH, {**BRANCH, "required": ["x"]}]},
+        {"oneOf": [BRANCH, {**BRANCH, "required": ["x"]}]},
+        {"allOf": [BRANCH, BRANCH]},
+        {"type": "object", "properties": {"a": {"$ref": "#"}}, "patternProperties": {"a": {"$ref": "#"}}},
+        {"$dynamicAnchor": "n", "anyOf": [{"type": "object", "properties": {"a": {"$dynamicRef": "#n"}}}] * 2},
+        {"anyOf": [BRANCH, {**BRANCH, "required": ["x"]}], "unevaluatedItems": False},
+    ],
+    ids=["anyOf", "oneOf", "allOf", "patternProperties", "$dynamicRef", "unevaluated"],
+)
+def test_what_is_wrong_deep_in_a_schema_that_branches_within_itself_is_found_in_bounded_time(schema: Any) -> None:
+    """Given 2¹⁰⁰ ways to the fault, then the first one is told, and no more are looked for."""
+    found = JsonValidator(schema).check(b'{"a":' * 100 + b"1" + b"}" * 100)
+
+    assert len(found) == 1
+
+
+def test_of_a_large_payload_the_first_fault_is_told() -> None:
+    """Each of a million faults would be made before the first hundred could be taken."""
+    found = JsonValidator({"items": {"anyOf": [{"type": "string"}, {"type": "null"}]}}).check(
+        b"[" + b"1," * 1_000_000 + b"1]"
+    )
+
+    assert found == [("$[0]", "is none of the alternatives, or more than one (there may be more)")]
+
+
+def test_a_member_that_is_called_as_a_keyword_is_a_member() -> None:
+    schema = {
+        "properties": {"anyOf": {"type": "integer"}, "next": {"$ref": "#"}, "kind": {"enum": [{"anyOf": 1}, 2]}},
+        "anyOf": [{"required": ["anyOf"]}, {"required": ["next"]}],
+    }
+
+    assert faults(schema, {"next": {"anyOf": "x"}}) == ["$.next.anyOf: want integer (there may be more)"]
+    assert faults(schema, {"next": {}})[0].startswith("$.next: is none of the alternatives")
+    assert faults(schema, {"anyOf": 1, "kind": {"anyOf": 1}}) == []
 
 
 def test_a_path_is_one_printable_line() -> None:

@@ -67,7 +67,7 @@ def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             "if": inner,
             "then": inner,
             "else": inner,
-            "$ref": st.just("#/$defs/d"),
+            "$ref": st.sampled_from(["#/$defs/d", "#/$defs/d", "#"]),
         },
     )
 
@@ -75,16 +75,18 @@ def keywords(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 SCHEMAS = st.recursive(st.booleans(), keywords, max_leaves=6)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(schema=keywords(SCHEMAS), definition=keywords(st.booleans()), value=VALUES)
 def test_both_agree_on_what_is_valid(schema: dict[str, Any], definition: dict[str, Any], value: Any) -> None:
-    definition.pop("$ref", None)  # which would be of itself
     schema = {**schema, "$defs": {"d": definition}}
     payload = json.dumps(value).encode()
 
     faults = JsonValidator(schema).check(payload)
 
-    expected = jsonschema.Draft202012Validator(schema).is_valid(json.loads(payload))
+    try:
+        expected = jsonschema.Draft202012Validator(schema).is_valid(json.loads(payload))
+    except RecursionError:  # a schema that is nothing but itself
+        assume(False)
     assume(not (_has_large(value) and "multipleOf" in json.dumps(schema)))  # floats there, exact here
     assert (not faults) == expected
     for fault in faults:
@@ -99,7 +101,7 @@ def _has_large(value: Any) -> bool:
     return isinstance(value, float) or (isinstance(value, int) and abs(value) >= 2**53)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60) | st.text(max_size=40).map(str.encode))
 def test_any_bytes_are_a_schema_or_one_line(source: bytes) -> None:
     try:
