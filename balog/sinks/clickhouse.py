@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote, urlencode
 
@@ -98,7 +98,7 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
             is_gzipped=self.compress,
             secrets=[password] if password else [],
         )
-        return ClickHouseSink(client, self.database, _schema_types(self.registry))
+        return ClickHouseSink(client, self.database, _SchemaTypes(self.registry))
 
 
 class ClickHouseSink:
@@ -110,7 +110,7 @@ class ClickHouseSink:
         types_of: gives the columns of a type's fields as its schema has them; empty when it has none.
     """
 
-    def __init__(self, client: HttpClient, database: str, types_of: Callable[[str], Mapping[str, str]]) -> None:
+    def __init__(self, client: HttpClient, database: str, types_of: _SchemaTypes) -> None:
         self._client = client
         self._database = database
         self._types_of = types_of
@@ -307,6 +307,7 @@ class ClickHouseSink:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+        self._types_of.close()
 
 
 class _Refusal(SinkError):
@@ -318,24 +319,32 @@ class _Refusal(SinkError):
         self.row = row
 
 
-def _schema_types(place: str | None) -> Callable[[str], Mapping[str, str]]:
-    """Give what looks up a type's newest JSON Schema as columns."""
-    from balog.registry.registry import open_registry
+class _SchemaTypes:
+    """Looks up the columns of a type's fields in its newest schema; none where it has none, or it is out of reach."""
 
-    registry: Registry = open_registry(place)
+    def __init__(self, place: str | None) -> None:
+        from balog.registry.registry import open_registry
 
-    def types_of(name: str) -> Mapping[str, str]:
+        self._registry: Registry = open_registry(place)
+
+    def __call__(self, name: str) -> Mapping[str, str]:
         try:
-            schema = registry.get(name)
-            document = msgspec.json.decode(schema.source) if schema.form == "json" else {}
+            schema = self._registry.get(name)
+            if schema.form == "json":
+                document = msgspec.json.decode(schema.source)
+            else:
+                from balog.registry.protobuf import compile_proto
+
+                document = compile_proto(schema.source, schema.message).json_schema()
         except (BalogError, msgspec.DecodeError):
-            return {}  # unknown, or out of reach: the values say
+            return {}
         properties = document.get("properties") if isinstance(document, dict) else None
         if not isinstance(properties, dict):
             return {}
         return {field: column_of_schema(one) for field, one in properties.items()}
 
-    return types_of
+    def close(self) -> None:
+        self._registry.close()
 
 
 def _rows(answer: bytes, place: str) -> list[list[Any]]:

@@ -175,8 +175,8 @@ def column_of_value(value: Any) -> str:
 def column_of_schema(schema: Any) -> str:
     """Give the type of a column for a property's JSON Schema; what is no plain value is text, its JSON."""
     kinds = schema.get("type") if isinstance(schema, dict) else None
-    found = {kinds} if isinstance(kinds, str) else {kind for kind in kinds or () if isinstance(kind, str)}
-    found -= {"null"}
+    listed = kinds if isinstance(kinds, list) else [kinds]
+    found = {kind for kind in listed if isinstance(kind, str)} - {"null"}
     if found == {"integer"}:
         return "Nullable(Int64)"
     if found and found <= {"integer", "number"}:
