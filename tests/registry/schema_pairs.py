@@ -18,7 +18,9 @@ numbers = st.one_of(st.integers(-3, 9), st.sampled_from([0.5, 2.5]))
 scalars = st.one_of(
     st.fixed_dictionaries({"type": st.just("string")}, optional={"minLength": st.integers(0, 2)}),
     st.fixed_dictionaries({"type": st.just("string")}, optional={"maxLength": st.integers(0, 3)}),
-    st.fixed_dictionaries({"type": st.just("string")}, optional={"pattern": st.sampled_from(["^x", "z+$", "^[a-y]*$"])}),
+    st.fixed_dictionaries(
+        {"type": st.just("string")}, optional={"pattern": st.sampled_from(["^x", "z+$", "^[a-y]*$"])}
+    ),
     st.fixed_dictionaries({"type": st.just("string")}, optional={"format": st.sampled_from(["date", "date-time"])}),
     st.fixed_dictionaries(
         {"type": st.sampled_from(["integer", "number"])},
@@ -94,10 +96,14 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 def pairs(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     """Give two schemas of which the second is a change of the first, or another one altogether."""
     old = draw(documents())
-    new = draw(documents()) if draw(st.integers(0, 3)) == 0 else json.loads(json.dumps(old))
+    new = _copy(draw(documents()) if draw(st.integers(0, 3)) == 0 else old)
     for _ in range(draw(st.integers(0, 3))):
         _change(draw, new)
     return old, new
+
+
+def _copy(document: Any) -> Any:
+    return json.loads(json.dumps(document))
 
 
 def _change(draw: st.DrawFn, document: dict[str, Any]) -> None:
@@ -109,12 +115,12 @@ def _change(draw: st.DrawFn, document: dict[str, Any]) -> None:
             if words:
                 del node[draw(st.sampled_from(words))]
         case "replace":
-            new = draw(nodes)
+            new = _copy(draw(nodes))
             if isinstance(new, dict) and "$defs" not in node:
                 node.clear()
                 node.update(new)
         case "member":
-            node.setdefault("properties", {})[draw(st.sampled_from(NAMES))] = draw(scalars)
+            node.setdefault("properties", {})[draw(st.sampled_from(NAMES))] = _copy(draw(scalars))
         case "required":
             node["required"] = draw(st.lists(st.sampled_from(NAMES), max_size=2, unique=True))
         case "open":

@@ -189,7 +189,9 @@ def _sure(kind: t.DataType, schema: Any, root: Any) -> t.DataType | None:
 
 def _plain(schema: Any, root: Any) -> dict[str, Any]:
     """Give what a ``$ref``, or a choice between null and one other thing, stands for; ``spark_type`` has checked it."""
-    while isinstance(schema, dict):
+    for _ in range(DEEPEST):  # one that leads to itself alone stands for nothing
+        if not isinstance(schema, dict):
+            break
         parts = [part for part in (schema.get("anyOf") or schema.get("oneOf") or []) if part != {"type": "null"}]
         if "$ref" in schema:
             target = root

@@ -1,0 +1,143 @@
+"""Verdicts: modes, the least version, histories, what tables become."""
+
+from typing import Any
+
+import pytest
+from schema_pairs import json_schema
+
+from balog.registry import Schema
+from balog.registry.comparing import Mode, Verdict, compare, compare_history, least_version
+
+TEXT, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
+
+
+def objects(*required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*required]}
+
+
+def judge(old: Any, new: Any, mode: Mode = "backward", open: bool = True) -> Verdict:
+    return compare(json_schema(old), json_schema(new, "1.1.0"), mode, open=open)
+
+
+def broken(verdict: Verdict) -> list[tuple[str, str]]:
+    return [(one.path, one.reason) for one in verdict.findings if one.breaks]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "bump"),
+    [
+        (objects(a=TEXT), objects(a=TEXT), "none"),
+        (objects(a=TEXT), {**objects(a=TEXT), "description": "words"}, "patch"),
+        (objects(a=TEXT), {"$defs": {"a": objects(a=TEXT)}, "$ref": "#/$defs/a"}, "patch"),
+        (objects(a=TEXT), objects(a=TEXT, b=INTEGER), "minor"),
+        (objects("a", a=TEXT), objects(a=TEXT), "minor"),
+        (objects(a=TEXT), objects("a", a=TEXT), "major"),
+        (objects(a=TEXT), objects(a=INTEGER), "major"),
+    ],
+)
+def test_the_least_step_of_a_change(old: Any, new: Any, bump: str) -> None:
+    assert judge(old, new).bump == bump
+
+
+def test_an_optional_property_may_be_added_to_an_open_model_unless_it_is_by_the_letter() -> None:
+    old, new = objects(a=TEXT), objects(a=TEXT, b=INTEGER)
+
+    assert judge(old, new, "full").compatible
+    (finding,) = (one for one in judge(old, new, open=False).findings if one.breaks)
+    assert (finding.path, finding.example) == ("$.b", {"b": ""})
+
+
+def test_each_mode_asks_its_own_readers() -> None:
+    narrow, wide = objects("a", a=INTEGER), objects("a", a=NUMBER)
+
+    assert judge(narrow, wide, "backward").compatible and not judge(narrow, wide, "forward").compatible
+    assert judge(wide, narrow, "forward").compatible and not judge(wide, narrow, "backward").compatible
+    assert not judge(narrow, wide, "full").compatible
+
+
+def test_each_break_comes_with_a_payload_that_shows_it() -> None:
+    verdict = judge(objects("id", id=TEXT, a=TEXT, b=INTEGER), objects("id", "b", id=TEXT, a=INTEGER, b=INTEGER))
+
+    assert [(one.path, one.example, one.refused_by) for one in verdict.findings if one.breaks] == [
+        ("$.b", {"id": ""}, "new"),
+        ("$.a", {"id": "", "a": ""}, "new"),
+    ]
+
+
+def test_what_cannot_be_decided_breaks_and_says_so() -> None:
+    old = objects(a={"type": "string", "pattern": "^(a|b)*c$"})
+    new = objects(a={"type": "string", "pattern": "^(b|a)*c$"})
+
+    (finding,) = (one for one in judge(old, new).findings if one.breaks)
+
+    assert finding.undecided and finding.example is None
+
+
+def test_a_version_that_a_schema_names_is_no_change() -> None:
+    old, new = ({**objects(version={"const": version})} for version in ("1.0.0", "1.1.0"))
+
+    assert judge(old, new, "full").compatible
+
+
+def test_the_table_gets_columns_and_keeps_what_it_has() -> None:
+    old = objects(id=TEXT, price=INTEGER, lines={"type": "array", "items": objects(sku=TEXT)})
+    new = objects(id=TEXT, price=NUMBER, lines={"type": "array", "items": objects(sku=TEXT, **{"a b": INTEGER})})
+
+    found = [one for one in judge(old, new).findings if one.layer == "table"]
+
+    assert [one.ddl for one in found] == [
+        "ALTER TABLE order ADD COLUMNS (price_recovered double)",
+        "ALTER TABLE order ADD COLUMNS (lines.element.a_b bigint)",
+    ]
+    assert not any(one.breaks for one in found)
+
+
+def versions(**documents: Any) -> list[Schema]:
+    return [json_schema(document, name.strip("v").replace("_", ".")) for name, document in documents.items()]
+
+
+def test_a_transitive_mode_asks_the_whole_history_of_the_major() -> None:
+    history = versions(v1_0_0=objects(a=TEXT), v1_1_0=objects(b=TEXT), v0_9_0=objects(a={"type": "null"}))
+    new = json_schema(objects(b=TEXT, a=INTEGER), "1.2.0")
+
+    assert compare_history(history, new, "backward").compatible
+    assert broken(compare_history(history, new, "backward_transitive")) == [
+        ("$.a", "type string became integer (since 1.0.0)")
+    ]
+
+
+def test_a_version_follows_the_latest_one_below_it() -> None:
+    history = versions(v1_0_0=objects(a=TEXT), v2_0_0=objects(a=INTEGER))
+
+    assert compare_history(history, json_schema(objects(a=TEXT, b=TEXT), "1.1.0")).compatible
+    assert not compare_history(history, json_schema(objects(a=TEXT, b=TEXT), "2.1.0")).compatible
+    assert compare_history([], json_schema(objects(a=TEXT))) == Verdict(compatible=True, bump="none")
+
+
+@pytest.mark.parametrize(
+    ("last", "bump", "least"),
+    [
+        ("1.2.3", "none", "1.2.3"),
+        ("1.2.3", "patch", "1.2.4"),
+        ("1.2.3", "minor", "1.3.0"),
+        ("1.2.3", "major", "2.0.0"),
+        ("0.2.3", "major", "0.3.0"),
+        ("0.2.3", "minor", "0.2.4"),
+        ("0.2.3", "patch", "0.2.4"),
+        ("2.0.0-rc.1", "major", "2.0.0-rc.1.0"),
+        ("2.1.0-rc.1", "minor", "2.1.0-rc.1.0"),
+        ("2.1.0-rc.1", "major", "3.0.0"),
+    ],
+)
+def test_the_least_version(last: str, bump: Any, least: str) -> None:
+    history = [json_schema({}, last), json_schema({}, "0.0.1")]
+
+    assert least_version(history, Verdict(compatible=bump != "major", bump=bump)) == least
+
+
+def test_two_forms_do_not_follow_each_other() -> None:
+    proto = Schema("order", "1.1.0", "protobuf", b'syntax = "proto3"; message Order { string a = 1; }')
+
+    found = [one for one in compare(json_schema(objects(a=TEXT)), proto).findings if one.breaks]
+
+    assert ("wire", "the form json became protobuf") in [(one.layer, one.reason) for one in found]
