@@ -13,11 +13,11 @@ from balog import config as configs
 from balog.delivery.control.opening import open_store
 from balog.delivery.fallback import open_fallback
 from balog.delivery.listening import check_listen, is_loopback
+from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.settings import ServiceConfig
 from balog.delivery.tokens import Tokens
 from balog.errors import BalogError, ConfigError
 from balog.problems import problems
-from balog.registry.registry import open_registry
 from balog.topics import open_topics
 
 __all__ = ["find_service_problems", "service_problems"]
@@ -46,7 +46,7 @@ def service_problems(config: ServiceConfig) -> Iterator[ConfigError]:
     if (fallback := config.fallback) is not None:
         yield from _at("$.fallback", lambda: open_fallback(fallback, config.topics).close())
     if (registry := config.registry) is not None:
-        yield from _at("$.registry", lambda: open_registry(registry).close())
+        yield from _at("$.registry", lambda: open_any_registry(registry).close())
     if (control := config.control) is not None:
         yield from _at("$.control", lambda: open_store(control).close())
     if (tokens := config.tokens) is not None:

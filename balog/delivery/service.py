@@ -27,12 +27,12 @@ from balog.delivery.listening import check_listen, open_socket, url_of
 from balog.delivery.making import job_maker
 from balog.delivery.meters import Meters
 from balog.delivery.placing import Accepted
+from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.settings import ServiceConfig
 from balog.delivery.sources import source_problems
 from balog.delivery.tokens import Tokens
 from balog.errors import BalogError, MissingExtraError, complain
 from balog.event import Event, encode
-from balog.registry.registry import open_registry
 from balog.signals import StopSignals, signals_for_main_thread
 from balog.topics import Topics, open_topics
 
@@ -83,7 +83,7 @@ class Service:
         with ExitStack() as stack:
             self._say = say
             self.tokens = Tokens(config.tokens, say) if config.tokens is not None else None
-            self.registry = open_registry(config.registry, patience=float("inf"))
+            self.registry = open_any_registry(config.registry, patience=float("inf"))
             stack.callback(self.registry.close)
             self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
             fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
