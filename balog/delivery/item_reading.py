@@ -13,7 +13,7 @@ from balog.delivery.bodies import is_deeper
 from balog.delivery.placing import Accepted
 from balog.delivery.settings import ServiceConfig
 from balog.delivery.tokens import Caller
-from balog.errors import BalogError, EventError, split_refusal
+from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
 from balog.event import Event, decode, encode
 from balog.registry import Schema, Validator
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
@@ -149,7 +149,10 @@ class ItemReader:
             raise EventError(f"{schema.type} {schema.version} is described by JSON Schema; send JSON")
         from balog.registry.protobuf import compile_proto
 
-        inner = compile_proto(schema.source, schema.message).to_json(item)
+        try:
+            inner = compile_proto(schema.source, schema.message).to_json(item)  # its rules are asked with all others
+        except MissingExtraError as error:
+            raise _Refuse(Refused(503, (Problem("$", str(error)),), type=wire.type)) from None
         members = {"cls_type": schema.type, "version": schema.version, **_members.decode(inner)}
         event = Event.new(wire.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
         if fresh_id:

@@ -25,6 +25,7 @@ class _Protocol(HttpToolsProtocol):
     _timer: asyncio.TimerHandle | None = None
     _head = 0
     _read = 0
+    _is_over = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -38,7 +39,7 @@ class _Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._is_over:
             return
         self._head += len(data)
         self._read += len(data)
@@ -64,7 +65,11 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, in the service's one form."""
+        """Refuse what is no HTTP, in the service's one form; who was here before it still gets his answer."""
+        if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
+            self.cycle.keep_alive = False
+            self._is_over = True
+            return
         self._refuse(Refusal(400, "this is no HTTP request"))
 
     def _begin_timer(self) -> None:
@@ -89,7 +94,7 @@ class _Protocol(HttpToolsProtocol):
         body = refusal.body()
         headers = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
         lines = [f"{name}: {value}\r\n" for name, value in (headers | refusal.headers).items()]
-        if self.cycle is None or self.cycle.response_complete:
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
             self.transport.write(STATUS_LINE[refusal.status] + "".join(lines).encode("latin-1") + b"\r\n" + body)
         self.transport.close()
 

@@ -44,7 +44,8 @@ class Asked:
         return answer.status, answer.json()
 
     def stored(self, topic: str) -> list[Any]:
-        return [decode(one.body) for one in self.service.topics.topic(topic).peek(10_000)]
+        found = self.service.topics.topic(topic)
+        return [decode(one.body) for one in found.peek(10_000)] if found.exists() else []
 
     @contextmanager
     def connection(self) -> Iterator[socket.socket]:

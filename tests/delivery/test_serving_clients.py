@@ -1,0 +1,197 @@
+"""Clients that are slow, cut off, many, or speak no HTTP; all on real connections."""
+
+import re
+import socket
+import ssl
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+import trustme
+import urllib3
+
+from balog.delivery.settings import Limits
+from tests.delivery.serving import answer_of, serving
+
+ORDER = b'{"cls_type":"order","version":"1.0.0","price":1}'
+
+
+def head(length: int, *more: str) -> bytes:
+    lines = ["POST /v1/events HTTP/1.1", "Host: localhost", f"Content-Length: {length}", *more]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+@pytest.fixture
+def service(tmp_path: Path):
+    with serving(tmp_path, Limits(seconds=0.3, body_bytes=10_000)) as asked:
+        yield asked
+
+
+def test_who_sends_a_byte_now_and_then_is_told_after_the_time(service):
+    with service.connection() as one:
+        one.sendall(head(1000) + b'{"cls')
+        over = threading.Event()
+
+        def drip():
+            while not over.wait(0.05):
+                try:
+                    one.sendall(b" ")
+                except OSError:
+                    return
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        status, answer = answer_of(one)
+        over.set()
+        dripping.join()
+
+    assert status == 408
+    assert "0.3 seconds" in answer["problem"]
+    assert service.service.room.used == 0
+
+
+def test_a_head_that_never_ends_is_given_up(service):
+    with service.connection() as one:
+        one.sendall(b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\n")
+
+        assert answer_of(one)[0] == 408
+        assert one.recv(1) == b""
+
+
+def test_half_a_request_leaves_nothing(service):
+    with service.connection() as one:
+        one.sendall(head(len(ORDER) + 10) + ORDER)
+    with service.connection() as one:
+        one.sendall(head(len(ORDER)) + ORDER)
+        assert answer_of(one)[0] == 202
+
+    assert len(service.stored("order")) == 1
+    assert service.service.room.used == 0
+
+
+def test_what_lies_behind_a_length_that_is_too_small_is_no_request_and_takes_nobody_s_answer(service):
+    with service.connection() as one:
+        one.sendall(head(len(ORDER)) + ORDER + b"garbage\r\n\r\n")
+
+        assert answer_of(one)[0] == 202
+        assert one.recv(1) == b""
+    assert len(service.stored("order")) == 1
+
+
+def test_what_is_no_http_is_refused_in_the_one_form(service):
+    with service.connection() as one:
+        one.sendall(b"\x16\x03\x01 hello\r\n\r\n")
+
+        status, answer = answer_of(one)
+    assert (status, answer["path"]) == (400, "$")
+
+
+def test_a_length_and_chunks_together_are_refused(service):
+    with service.connection() as one:
+        one.sendall(head(5, "Transfer-Encoding: chunked") + b"0\r\n\r\n")
+
+        assert answer_of(one)[0] == 400
+
+
+def test_a_head_has_bounds(service):
+    with service.connection() as one:
+        try:
+            for _ in range(100):
+                one.sendall(b"GET /" + b"x" * 2000 if _ == 0 else b"x" * 2000)
+            status = answer_of(one)[0]
+        except OSError:  # closed while we were sending
+            status = 431
+
+    assert status == 431
+
+
+def test_who_says_too_much_is_told_before_it_is_sent(service):
+    with service.connection() as one:
+        one.sendall(head(10_001, "Expect: 100-continue"))
+
+        assert answer_of(one)[0] == 413
+
+
+def test_chunks_have_bounds_without_a_length(service):
+    with service.connection() as one:
+        one.sendall(b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        one.sendall((b"1000\r\n" + b" " * 4096 + b"\r\n") * 3)
+
+        assert answer_of(one)[0] == 413
+
+
+def test_pipelined_requests_are_answered_in_order(service):
+    with service.connection() as one:
+        one.sendall((head(len(ORDER)) + ORDER) * 3 + head(1) + b"{")
+        data = b""
+        while data.count(b"HTTP/1.1") < 4:
+            data += one.recv(65536)
+
+    assert re.findall(rb"HTTP/1.1 (\d+)", data) == [b"202"] * 3 + [b"400"]
+
+
+def test_one_connection_too_many_is_told_so(tmp_path: Path):
+    with serving(tmp_path, Limits(connections=3)) as asked, ExitStack() as stack:
+        for _ in range(3):
+            one = stack.enter_context(asked.connection())
+            one.sendall(head(len(ORDER)) + ORDER)
+            assert answer_of(one)[0] == 202
+        fourth = stack.enter_context(asked.connection())
+
+        assert answer_of(fourth)[0] == 503
+
+
+def test_a_thousand_connections_at_once_are_all_served(tmp_path: Path):
+    with serving(tmp_path) as asked, ExitStack() as stack:
+        all = [stack.enter_context(asked.connection()) for _ in range(1000)]
+        for one in all:
+            one.sendall(head(len(ORDER)) + ORDER)
+
+        assert {answer_of(one)[0] for one in all} == {202}
+        assert len(asked.stored("order")) == 1000
+
+
+def test_a_stop_answers_what_is_under_way_and_hangs_up_on_the_rest(tmp_path: Path):
+    with serving(tmp_path, Limits(seconds=60), drain=0.2) as asked:
+        with asked.connection() as idle, asked.connection() as half:
+            half.sendall(head(1000) + b"{")
+            asked.ask("GET", "/ready")
+            asked.service.stop()
+
+            assert idle.recv(1) == b""
+            assert half.recv(65536) == b""
+        with pytest.raises(OSError):
+            socket.create_connection(("127.0.0.1", int(asked.service.url.rpartition(":")[2])), timeout=5).close()
+
+
+def test_tls_with_a_certificate_of_ones_own(tmp_path: Path):
+    ca = trustme.CA()
+    issued = ca.issue_cert("127.0.0.1")
+    issued.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
+    for number, part in enumerate(issued.cert_chain_pems):
+        part.write_to_path(str(tmp_path / "cert.pem"), append=number > 0)
+    context = ssl.create_default_context()
+    ca.configure_trust(context)
+    with serving(tmp_path, tls_cert=str(tmp_path / "cert.pem"), tls_key=str(tmp_path / "key.pem")) as asked:
+        with urllib3.PoolManager(ssl_context=context) as http:
+            answer = http.request("POST", asked.service.url + "/v1/events", body=ORDER)
+
+            assert (asked.service.url[:5], answer.status) == ("https", 202)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost:1"}, 202),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+    ],
+)
+def test_a_page_of_another_site_can_send_nothing_to_a_service_without_tokens(tmp_path: Path, headers, status):
+    with serving(tmp_path) as asked:
+        answer = asked.http.request("POST", asked.service.url + "/v1/events", body=ORDER, headers=headers)
+
+        assert answer.status == status
+        assert len(asked.stored("order")) == (status == 202)
