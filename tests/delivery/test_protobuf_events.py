@@ -42,6 +42,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def url(home: Path) -> Iterator[str]:
     (home / "schemas" / "order").mkdir(parents=True)
     (home / "schemas" / "order" / "1.0.0.proto").write_bytes(PROTO)
+    (home / "schemas" / "broken").mkdir()
+    (home / "schemas" / "broken" / "1.0.0.proto").write_bytes(b'syntax = "proto3"; message A { int32 a = 1 }')
     config = ServiceConfig(topics=f"local:{home}/topics", registry=f"{home}/schemas", listen=":0")
     with Service(config) as service:
         yield service.url
@@ -103,6 +105,12 @@ def test_the_same_type_is_taken_as_json(url: str) -> None:
     status, said = post(url, msgspec.json.encode({**payload, "order_id": "21"}), "", **kind)
     assert status == 422
     assert said["items"][0]["problems"][0]["path"] == "$.order_id"
+
+
+def test_a_type_that_does_not_compile_is_no_answer_now(url: str) -> None:
+    status, said = post(url, b"", "?type=broken&version=1.0.0")
+    assert status == 503
+    assert "1:41" in said["items"][0]["problems"][0]["reason"]
 
 
 @pytest.mark.parametrize(
