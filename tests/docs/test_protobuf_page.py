@@ -40,6 +40,7 @@ def test_its_bounds_are_the_codes() -> None:
     )
     assert f"and {compiling.MAX_MEMORY >> 30} GiB at most" in PAGE
     assert f"| {writing.MAX_DEPTH} deep, on the wire and in JSON |" in PAGE
+    assert f"and all in it | {message.MAX_DEFAULTS:,} |" in PAGE
     assert f"| {describing.MAX_MESSAGES:,} |" in PAGE
     assert f"| faults that are told | {message.MAX_FAULTS} |" in PAGE
 

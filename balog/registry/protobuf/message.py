@@ -16,13 +16,15 @@ from balog.registry.protobuf.compiling import run_protoc
 from balog.registry.protobuf.reading import Steps, make_reader
 from balog.registry.protobuf.rules import Rules
 from balog.registry.protobuf.schema import make_json_schema
-from balog.registry.protobuf.unknown import missing, unknown
+from balog.registry.protobuf.unknown import has_more_defaults, missing, unknown
 from balog.registry.protobuf.writing import UnwritableError, make_writer
 from balog.registry.schema import Fault, SchemaError
 
 __all__ = ["CompiledMessage", "compiled"]
 
 MAX_FAULTS = 100
+MAX_DEFAULTS = 1_000_000
+"""How many fields without presence a message and all in it may have: they are written though they are empty."""
 
 
 class CompiledMessage:
@@ -47,6 +49,9 @@ class CompiledMessage:
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
         names = {field.json_name for field in descriptor.fields}
         self._beside = [name for name in describing.BESIDE if name not in names]
+        self._widest = max(
+            sum(not field.has_presence for field in here.fields) for here in describing.reached(descriptor)
+        )
         self._own = [name for name in describing.BESIDE if name in names]
 
     def check(self, payload: bytes) -> list[Fault]:
@@ -121,6 +126,8 @@ class CompiledMessage:
         found = missing(message) or ([] if skips else unknown(message, wire))
         if found:
             raise EventError(found[0][1], json_path(found[0][0]))
+        if len(wire) // 2 * self._widest > MAX_DEFAULTS and has_more_defaults(message, MAX_DEFAULTS):
+            raise EventError(f"more than {MAX_DEFAULTS:,} fields, most of them empty")
         try:
             document = self._write(message, 1)
             for name in self._own:  # who left it empty did not say it

@@ -11,7 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from balog.registry.protobuf.describing import is_map
 from balog.registry.protobuf.reading import Steps
 
-__all__ = ["missing", "unknown"]
+__all__ = ["has_more_defaults", "missing", "unknown"]
 
 
 def unknown(message: Any, wire: bytes) -> list[tuple[Steps, str]]:
@@ -43,6 +43,23 @@ def missing(message: Any) -> list[tuple[Steps, str]]:
         for field in here.DESCRIPTOR.fields
         if field.is_required and not here.HasField(field.name)
     ]
+
+
+def has_more_defaults(message: Any, most: int) -> bool:
+    """Tell whether a message and all in it have more than so many fields without presence, each of which is written.
+
+    Two bytes on the wire are an empty message, however many fields it has.
+    """
+    count = 0
+    sizes: dict[str, int] = {}
+    for _, here in _walk(message, ()):
+        name = here.DESCRIPTOR.full_name
+        if name not in sizes:
+            sizes[name] = sum(not field.has_presence for field in here.DESCRIPTOR.fields)
+        count += sizes[name]
+        if count > most:
+            return True
+    return False
 
 
 def _unknown_reason(message: Any, found: Any) -> str:

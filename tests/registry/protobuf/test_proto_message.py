@@ -184,6 +184,15 @@ def test_a_closed_enums_unknown_value_is_refused() -> None:
         closed.to_json(b"\x08\x05")
 
 
+def test_a_few_bytes_do_not_become_a_giant() -> None:
+    fields = " ".join(f"int64 field_{number} = {number};" for number in range(1, 500))
+    wide = compile_proto(f'syntax = "proto3"; message A {{ repeated B b = 1; }} message B {{ {fields} }}'.encode())
+    assert len(wide.to_json(b"\x0a\x00" * 100)) > 100 * 499 * 10
+    with pytest.raises(EventError, match="more than 1,000,000 fields"):
+        wide.to_json(b"\x0a\x00" * 2100)
+    assert len(wide.to_json(b"\x0a\x03\x08\x80\x01")) > 499 * 10
+
+
 def test_one_type_serves_many_threads(order: CompiledMessage) -> None:
     def work(number: int) -> bool:
         payload = json.dumps({"count": number, "lines": [{"sku": str(number)}]}).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jsonschema_rs
@@ -121,6 +122,16 @@ def test_a_rule_about_a_field_that_is_not_there_lets_nothing_pass() -> None:
 def test_a_rule_for_another_type_is_refused_at_once() -> None:
     with pytest.raises(SchemaError):
         rule("int32", "string.min_len = 1")
+
+
+def test_one_types_rules_serve_many_threads() -> None:
+    type_ = rule("int32", "int32.gt = 100")
+
+    def work(number: int) -> bool:
+        return (type_.check(b'{"a": %d}' % number) == []) == (number > 100)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(400)))
 
 
 def test_the_wire_is_held_to_the_rules_too() -> None:
