@@ -11,7 +11,7 @@ from semantic_version import Version
 from balog.errors import ConfigError
 from balog.registry.schema import Form
 
-__all__ = ["FileName", "check_type", "check_version", "latest", "major", "order", "parse_file_name"]
+__all__ = ["FileName", "check_message", "check_type", "check_version", "latest", "major", "order", "parse_file_name"]
 
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _VERSION = re.compile(
@@ -86,6 +86,17 @@ def check_version(text: str) -> str:
     if not is_version(text):
         raise ConfigError(f"{text[:100]!r} is no version; want SemVer without build metadata, such as 1.0.0")
     return text
+
+
+def check_message(name: str, form: Form) -> str:
+    """Give the name of a message back, which is a part of a file's name.
+
+    Raises:
+        ConfigError: it is none, or the schema's form has no messages.
+    """
+    if name and (form != "protobuf" or len(name) > 100 or not _MESSAGE.fullmatch(name)):
+        raise ConfigError(f"{name[:100]!r} is no message; want the name of one of a .proto file, such as shop.v1.Order")
+    return name
 
 
 @lru_cache(maxsize=4096)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from balog.errors import BalogError
-from balog.registry.naming import check_type, check_version, latest, major, order
+from balog.registry.naming import check_message, check_type, check_version, latest, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, Schema, SchemaError, Validator
 from balog.registry.store import FolderStore, Kept, Listing, PackagedStore, Store
 from balog.storage import StorageError
@@ -159,7 +159,7 @@ class Registry:
         is fine.
 
         Raises:
-            ConfigError: the type's name or the version is none.
+            ConfigError: the type's name, the version or the message is none.
             SchemaError: the document is no schema, or that of another type.
             VersionTakenError: the version is there with another document.
             IncompatibleError: it may not follow; ``verdict`` says why.
@@ -212,6 +212,7 @@ class Registry:
         """See whether a schema can be registered at all, apart from what there is; errors as of ``register``."""
         check_type(schema.type)
         check_version(schema.version)
+        check_message(schema.message, schema.form)
         where = f"{schema.type}/{schema.version}"
         if len(schema.source) > MAX_SCHEMA_BYTES:
             raise SchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)

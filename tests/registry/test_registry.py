@@ -129,6 +129,18 @@ def test_what_is_no_version_is_refused(tmp_path: Path, version: str) -> None:
         open_registry(str(tmp_path)).register(order(version))
 
 
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [("json", "Order"), ("json", "../../x"), ("protobuf", "../../x"), ("protobuf", "a/b"), ("protobuf", "x" * 101)],
+)
+def test_a_message_that_is_none_never_becomes_a_file_s_name(tmp_path: Path, form: Any, message: str) -> None:
+    proto = b'syntax = "proto3"; message Order { int64 id = 1; }'
+    schema = Schema("order", "1.0.0", form, b"{}" if form == "json" else proto, message)
+    with pytest.raises(ConfigError, match="is no message"):
+        open_registry(str(tmp_path / "a" / "b")).register(schema)
+    assert list(tmp_path.rglob("*.*")) == []
+
+
 def test_a_schema_of_another_type_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=r"order/1\.0\.0: \$\.properties\.cls_type\.const: is of the type 'refund'"):
         open_registry(str(tmp_path)).register(order(document={"properties": {"cls_type": {"const": "refund"}}}))
