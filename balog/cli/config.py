@@ -6,6 +6,7 @@ import getpass
 import os
 import socket
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
@@ -27,6 +28,7 @@ from balog.storage import Options
 __all__ = ["command"]
 
 _SILENT = 6.0
+_LOOK_AGAIN = 0.5  # seconds
 _MAX_SHOWN = 120
 
 _control = click.option(
@@ -186,20 +188,29 @@ def rollback(
 
 
 @command.command(short_help="Show what each service applied.")
+@click.option(
+    "--wait", type=click.FloatRange(0, 3600), default=0.0, metavar="SECONDS", help="For those that are behind, at most."
+)
 @_json
 @_control
 @_options
 @_token
-def status(as_json: bool, place: str, options: str | None, token_file: str | None) -> None:
+def status(wait: float, as_json: bool, place: str, options: str | None, token_file: str | None) -> None:
     """Show what each service that reported in the last day has applied, and how it goes.
 
     Exits with 1 when one of them is behind, has refused the newest version, has a job in trouble, or is silent for
-    longer than six of its reports take. One that was stopped is none of that.
+    longer than six of its reports take. One that was stopped is none of that. Right after a push, --wait gives them
+    the seconds that they take to pick it up.
     """
+    deadline = time.monotonic() + wait
     with _opened(place, options, token_file) as control:
-        head = control.head()
-        services = control.services()
-    newest = head.number if head else 0
+        while True:
+            head, services = control.head(), control.services()
+            newest = head.number if head else 0
+            is_any_behind = any(one.head < newest and one.state != "stopped" for one in services)
+            if not is_any_behind or time.monotonic() >= deadline:
+                break
+            time.sleep(min(_LOOK_AGAIN, max(deadline - time.monotonic(), 0.0)))
     troubles = {one.service: _troubles(one, newest) for one in services}
     if as_json:
         for one in services:

@@ -1,4 +1,5 @@
 import json
+import threading
 from datetime import datetime, timedelta, timezone
 
 import msgspec
@@ -157,6 +158,20 @@ def test_the_status_tells_who_is_not_where_it_should_be(balog, document, place, 
     assert bool(first.pop("troubles")) is bool(trouble)
     assert second["troubles"] == []
     assert msgspec.convert(first, ServiceStatus) == control.services()[0]
+
+
+def test_who_is_behind_is_waited_for(balog, document, place):
+    balog("push", document(ONE))
+    control = open_control(place)
+    control.report(status_of(number=0, head=0))
+    timer = threading.Timer(0.2, lambda: control.report(status_of()))
+    timer.start()
+    told = balog("status", "--wait", 30)
+    timer.join()
+
+    assert "applied" in told
+    control.report(status_of(number=0, head=0))
+    assert "behind by 1" in balog("status", "--wait", 0.1, code=1)
 
 
 def test_a_place_without_services_says_so(balog):
