@@ -281,7 +281,9 @@ table { border-collapse: collapse; width: 100%; font-size: .875rem }
 th, td { text-align: left; vertical-align: top; padding: .4rem .75rem; border-top: 1px solid var(--rule) }
 thead th { border-top: 0; color: var(--muted); font-weight: 500; white-space: nowrap }
 tbody th { font-weight: 400 }
-td { min-width: 5rem; overflow-wrap: anywhere }
+td { min-width: 5rem; overflow-wrap: break-word }
+td:nth-child(n+4) { min-width: 10rem }
+td, th { max-width: 30rem }
 code, pre { font: .8125rem/1.5 ui-monospace, "Liberation Mono", Menlo, monospace }
 pre { margin: .5rem 0; padding: .75rem 1rem; overflow-x: auto; background: var(--card); border: 1px solid var(--rule) }
 pre { border-radius: 8px }
