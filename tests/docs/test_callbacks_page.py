@@ -12,7 +12,7 @@ import click
 import pytest
 
 from balog.cli import main
-from balog.delivery.callbacks import breaker, endpoint, giving_up, hand, job
+from balog.delivery.callbacks import breaker, endpoint, giving_up, hand, pump
 from balog.delivery.control.checking import read_document
 from balog.delivery.document import Callback
 from balog.secrets import Secret
@@ -82,8 +82,8 @@ def test_its_numbers_are_the_code_s() -> None:
     assert f"read again every {endpoint.REREAD_SECONDS:g} seconds" in PAGE
     assert f"at most {endpoint._MAX_ANSWER >> 10} KiB are read" in PAGE
     assert f"posts again what was under way, {hand.LEASE:g} seconds later" in PAGE
-    assert f"has {job.WINDOW} in hand for each request" in PAGE
-    assert f"{job.MAX_WINDOW:,} or {job.MAX_WINDOW_BYTES >> 20} MiB at most" in PAGE
+    assert f"has {pump.WINDOW} in hand for each request" in PAGE
+    assert f"{pump.MAX_WINDOW:,} or {pump.MAX_WINDOW_BYTES >> 20} MiB at most" in PAGE
     assert (breaker.THRESHOLD, breaker.LONGEST, giving_up.LEAST_ATTEMPTS) == (5, 60, 3)
     assert "fails five times in a row" in PAGE
     assert "has three attempts even so" in PAGE
