@@ -17,6 +17,7 @@ from balog.errors import BalogError, EventError, MissingExtraError, split_refusa
 from balog.event import Event, decode, encode
 from balog.registry import Schema, Validator
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
+from balog.registry.schema import SchemaError
 from balog.sinks.service import Problem
 
 __all__ = ["Cold", "ItemReader", "Refused", "Wire"]
@@ -150,8 +151,9 @@ class ItemReader:
         from balog.registry.protobuf import compile_proto
 
         try:
-            inner = compile_proto(schema.source, schema.message).to_json(item)  # its rules are asked with all others
-        except MissingExtraError as error:
+            kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
+            inner = kind.to_json(item)  # its rules are asked with all others
+        except (MissingExtraError, SchemaError) as error:
             raise _Refuse(Refused(503, (Problem("$", str(error)),), type=wire.type)) from None
         members = {"cls_type": schema.type, "version": schema.version, **_members.decode(inner)}
         event = Event.new(wire.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
@@ -171,6 +173,8 @@ class ItemReader:
         def refuse(status: int, *problems: Problem) -> Refused:
             return Refused(status, problems, event.header.id, said_type[:_MAX_TYPE], said_version[:_MAX_TYPE])
 
+        if type is not None and not said_type:
+            return refuse(422, Problem(f"{path}.cls_type", "want a text that names a type"))
         if len(said_type) > _MAX_TYPE:
             return refuse(422, Problem(f"{path}.cls_type", f"more than {_MAX_TYPE} characters"))
         if not caller.is_for(said_type):

@@ -110,7 +110,7 @@ def test_the_same_type_is_taken_as_json(url: str) -> None:
 def test_a_type_that_does_not_compile_is_no_answer_now(url: str) -> None:
     status, said = post(url, b"", "?type=broken&version=1.0.0")
     assert status == 503
-    assert "1:41" in said["items"][0]["problems"][0]["reason"]
+    assert "broken/1.0.0: 1:44: " in said["items"][0]["problems"][0]["reason"]
 
 
 @pytest.mark.parametrize(
