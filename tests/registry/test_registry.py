@@ -98,6 +98,24 @@ def test_of_one_version_in_two_forms_only_one_can_be_there(tmp_path: Path) -> No
     assert [path.name for path in (tmp_path / "order").iterdir()] == ["1.0.0.json"]
 
 
+def test_of_two_forms_created_at_once_no_two_are_told_they_won(tmp_path: Path) -> None:
+    """Both may lose, as each sees the other's file; then nothing is left, and one more try settles it."""
+    schemas = [order(), Schema("order", "1.0.0", "protobuf", b"x"), Schema("order", "1.0.0", "protobuf", b"x", "Order")]
+    for number in range(30):
+        barrier = threading.Barrier(len(schemas))
+
+        def create(schema: Schema, place: str = str(tmp_path / str(number)), at: threading.Barrier = barrier) -> bool:
+            store = FolderStore(place)
+            at.wait()
+            return store.create(schema)
+
+        with ThreadPoolExecutor(len(schemas)) as pool:
+            won = list(pool.map(create, schemas))
+        left = list((tmp_path / str(number)).rglob("1.0.0*"))
+        assert sum(won) <= 1
+        assert len(left) == sum(won)
+
+
 def test_versions_ascend_as_semver_says(tmp_path: Path) -> None:
     for version in ("1.10.0", "1.9.0", "2.0.0-rc.1", "1.0.0"):
         FolderStore(str(tmp_path)).create(order(version))
