@@ -49,7 +49,8 @@ def test_what_keeps_the_promise_is_taken_where_that_is_proved(pair: tuple[Any, A
 def test_what_is_told_as_not_covered_has_an_example_that_one_side_takes_and_the_other_refuses(pair: Any) -> None:
     old, new = pair
     for example in find_examples(Document(new), Document(old))[:5]:
-        assert takes(old)(example.payload) and not takes(new)(example.payload)
+        assert takes(old)(example.payload)
+        assert not takes(new)(example.payload)
         assert covers(Document(new), Document(old)) != "yes"
 
 
@@ -81,7 +82,10 @@ COVERED = {
     "a tree whose values widen": (tree(INTEGER), tree(NUMBER)),
     "a tree that asks for less": (tree(INTEGER, required=["value"]), tree(INTEGER)),
     "a closed tree that opens": (tree(INTEGER, additionalProperties=False), tree(NUMBER)),
-    "a reference instead of what it leads to": (objects(a=TEXT), {"$defs": {"o": objects(a=TEXT)}, "$ref": "#/$defs/o"}),
+    "a reference instead of what it leads to": (
+        objects(a=TEXT),
+        {"$defs": {"o": objects(a=TEXT)}, "$ref": "#/$defs/o"},
+    ),
     "a reference by the document's name": (
         {"$id": "urn:a", **tree(INTEGER)},
         {"$id": "urn:b", "$defs": tree(NUMBER)["$defs"], "$ref": "urn:b#/$defs/tree"},

@@ -50,8 +50,10 @@ def test_an_optional_property_may_be_added_to_an_open_model_unless_it_is_by_the_
 def test_each_mode_asks_its_own_readers() -> None:
     narrow, wide = objects("a", a=INTEGER), objects("a", a=NUMBER)
 
-    assert judge(narrow, wide, "backward").compatible and not judge(narrow, wide, "forward").compatible
-    assert judge(wide, narrow, "forward").compatible and not judge(wide, narrow, "backward").compatible
+    assert judge(narrow, wide, "backward").compatible
+    assert not judge(narrow, wide, "forward").compatible
+    assert judge(wide, narrow, "forward").compatible
+    assert not judge(wide, narrow, "backward").compatible
     assert not judge(narrow, wide, "full").compatible
 
 
@@ -70,7 +72,8 @@ def test_what_cannot_be_decided_breaks_and_says_so() -> None:
 
     (finding,) = (one for one in judge(old, new).findings if one.breaks)
 
-    assert finding.undecided and finding.example is None
+    assert finding.undecided
+    assert finding.example is None
 
 
 def test_a_version_that_a_schema_names_is_no_change() -> None:

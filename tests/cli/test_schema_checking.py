@@ -1,0 +1,168 @@
+"""``balog schema check`` and ``diff``: exit codes, both outputs, registries and stored events."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from balog.cli import main
+from balog.event import Event, encode
+from balog.topics import open_topics
+from balog.topics.publishing import as_message
+
+OLD: dict[str, Any] = {
+    "type": "object",
+    "required": ["cls_type"],
+    "properties": {"cls_type": {"const": "order"}, "price": {"type": "number"}},
+}
+
+
+def with_properties(**properties: Any) -> dict[str, Any]:
+    return {**OLD, "properties": {**OLD["properties"], **properties}}
+
+
+@pytest.fixture
+def types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "order").mkdir()
+    for version, document in {
+        "1.0.0": OLD,
+        "1.0.1": with_properties(note={"type": "string"}),
+        "1.1.0": with_properties(note={"type": "string"}),
+        "1.2.0": with_properties(price={"type": "integer"}),
+    }.items():
+        (tmp_path / "order" / f"{version}.json").write_text(json.dumps(document))
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["schema", *arguments])
+
+
+def test_what_is_compatible_says_what_the_table_gets_and_the_least_version(types: Path) -> None:
+    done = run("check", "order/1.0.0.json", "order/1.1.0.json")
+
+    assert done.exit_code == 0
+    assert "ALTER TABLE order ADD COLUMNS (note string);" in done.stdout
+    assert "compatible (backward); the least version is 1.1.0" in done.stderr
+
+
+def test_what_breaks_shows_a_payload(types: Path) -> None:
+    done = run("check", "order/1.0.0.json", "order/1.2.0.json")
+
+    assert done.exit_code == 1
+    assert re.search(r"^json +breaks +\$\.price +type number became integer$", done.stdout, re.MULTILINE)
+    assert '{"cls_type":"order","price":0.5}' in done.stdout
+    assert "the least version is 2.0.0" in done.stderr
+
+
+def test_too_small_a_step_is_refused(types: Path) -> None:
+    done = run("check", "order/1.0.0.json", "order/1.0.1.json")
+
+    assert done.exit_code == 1
+    assert "1.0.1 is too small a step" in done.stderr
+
+
+def test_by_the_letter_nothing_is_added_to_an_open_model(types: Path) -> None:
+    assert run("check", "order/1.0.0.json", "order/1.1.0.json", "--strict").exit_code == 1
+
+
+def test_the_mode_counts(types: Path) -> None:
+    assert run("check", "order/1.0.0.json", "order/1.2.0.json", "--mode", "forward").exit_code == 0
+
+
+def test_the_verdict_as_json(types: Path) -> None:
+    done = run("check", "order/1.0.0.json", "order/1.2.0.json", "--json")
+
+    said = json.loads(done.stdout)
+    assert (said["compatible"], said["bump"], said["least_version"]) == (False, "major", "2.0.0")
+    assert said["findings"][0]["example"] == {"cls_type": "order", "price": 0.5}
+
+
+def test_a_draft_is_held_against_what_a_registry_has(types: Path) -> None:
+    draft = types / "draft.json"
+    draft.write_text(json.dumps(with_properties(note={"type": "integer"}, price={"type": "integer"})))
+
+    done = run("check", "draft.json", "--type", "order", "--registry", ".")
+    transitive = run("check", "draft.json", "--type", "order", "--registry", ".", "--mode", "backward_transitive")
+
+    assert done.exit_code == 0
+    assert transitive.exit_code == 1
+    assert "type string became integer (since 1.1.0)" in transitive.stdout
+
+
+def test_versions_of_a_registry_are_compared(types: Path) -> None:
+    assert run("check", "order/1.0.0", "order/1.1.0", "--registry", ".").exit_code == 0
+    assert run("check", "order/1.0.0", "order/1.2.0", "--registry", ".").exit_code == 1
+
+
+def test_stored_events_of_files_are_tried(types: Path) -> None:
+    events = types / "events.jsonl"
+    events.write_text('{"cls_type":"order","price":1}\n{"cls_type":"order","note":7}\n{"cls_type":"other"}\nno\n')
+
+    done = run("check", "order/1.0.0.json", "order/1.1.0.json", "--events", "events.jsonl")
+
+    assert done.exit_code == 1
+    assert "events.jsonl: line 2: $.note: want string" in done.stdout
+    assert "3 stored events tried, 2 refused; 1 of other types were left out" in done.stderr
+
+
+def test_only_the_last_events_are_tried(types: Path) -> None:
+    (types / "events.jsonl").write_text('{"note":7}\n{"note":"x"}\n')
+
+    done = run("check", "order/1.0.0.json", "order/1.1.0.json", "--events", "events.jsonl", "--last", "1", "--json")
+
+    assert json.loads(done.stdout)["events"] == {"tried": 1, "failed": 1, "others": 0, "faults": [
+        {"place": "events.jsonl: line 2", "path": "$", "reason": "'cls_type' is missing"}
+    ]}  # fmt: skip
+
+
+def test_stored_events_of_a_topic_are_tried(types: Path) -> None:
+    with open_topics("local:topics") as home:
+        events = [Event.new("orders", {"cls_type": "order", "price": price}) for price in (1, 0.5)]
+        home.topic("orders").publish([as_message(encode(event)) for event in events])
+
+    done = run("check", "order/1.0.0.json", "order/1.0.0.json", "--topics", "local:topics", "--topic", "orders")
+    bad = run("check", "order/1.0.0.json", "order/1.2.0.json", "--topics", "local:topics", "--topic", "orders")
+
+    assert done.exit_code == 0
+    assert "2 stored events tried, 0 refused" in done.stderr
+    assert "2 stored events tried, 1 refused" in bad.stderr
+    assert "$.payload.price: want integer" in bad.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "nosuch.json", "order/1.0.0.json"],
+        ["check", "order/1.0.0.json", "order/1.0.0.json", "order/1.0.0.json"],
+        ["check", "order/1.0.0.json", "order/1.0.0.json", "--topic", "orders"],
+        ["check", "draft.json"],
+        ["check", "broken.json", "order/1.0.0.json"],
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_2(types: Path, arguments: list[str]) -> None:
+    (types / "draft.json").write_text("{}")
+    (types / "broken.json").write_text('{"type": 7}')
+
+    done = run(*arguments)
+
+    assert done.exit_code == 2
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_diff_tells_what_is_new(types: Path) -> None:
+    done = run("diff", "order/1.0.0.json", "order/1.1.0.json")
+    as_json = run("diff", "order/1.0.0", "order/1.2.0", "--registry", ".", "--json")
+
+    assert done.stdout.splitlines() == ["PATH    WHAT", "$.note  optional property 'note' was added"]
+    assert [json.loads(line)["reason"] for line in as_json.stdout.splitlines()] == ["type number became integer"]
+
+
+def test_diff_of_the_same_tells_nothing(types: Path) -> None:
+    done = run("diff", "order/1.0.0.json", "order/1.0.0.json")
+
+    assert (done.exit_code, done.stdout) == (0, "")
