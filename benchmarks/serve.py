@@ -218,6 +218,7 @@ def report(batch: int, count: int, rounds: dict[str, list[Round]]) -> None:
             f"{percentile(latencies, 0.5):10.2f}{percentile(latencies, 0.99):10.2f}{times[name] / times['empty']:10.2f}"
         )
     click.echo(f"\n{count * batch / times['balog']:,.0f} durable events/s (target ≥ {TARGETS[batch]:,})")
+    click.echo(f"ratio: {times['balog'] / times['empty']:.2f} × the empty handler")
 
 
 @click.command(help=__doc__)

@@ -33,6 +33,7 @@ def quick(name: str) -> str:
         ("log", ["balog", "structlog", "python-json-logger", "bare"]),
         ("pipe", ["cat", "balog broker", "balog broker, topic + store", "loop with orjson"]),
         ("validate", ["balog, JSON Schema", "fastjsonschema", "jsonschema", "balog, protobuf"]),
+        ("serve", ["empty", "balog"]),
         ("sinks", ["elastic", "store", "topic", "webhook", "webhook, batches"]),
     ],
 )
