@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from balog.delivery import control_api, schemas_api
 from balog.delivery.bodies import Gone, Receive
@@ -47,7 +47,22 @@ def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[Non
         *control_api.routes(service),
     ]
     paths = {route.endpoint: route.path for route in routes}
-    handlers: Any = {Refusal: _refused, HTTPException: _http_error}
+
+    async def http_error(request: Request, error: Any) -> Response:
+        problem = {404: "there is no such path; see /openapi.json", 405: "not with this method"}
+        headers = dict(error.headers or {})
+        if error.status_code == 405:  # Starlette names only those of the first route of that path
+            allowed = {
+                method
+                for route in routes
+                if route.matches(request.scope)[0] != Match.NONE
+                for method in route.methods or ()
+            }
+            headers["Allow"] = ", ".join(sorted(allowed))
+        refusal = Refusal(error.status_code, problem.get(error.status_code, str(error.detail)), headers=headers)
+        return _refused(request, refusal)
+
+    handlers: Any = {Refusal: _refused, HTTPException: http_error}
     inner = Starlette(routes=routes, exception_handlers=handlers)
     meters = service.meters
 
@@ -119,12 +134,6 @@ def _check_is_local(scope: Scope) -> None:
 
 def _refused(request: Request, refusal: Any) -> Response:
     return Response(refusal.body(), refusal.status, refusal.headers, media_type="application/json")
-
-
-def _http_error(request: Request, error: Any) -> Response:
-    problem = {404: "there is no such path; see /openapi.json", 405: "not with this method"}
-    refusal = Refusal(error.status_code, problem.get(error.status_code, str(error.detail)), headers=error.headers)
-    return _refused(request, refusal)
 
 
 def _json(content: Any, status: int = 200) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -27,7 +28,7 @@ __all__ = ["EventsApi", "Reply"]
 _IN_LOOP_BYTES = 64 << 10
 """A larger body is read in a thread: it would hold up everybody else for more than a few milliseconds."""
 
-_MAX_KEY = 200
+_KEY = re.compile("[!-~]{1,200}")
 _encoder = msgspec.json.Encoder()
 
 
@@ -80,9 +81,9 @@ class EventsApi:
             raise _stopping()
         form = content_form(headers.get("content-type", ""))
         options = _options(query, form)
-        key = headers.get("idempotency-key", "")
-        if len(key) > _MAX_KEY:
-            raise Refusal(400, f"Idempotency-Key has more than {_MAX_KEY} characters")
+        key = headers.get("idempotency-key")
+        if key is not None and not _KEY.fullmatch(key):
+            raise Refusal(400, "Idempotency-Key: want 1 to 200 visible characters of ASCII")
         body = await read_body(receive, headers, self._limits, self.room)
         size = len(body)
         try:
@@ -90,13 +91,13 @@ class EventsApi:
             encoding = headers.get("content-encoding", "")
             wire = _wire(options, caller) if form == "protobuf" else None
             if encoding or size > _IN_LOOP_BYTES:
-                items, found, size = await self._read_apart(body, encoding, form, caller, key, wire)
+                items, found, size = await self._read_apart(body, encoding, form, caller, key or "", wire)
             else:
                 items = split(body, form, self._limits.events)
                 try:
-                    found = service.reader.read(items.bodies, caller, key, wire, may_wait=False)
+                    found = service.reader.read(items.bodies, caller, key or "", wire, may_wait=False)
                 except Cold:
-                    found = await asyncio.to_thread(service.reader.read, items.bodies, caller, key, wire, may_wait=True)
+                    found = await asyncio.to_thread(service.reader.read, items.bodies, caller, key or "", wire, may_wait=True)
             if service.is_stopping:
                 raise _stopping()
             answer = await self._place(items, found, form, caller, wire, options.get("failed") != "drop")

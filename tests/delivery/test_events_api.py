@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from balog.delivery.document import Document, Stream
 from balog.delivery.service import Service
 from balog.delivery.settings import Limits, ServiceConfig
 from balog.errors import TopicError
@@ -272,3 +273,18 @@ def test_events_go_to_the_fallback_while_the_topics_fail(tmp_path: Path):
         asked.http.clear()
 
     assert (status, answer["stores"]) == (202, {"fallback": 1})
+
+
+def test_a_stream_that_is_too_fast_is_told_when_to_come_back_and_others_go_on(tmp_path: Path):
+    with serving(tmp_path) as asked:
+        asked.service.intake.apply(Document(streams=(Stream(name="slow", types=("order",), rate=1.0),)))
+        items = [order()] * 5 + [{"cls_type": "log", "message": "x"}]
+        answer = asked.ask("POST", "/v1/events", json.dumps(items).encode())
+        told = answer.json()["items"]
+        again = asked.ask("POST", "/v1/events", json.dumps(items[:1]).encode())
+
+    assert answer.status == 202
+    assert [item["status"] for item in told] == [202, 429, 429, 429, 429, 202]
+    assert {item["stream"] for item in told[1:5]} == {"slow"}
+    assert int(answer.headers["Retry-After"]) >= max(item["retry_after"] for item in told[1:5]) > 0
+    assert (again.status, again.headers["Retry-After"].isdigit()) == (429, True)
