@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,18 +14,22 @@ from tests.services.servers.moto import MotoServer, running_moto
 
 pytestmark = pytest.mark.service
 
-PLACE = "s3://schemas/of the/house"
+PLACE = "s3://schemas/of the house"
 
 
-@pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MotoServer]:
-    with running_moto(tmp_path) as server:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MotoServer]:
+    with running_moto(tmp_path_factory.mktemp("moto")) as server:
         server.client("s3").create_bucket(
             Bucket="schemas", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
         )
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
 
 
 def order(title: str = "") -> Schema:
@@ -35,10 +38,11 @@ def order(title: str = "") -> Schema:
 
 def test_what_is_registered_at_s3_is_there(server: MotoServer) -> None:
     options: dict[str, Any] = {"endpoint_url": server.endpoint}
-    with open_registry(PLACE, options) as registry:
+    place = f"{PLACE}/one"
+    with open_registry(place, options) as registry:
         assert "order" not in registry.types()
         registry.register(order())
-    with open_registry(PLACE, options) as again:
+    with open_registry(place, options) as again:
         assert again.get("order") == order()
         assert [fault.reason for fault in again.validator("order").check(b"{}")] == ["'id' is missing"]
 
@@ -47,7 +51,7 @@ def test_of_many_registrations_at_s3_one_wins(server: MotoServer) -> None:
     options: dict[str, Any] = {"endpoint_url": server.endpoint}
 
     def register(number: int) -> bool:
-        with open_registry(PLACE, options) as registry:
+        with open_registry(f"{PLACE}/many", options) as registry:
             try:
                 registry.register(order(str(number)))
             except VersionTakenError:
@@ -58,16 +62,19 @@ def test_of_many_registrations_at_s3_one_wins(server: MotoServer) -> None:
         won = list(pool.map(register, range(8)))
 
     assert sum(won) == 1
-    assert open_registry(PLACE, options).get("order") == order(str(won.index(True)))
+    assert open_registry(f"{PLACE}/many", options).get("order") == order(str(won.index(True)))
 
 
 def test_a_store_that_goes_away_changes_nothing_for_whom_it_served(server: MotoServer) -> None:
-    registry = open_registry(PLACE, {"endpoint_url": server.endpoint}, patience=-1)
+    options: dict[str, Any] = {"endpoint_url": server.endpoint}
+    registry = open_registry(f"{PLACE}/gone", options, patience=-1)
     registry.register(order())
     registry.validator("order")
     server.stop()
-
-    assert registry.validator("order").check(b'{"id": 1}') == []
-    assert registry.problem
-    with pytest.raises(StorageError):
-        open_registry(PLACE, {"endpoint_url": server.endpoint}).types()
+    try:
+        assert registry.validator("order").check(b'{"id": 1}') == []
+        assert registry.problem
+        with pytest.raises(StorageError):
+            open_registry(PLACE, options).types()
+    finally:
+        server.up()
