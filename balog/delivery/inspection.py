@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from balog.errors import BalogError, EventError
 from balog.event import decode
@@ -164,8 +165,7 @@ class _Look:
         self._types: tuple[int, list[Share]] = (0, [])
 
     def view(self, now: float) -> TopicView:
-        view, age = self._view, max(now - self._at, 0.0)
-        return TopicView(**{**{name: getattr(view, name) for name in view.__struct_fields__}, "age": round(age, 1)})
+        return replace(self._view, age=round(max(now - self._at, 0.0), 1))
 
     def again(self) -> None:
         begun = self._clock()

@@ -197,10 +197,11 @@ class Applier:
         Raises:
             StorageError: its document could not be read just now.
         """
-        if self._control is None:
+        control = self._control
+        if control is None:
             return False
         try:
-            document, problems = read_document(self._document_of(entry), f"version {entry.number}")
+            document, problems = read_document(control.document(entry), f"version {entry.number}")
             if document is not None:
                 problems += self._check(document)
             if document is None or problems:
@@ -228,18 +229,13 @@ class Applier:
         self._say(f"control: version {entry.number} applied")
         return True
 
-    def _document_of(self, entry: Entry) -> bytes:
-        assert self._control is not None  # noqa: S101  # only versions have entries
-        return self._control.document(entry)
-
     def _refuse(self, entry: Entry, reason: str, again: bool) -> None:
         self._say(f"control: version {entry.number} can't be applied: {reason}")
         if not again:
             self._state, self._reason = "refused", f"version {entry.number}: {reason}"[:_MAX_REASON]
 
     def _counts(self) -> Mapping[str, Count]:
-        jobs = counts_of(self.jobs.statuses())
-        return {"intake": self._count(), **{name: Count(*counted) for name, counted in jobs.items()}}
+        return {"intake": self._count(), **counts_of(self.jobs.statuses())}
 
     def _watch(self) -> None:
         now = time.monotonic()
@@ -253,10 +249,12 @@ class Applier:
             self._proven = self.entry.number
 
     def _take_back(self, bad: Entry, reason: str) -> None:
-        assert self._control is not None  # noqa: S101  # without a store there are no versions to watch
+        control = self._control
+        if control is None:
+            return
         message = f"version {bad.number}: {reason}"[:_MAX_REASON]
         try:
-            entry = self._control.take_back(
+            entry = control.take_back(
                 self._proven,
                 who=f"service {self.service}",
                 message=message,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from balog.delivery.control.watching import Count
 from balog.delivery.document import Document, LoadedTable
 from balog.delivery.jobs import Job, JobStatus, Kind
 from balog.errors import BalogError
@@ -112,10 +113,10 @@ class Jobs:
             self._say(f"{job.kind} {job.name} did not end: {type(error).__name__}: {error}")
 
 
-def counts_of(statuses: Iterable[JobStatus]) -> Mapping[str, tuple[int, int, str]]:
-    """Give what is counted of each job: done, failed, trouble; one that ended by itself is in trouble."""
+def counts_of(statuses: Iterable[JobStatus]) -> dict[str, Count]:
+    """Give what is counted of each job; one that ended by itself is in trouble."""
     return {
-        f"{one.kind} {one.name}": (
+        f"{one.kind} {one.name}": Count(
             one.done,
             one.failed + one.dead,
             one.trouble or ("it ended by itself" if one.state == "stopped" else ""),
