@@ -1,0 +1,62 @@
+"""The pages on filters and tables: documents are documents, commands are taken, numbers are the code's."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from balog.cli.filter import command
+from balog.cli.load import command as load
+from balog.delivery.control.checking import read_document
+from balog.sinks import clickhouse, clickhouse_table
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILTERS = (DOCS / "filters.md").read_text(encoding="utf-8")
+TABLES = (DOCS / "clickhouse.md").read_text(encoding="utf-8")
+
+
+def blocks(page: str) -> list[tuple[str, str, str]]:
+    return re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [FILTERS, TABLES], ids=["filters", "clickhouse"])
+def test_the_documents_are_documents(page: str) -> None:
+    for language, name, text in blocks(page):
+        if language == "json":
+            assert read_document(text.encode(), name)[1] == []
+
+
+@pytest.mark.spark
+def test_the_commands_on_filters_run(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    said = ""
+    for language, name, text in blocks(FILTERS):
+        if language == "json":
+            (tmp_path / name).write_text(text)
+        elif language == "sh":
+            run = ["sh", "-e", "-c", text]
+            done = subprocess.run(
+                run, cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=300
+            )
+            assert done.returncode == 0, done.stderr
+            said += done.stdout
+    assert said.count("2 events wanted, 2 written to") == 2
+    assert list((tmp_path / "archive" / "big_orders").glob("date=*/*.jsonl.gz"))
+
+
+@pytest.mark.parametrize(("page", "name", "what"), [(FILTERS, "filter", command), (TABLES, "load", load)])
+def test_commands_on_the_pages_have_options_that_there_are(page: str, name: str, what: object) -> None:
+    options = {opt for parameter in what.params for opt in parameter.opts}  # type: ignore[attr-defined]
+    lines = re.findall(rf"balog {name} [^`\n]*", page)
+    assert lines
+    for line in lines:
+        assert set(re.findall(r"--[a-z-]+", line)) <= options
+
+
+def test_the_numbers_are_the_code_s() -> None:
+    assert f"is beyond {clickhouse_table.MOST_COLUMNS}." in TABLES.replace("\n", " ")
+    assert f"beyond {clickhouse.MOST_TABLES} types" in TABLES
