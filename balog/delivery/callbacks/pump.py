@@ -291,7 +291,8 @@ class Pump:
             self._endpoint.cut()
             for outcome in self._crew.take(min(rest, BUSY_PAUSE)):
                 self._conclude(outcome)
-            self.hand.extend()
+            with suppress(BalogError):
+                self.hand.extend()
         self._endpoint.cut(everything=True)
         last = time.monotonic() + 1.0
         while self._crew.busy and (rest := last - time.monotonic()) > 0:
