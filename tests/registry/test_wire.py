@@ -148,6 +148,23 @@ def test_a_reserved_number_does_not_come_back() -> None:
     assert breaks(old, "message A { int32 a = 1; reserved 2 to 5, 6 to 20; }") == []
 
 
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("int32", 1),
+        ("repeated string", ["a"]),
+        ("map<string, bool>", {"": True}),
+        ("map<bool, B>", {"false": {"x": 0}}),
+        ("B", {"x": 0}),
+    ],
+)
+def test_a_name_that_changes_is_shown_in_json(type_: str, value: Any) -> None:
+    rest = " message B { int32 x = 1; }"
+    (found,) = breaks(f"message A {{ {type_} my_a = 1; }}{rest}", f"message A {{ {type_} my_b = 1; }}{rest}")
+    assert found.example["written"] == {"myA": value}
+    assert found.example["read"] == {"myB": value}
+
+
 def test_another_name_is_another_field_in_json_alone() -> None:
     (found,) = breaks("message A { int32 my_a = 1; }", "message A { int32 my_b = 1; }")
     assert (found.layer, found.reason) == ("json", "is called myB in JSON, and was called myA")

@@ -151,12 +151,15 @@ class _Reading:
 
 
 def _some(field: Any) -> Any:
+    """Give a value to set a field to; None for a message."""
+    if is_map(field):
+        return sample(field.message_type.fields_by_name["value"])
     return None if field.message_type is not None else [sample(field)] if field.is_repeated else sample(field)
 
 
 def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[Finding]:
     """What a number or a name would mean to those who knew the old version, in whichever direction they read."""
-    for one, two, _ in _pairs(old.descriptor, new.descriptor):
+    for one, two, path in _pairs(old.descriptor, new.descriptor):
         yield from _numbers(one, two)
         for field in one.fields:
             other = two.fields_by_number.get(field.number)
@@ -165,6 +168,7 @@ def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[Finding]:
                     layer="json",
                     path=other.full_name,
                     reason=f"is called {other.json_name} in JSON, and was called {field.json_name}",
+                    example=show(old, new, path, [(field, _some(field))]),
                 )
             if other is not None and _has_other_default(field, other):
                 yield Finding(
