@@ -4,8 +4,8 @@
 
 Needs cel-python. First the predicate alone: the events' payloads are decoded before, and CEL's values are made before.
 Then with all that is work for each event where lines come in: decoding, and making CEL's values; of a filter of the
-service also the new payload and encoding it, without the topics. Times are of the thread's own on a core, and all ways take
-turns, so that what else the machine does falls on all; medians are compared.
+service also the new payload and encoding it, without the topics. Times are of the thread's own on a core, and all ways
+take turns, so that what else the machine does falls on all; medians are compared.
 """
 
 from __future__ import annotations
