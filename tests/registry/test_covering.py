@@ -91,6 +91,10 @@ COVERED = {
         {"$id": "urn:b", "$defs": tree(NUMBER)["$defs"], "$ref": "urn:b#/$defs/tree"},
     ),
     "one more alternative": ({"anyOf": [tree(INTEGER), TEXT]}, {"anyOf": [tree(INTEGER), TEXT, INTEGER]}),
+    "a name that a pattern has covered already": (
+        {"type": "object", "patternProperties": {"^i_": INTEGER}, "additionalProperties": False},
+        {**objects(i_1=NUMBER), "patternProperties": {"^i_": NUMBER}, "additionalProperties": False},
+    ),
     "a map of what widens": (
         objects(m={"type": "object", "additionalProperties": INTEGER}),
         objects(m={"type": "object", "additionalProperties": NUMBER}),

@@ -16,7 +16,7 @@ __all__ = ["Answer", "covers"]
 
 Answer = Literal["yes", "no", "unknown"]
 
-_STRUCTURE = {"$ref", "allOf", "anyOf", "properties", "additionalProperties", "items"}
+_STRUCTURE = {"$ref", "allOf", "anyOf", "properties", "patternProperties", "additionalProperties", "items"}
 _SILENT = {"title", "description", "$comment", "default", "examples", "deprecated", "$defs", "definitions", "$schema"}
 _WEAKER = {*_STRUCTURE, "oneOf", "prefixItems"}
 _SPREAD = {"$ref", "allOf"}
@@ -109,7 +109,7 @@ class _Proof:
 
     def _by_words(self, read: dict[str, Any], sure: list[dict[str, Any]]) -> bool:
         rest = {word: said for word, said in read.items() if word not in _STRUCTURE and word not in _SILENT}
-        if {"oneOf", "patternProperties", "prefixItems", "additionalItems", "unevaluatedProperties"} & set(rest):
+        if {"oneOf", "prefixItems", "additionalItems", "unevaluatedProperties"} & set(rest):
             return False
         if rest and not self._rest(rest, sure):
             return False
@@ -132,6 +132,10 @@ class _Proof:
         for name, said in named.items():
             if not self._below(said, self._writer.member(sure, name, sure=True)):
                 return False
+        patterns: dict[str, Any] = read.get("patternProperties", {})
+        for pattern, said in patterns.items():
+            if not self._by_pattern(pattern, said, sure):
+                return False
         others = read.get("additionalProperties", True)
         if is_anything(others):
             return True
@@ -139,7 +143,16 @@ class _Proof:
             if name not in named and not self._below(others, self._writer.member(sure, name, sure=True)):
                 return False
         unnamed = [node["additionalProperties"] for node in sure if "additionalProperties" in node]
-        return self._each(others, unnamed, [node.get("patternProperties", {}).values() for node in sure])
+        special = [
+            [said for pattern, said in node.get("patternProperties", {}).items() if pattern not in patterns]
+            for node in sure
+        ]
+        return self._each(others, unnamed, special)
+
+    def _by_pattern(self, pattern: str, said: Node, sure: list[dict[str, Any]]) -> bool:
+        """Prove what is said of names of a pattern by what the writer says of the very same pattern."""
+        same = [node["patternProperties"][pattern] for node in sure if pattern in node.get("patternProperties", {})]
+        return is_anything(said) or (bool(same) and self._below(said, same))
 
     def _items(self, read: dict[str, Any], sure: list[dict[str, Any]]) -> bool:
         wanted = read.get("items", True)
@@ -150,6 +163,6 @@ class _Proof:
         listed = [node["items"] for node in sure if isinstance(node.get("items"), (dict, bool))]
         return self._each(wanted, listed, [node.get("prefixItems", []) for node in sure])
 
-    def _each(self, read: Node, common: list[Node], special: list[Collection[Node]]) -> bool:
+    def _each(self, read: Node, common: list[Node], special: Sequence[Collection[Node]]) -> bool:
         """Prove what must hold of many values: those that the writer describes together, and those by themselves."""
         return self._below(read, common) and all(self._below(read, [one]) for some in special for one in some)
