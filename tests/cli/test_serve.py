@@ -1,0 +1,100 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import urllib3
+from click.testing import CliRunner
+
+from balog.cli import main
+from balog.delivery.tokens import Tokens
+
+
+def started(*words: str, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "balog", "serve", *words],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
+    )
+
+
+def test_it_says_where_it_is_serves_and_stops_when_told(tmp_path: Path):
+    (tmp_path / "c.json").write_text('{"topics": "local:topics", "listen": ":0"}')
+    with started("--config", "c.json", cwd=tmp_path) as process:
+        line = process.stdout.readline()
+        url = line.removeprefix("balog serve: ready at ").strip()
+        with urllib3.PoolManager(retries=False) as http:
+            secret = http.request("POST", url + "/v1/events", body=b'{"cls_type": "log", "message": "s3cret", "x": 1}')
+            bad = http.request("POST", url + "/v1/events", body=b'{"cls_type": "log", "message": ["s3cret"]}')
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+
+    assert (secret.status, bad.status, process.returncode) == (202, 422, 0)
+    assert (out, err) == ("", "")
+    assert b"s3cret" not in bad.data
+    assert sorted(path.name for path in (tmp_path / "topics").glob("*.sqlite")) == [
+        "failed_events.sqlite",
+        "log.sqlite",
+    ]
+
+
+def test_a_bad_config_is_refused_with_all_that_is_wrong(tmp_path: Path):
+    path = tmp_path / "c.json"
+    path.write_text('{"topics": "nowhere:x", "listen": "0.0.0.0:0", "tls_cert": "c.pem", "fallback": "local:"}')
+
+    served = CliRunner().invoke(main, ["serve", "--config", str(path)])
+    checked = CliRunner().invoke(main, ["check", "--for", "serve", str(path)])
+
+    for result in (served, checked):
+        assert result.exit_code == 2
+        for place in ("$.topics", "$.fallback", "$.listen", "$.tls_key"):
+            assert f"{path}: {place}: " in result.output
+
+
+@pytest.mark.parametrize("text", ["{", '{"topics": "local:x", "listn": ":0"}', '{"listen": ":0"}'])
+def test_what_is_no_config_is_one_line(tmp_path: Path, text):
+    path = tmp_path / "c.json"
+    path.write_text(text)
+
+    result = CliRunner().invoke(main, ["serve", "--config", str(path)])
+
+    assert result.exit_code == 2
+    assert len(result.output.splitlines()) == 1
+
+
+def test_an_address_that_is_taken_is_told(tmp_path: Path):
+    (tmp_path / "c.json").write_text('{"topics": "local:topics", "listen": ":0"}')
+    with started("--config", "c.json", cwd=tmp_path) as first:
+        port = first.stdout.readline().strip().rpartition(":")[2]
+        with started("--config", "c.json", "--listen", f":{port}", cwd=tmp_path) as second:
+            _, err = second.communicate(timeout=60)
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=60)
+
+    assert second.returncode == 1
+    assert err.startswith(f"balog serve: cannot listen at :{port}: ")
+    assert first.returncode == 0
+
+
+def test_a_token_is_shown_once_with_its_entry_beside(tmp_path: Path):
+    alone = CliRunner().invoke(main, ["token", "ci", "--may", "read", "--types", "order*"])
+    entry = json.loads(alone.stderr)
+    assert {name: entry[name] for name in ("name", "may", "types")} == {
+        "name": "ci",
+        "may": ["read"],
+        "types": ["order*"],
+    }
+
+    filed = CliRunner().invoke(main, ["token", "ci", "--file", str(tmp_path / "tokens.json")])
+    assert filed.stderr == ""
+    assert Tokens(tmp_path / "tokens.json").caller(f"Bearer {filed.stdout.strip()}").may("send")
+
+
+def test_a_name_that_a_token_can_t_have_is_refused():
+    assert CliRunner().invoke(main, ["token", "a b"]).exit_code == 2

@@ -1,0 +1,61 @@
+"""What the page on the event service says is so."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from balog.cli import main
+from balog.delivery import failed_events, service, tokens
+from balog.delivery.settings import Limits, ServiceConfig
+from balog.sinks.service import Answer
+from tests.delivery.serving import Asked
+
+PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE, re.DOTALL)
+LINES = [line for language, text in BLOCKS if language == "sh" for line in text.splitlines()]
+
+
+def test_its_commands_run_and_what_is_sent_is_answered_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (written,) = (line for line in LINES if line.startswith("echo"))
+    Path("service.json").write_text(shlex.split(written)[1])
+    for line in LINES:
+        words = shlex.split(line)
+        if words[:2] in (["balog", "check"], ["balog", "token"]):
+            result = CliRunner().invoke(main, words[1:])
+            assert result.exit_code == 0, result.output
+    config = ServiceConfig(**{**json.loads(Path("service.json").read_text()), "listen": ":0"})
+    (sent,) = (shlex.split(line) for line in LINES if line.startswith("curl"))
+    with service.Service(config) as running:
+        asked = Asked(running)
+        status, answer = asked.post(sent[3].encode(), content_type="application/x-www-form-urlencoded")
+        asked.http.clear()
+    (shown,) = (json.loads(text) for language, text in BLOCKS if language == "json")
+    answer["items"][0]["id"] = shown["items"][0]["id"]
+    assert (status, answer) == (202, shown)
+    assert shown.keys() == set(Answer.__struct_fields__)
+    assert len(tokens.Tokens("tokens.json")._callers) == 2
+
+
+def test_its_table_has_every_field_and_their_defaults() -> None:
+    rows = " ".join(line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `"))
+    limits = Limits()
+    for name in ServiceConfig.__struct_fields__:
+        assert name == "limits" or f"`{name}`" in rows
+    for name in Limits.__struct_fields__:
+        assert f"`.{name}`" in rows or f"`limits.{name}`" in rows
+    assert f"| {limits.body_bytes >> 20} MiB, {limits.inflated_bytes >> 20} MiB |" in PAGE
+    assert f"| {limits.event_bytes >> 20} MiB, {limits.events:,}, {limits.depth} |" in PAGE
+    assert f"| {limits.connections:,} |" in PAGE
+    assert f"| {limits.in_flight_bytes >> 20} MiB |" in PAGE
+
+
+def test_its_numbers_are_those_of_the_code() -> None:
+    assert f"unknown within {service._REFRESH:g} seconds" in PAGE
+    assert (
+        f"At most {failed_events._PER_SECOND:g} of them and {failed_events._BYTES_PER_SECOND / (1 << 20):g} MiB" in PAGE
+    )
