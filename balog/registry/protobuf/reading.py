@@ -6,19 +6,15 @@ becomes a table's columns, so here a field and an enum's value have the one name
 
 from __future__ import annotations
 
-import base64
-import binascii
-import math
 import re
 from collections.abc import Callable
 from typing import Any
 
-from google.protobuf.descriptor import FieldDescriptor as Field
-
 from balog.registry.protobuf.describing import WRAPPERS, is_map
+from balog.registry.protobuf.scalars import Convert, RefusedError, make_converter, make_key_converter
 from balog.registry.protobuf.writing import MAX_DEPTH
 
-__all__ = ["FLOAT_MAX", "INTEGERS", "Read", "Steps", "make_reader"]
+__all__ = ["Read", "Steps", "make_reader"]
 
 Steps = tuple[str | int, ...]
 Faults = list[tuple[Steps, str]]
@@ -26,35 +22,9 @@ Faults = list[tuple[Steps, str]]
 Read = Callable[[Any, Any, Steps, int, Faults], None]
 """A JSON value, the message to fill, where it is, how deep (a payload: 1), and the faults to add to."""
 
-Convert = Callable[[Any], Any]
-"""A JSON value → what a field takes; raises ``_Refused``."""
-
-INTEGERS = {
-    kind: (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    for bits, signed, kinds in (
-        (32, True, (Field.TYPE_INT32, Field.TYPE_SINT32, Field.TYPE_SFIXED32)),
-        (64, True, (Field.TYPE_INT64, Field.TYPE_SINT64, Field.TYPE_SFIXED64)),
-        (32, False, (Field.TYPE_UINT32, Field.TYPE_FIXED32)),
-        (64, False, (Field.TYPE_UINT64, Field.TYPE_FIXED64)),
-    )
-    for kind in kinds
-}
-"""The least and the greatest value of each kind of integer."""
-
-FLOAT_MAX = 3.4028235e38
-"""The greatest float, as it is written: a double beside it that is rounded to it."""
-
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}", re.ASCII)
-_NUMBER = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][+-]?[0-9]{1,4})?", re.ASCII)
-_UNUSUAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}", re.ASCII)
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII)
 _DURATION = re.compile(r"-?\d{1,12}(?:\.\d{1,9})?s", re.ASCII)
 _TOO_DEEP = f"nested more than {MAX_DEPTH} deep"
-
-
-class _Refused(ValueError):
-    """Why a value is not taken; never with the value."""
 
 
 def make_reader(message: Any) -> Read:
@@ -71,7 +41,7 @@ def _message(message: Any, made: dict[str, Read]) -> Read:
 
         return again  # a message within itself, which is not made yet
     if name in WRAPPERS:
-        return _converted(_scalar(message.fields_by_name["value"]), "value")
+        return _converted(make_converter(message.fields_by_name["value"]), "value")
     if name in _OWN:
         return _OWN[name]
     made[name] = _unfinished
@@ -114,7 +84,7 @@ def _plain(message: Any, made: dict[str, Read]) -> Read:
                 continue
             try:
                 setattr(into, name, convert(given))
-            except _Refused as refusal:
+            except RefusedError as refusal:
                 faults.append(((*steps, key), str(refusal)))
         for names in oneofs:
             both = [name for name in names if value.get(name) is not None]
@@ -133,7 +103,7 @@ def _field(field: Any, made: dict[str, Read]) -> tuple[bool, Convert | None, Any
         return False, None, _list_of(field, made)
     if field.message_type is None:
         null = field.enum_type is not None and field.enum_type.full_name == "google.protobuf.NullValue"
-        return null, _scalar(field), None
+        return null, make_converter(field), None
     inner = _message(field.message_type, made)
 
     def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
@@ -146,7 +116,7 @@ def _field(field: Any, made: dict[str, Read]) -> tuple[bool, Convert | None, Any
 
 def _list_of(field: Any, made: dict[str, Read]) -> Read:
     name = field.name
-    convert = _scalar(field) if field.message_type is None else None
+    convert = make_converter(field) if field.message_type is None else None
     inner = _message(field.message_type, made) if field.message_type is not None else None
 
     def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
@@ -160,7 +130,7 @@ def _list_of(field: Any, made: dict[str, Read]) -> Read:
                 continue
             try:
                 items.append(convert(item))  # type: ignore[misc]
-            except _Refused as refusal:
+            except RefusedError as refusal:
                 faults.append(((*steps, index), str(refusal)))
 
     return read
@@ -168,9 +138,9 @@ def _list_of(field: Any, made: dict[str, Read]) -> Read:
 
 def _map(field: Any, made: dict[str, Read]) -> Read:
     name = field.name
-    keys = _key(field.message_type.fields_by_name["key"])
+    keys = make_key_converter(field.message_type.fields_by_name["key"])
     kind = field.message_type.fields_by_name["value"]
-    convert = _scalar(kind) if kind.message_type is None else None
+    convert = make_converter(kind) if kind.message_type is None else None
     inner = _message(kind.message_type, made) if kind.message_type is not None else None
 
     def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
@@ -186,123 +156,17 @@ def _map(field: Any, made: dict[str, Read]) -> Read:
                     inner(item, items[key], here, depth + 1, faults)
                 else:
                     items[key] = convert(item)  # type: ignore[misc]
-            except _Refused as refusal:
+            except RefusedError as refusal:
                 faults.append((here, str(refusal)))
 
     return read
-
-
-def _key(field: Any) -> Convert:
-    if field.type == Field.TYPE_STRING:
-        return _text
-    if field.type == Field.TYPE_BOOL:
-
-        def boolean(text: Any) -> bool:
-            if text not in ("true", "false"):
-                raise _Refused("want the key true or false")
-            return bool(text == "true")
-
-        return boolean
-    return _integer(field, of_text=True)
-
-
-def _scalar(field: Any) -> Convert:
-    kind = field.type
-    if kind in INTEGERS:
-        return _integer(field)
-    if kind in (Field.TYPE_DOUBLE, Field.TYPE_FLOAT):
-        return _float(kind == Field.TYPE_FLOAT)
-    if kind == Field.TYPE_ENUM:
-        return _enum(field.enum_type)
-    return {Field.TYPE_BOOL: _boolean, Field.TYPE_STRING: _text, Field.TYPE_BYTES: _bytes}[kind]
-
-
-def _integer(field: Any, of_text: bool = False) -> Convert:
-    least, most = INTEGERS[field.type]
-    refusal = f"want an integer from {least} to {most}"
-    texts = of_text or most > 1 << 32  # 64 bits are written as text, for those whose numbers are doubles
-
-    def convert(value: Any) -> int:
-        if type(value) is not int or of_text:
-            is_text = texts and isinstance(value, str) and _INTEGER.fullmatch(value)
-            if not is_text and not (isinstance(value, float) and value.is_integer()):
-                raise _Refused(refusal)
-            value = int(value)
-        if not least <= value <= most:
-            raise _Refused(refusal)
-        return int(value)
-
-    return convert
-
-
-def _float(single: bool) -> Convert:
-    def convert(value: Any) -> float:
-        if isinstance(value, str):
-            if value in _UNUSUAL:
-                return _UNUSUAL[value]
-            if not _NUMBER.fullmatch(value):
-                raise _Refused("want a number")
-        elif isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise _Refused("want a number")
-        try:
-            number = float(value)
-        except OverflowError:
-            raise _Refused("is beyond what a double holds") from None
-        if math.isinf(number) or (single and abs(number) > FLOAT_MAX):
-            raise _Refused(f"is beyond what a {'float' if single else 'double'} holds")
-        return number
-
-    return convert
-
-
-def _enum(enum: Any) -> Convert:
-    if enum.full_name == "google.protobuf.NullValue":
-
-        def null(value: Any) -> int:
-            if value is not None:
-                raise _Refused("want null")
-            return 0
-
-        return null
-    numbers: dict[str, int] = {value.name: value.number for value in enum.values}
-    names = list(numbers)
-    listed = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-
-    def convert(value: Any) -> int:
-        if isinstance(value, str) and value in numbers:
-            return numbers[value]
-        raise _Refused(f"want one of {listed}")
-
-    return convert
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _Refused("want true or false")
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise _Refused("want a string")
-    return value
-
-
-def _bytes(value: Any) -> bytes:
-    if isinstance(value, str) and _BASE64.fullmatch(value):
-        bare = value.rstrip("=").translate(str.maketrans("-_", "+/"))
-        try:
-            return base64.b64decode(bare + "=" * (-len(bare) % 4))
-        except binascii.Error:
-            pass
-    raise _Refused("want bytes in base64")
 
 
 def _converted(convert: Convert, name: str) -> Read:
     def read(value: Any, into: Any, steps: Steps, depth: int, faults: Faults) -> None:
         try:
             setattr(into, name, convert(value))
-        except _Refused as refusal:
+        except RefusedError as refusal:
             faults.append((steps, str(refusal)))
 
     return read

@@ -13,8 +13,8 @@ from google.protobuf.descriptor import FieldDescriptor as Field
 
 from balog.registry.protobuf.constraints import constrain, rule_lines
 from balog.registry.protobuf.describing import WRAPPERS, is_map, is_plain, reached
-from balog.registry.protobuf.reading import FLOAT_MAX, INTEGERS
 from balog.registry.protobuf.rules import Rules, annotated
+from balog.registry.protobuf.scalars import FLOAT_MAX, INTEGERS
 
 __all__ = ["make_json_schema", "unsaid"]
 
