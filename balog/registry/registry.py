@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -80,7 +79,8 @@ class Registry:
 
     Args:
         store: where types are kept; None for those that come with balog alone.
-        patience: seconds for which a listing holds; infinity for who calls ``refresh`` by himself.
+        patience: seconds for which a listing holds; infinity for who calls ``refresh`` by himself, so that only who
+            asks for what is missing waits for the store.
 
     Attributes:
         place: where it is, for people.
@@ -93,7 +93,6 @@ class Registry:
         self.place = self._store.place
         self.problem = ""
         self._patience = patience
-        self._miss_patience = patience if patience == inf else min(patience, _MISS_SECONDS)
         self._own = self._packaged.listing()
         self._listing: dict[str, dict[str, tuple[Store, Kept]]] | None = None
         self._listed = 0.0
@@ -277,7 +276,7 @@ class Registry:
         self._validators = {key: validator for key, validator in self._validators.items() if key in alive}
 
     def _of(self, type: str) -> dict[str, tuple[Store, Kept]]:
-        found = self._now().get(type) or self._now(self._miss_patience).get(type)
+        found = self._now().get(type) or self._now(min(self._patience, _MISS_SECONDS)).get(type)
         if found is None:
             raise UnknownTypeError(type, self.types())
         return found
@@ -287,7 +286,7 @@ class Registry:
         if version is None:
             version = latest(list(versions))
         elif version not in versions:
-            versions = self._now(self._miss_patience).get(type, {})
+            versions = self._now(min(self._patience, _MISS_SECONDS)).get(type, {})
             if version not in versions:
                 raise UnknownVersionError(type, version, list(versions))
         return version, *versions[version]

@@ -27,6 +27,7 @@ from balog.registry import (
     open_registry,
 )
 from balog.storage import StorageError
+from tests.delivery.serving import serving
 
 ORDER = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
 PROTO = b'syntax = "proto3"; package shop; message Order { int64 id = 1; } message Other { Order order = 1; }'
@@ -182,3 +183,13 @@ def test_a_server_that_is_none_of_ours_is_told(home: SimpleNamespace, url: str) 
 def test_a_broken_schema_is_refused_before_it_is_sent(remote: Registry) -> None:
     with pytest.raises(SchemaError, match=r"\$\.type"):
         remote.register(Schema("order", "1.0.0", "json", b'{"type": "strin"}'))
+
+
+def test_what_is_registered_in_a_running_service_is_taken_from_then_on(tmp_path: Path) -> None:
+    with serving(tmp_path, registry=str(tmp_path / "kept")) as asked:
+        assert asked.post({"cls_type": "order", "version": "1.0.0", "id": 1})[0] == 422
+        with open_any_registry(asked.service.url) as registry:
+            registry.register(order())
+        assert asked.post({"cls_type": "order", "version": "1.0.0", "id": 1})[0] == 202
+        status, answer = asked.post({"cls_type": "order", "version": "1.0.0", "id": "x"})
+        assert (status, answer["items"][0]["problems"][0]["path"]) == (422, "$.id")
