@@ -199,8 +199,10 @@ def serve(folder: Path, stack: ExitStack) -> int:
 
 def measure(port: int, count: int, batch: int) -> Round:
     command = [sys.executable, "-m", "benchmarks.serve", "--client", str(port), str(count), str(batch)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    return msgspec.json.decode(done.stdout, type=Round)
+    with tempfile.TemporaryFile() as said:
+        subprocess.run(command, stdout=said, check=True)
+        said.seek(0)
+        return msgspec.json.decode(said.read(), type=Round)
 
 
 def percentile(values: Sequence[float], part: float) -> float:
