@@ -19,6 +19,7 @@ from balog.delivery.document import Watch
 __all__ = ["Count", "Watcher", "interval"]
 
 _Z = 3.29
+_LATE = 2  # looks in the second half, however short the window and slow the machine
 
 
 class Count(NamedTuple):
@@ -89,8 +90,8 @@ class Watcher:
         return self._since is not None
 
     def is_over(self, now: float) -> bool:
-        """Whether the version was watched for its whole window."""
-        return self._since is not None and now - self._since.at >= self._watch.window
+        """Whether the version was watched for its whole window, and looked at in its second half."""
+        return self._since is not None and now - self._since.at >= self._watch.window and self._late_looks >= _LATE
 
     def verdict(self, now: float) -> str:
         """Say what rose since the version, as a clause; "" when nothing did surely."""
@@ -99,9 +100,9 @@ class Watcher:
         for name, count in sorted(self._looks[-1].counts.items()):
             if found := self._judge(name, _less(count, self._since.counts.get(name))):
                 return found
-        if now - self._since.at >= self._watch.window:
+        if self.is_over(now):
             for name, times in sorted(self._troubled.items()):
-                if times == self._late_looks >= 2 and name not in self._had_trouble:
+                if times == self._late_looks and name not in self._had_trouble:
                     return f"{name} is in trouble: {self._looks[-1].counts[name].trouble}"
         return ""
 

@@ -62,6 +62,17 @@ def test_what_hangs_in_trouble_is_told_when_the_window_is_over():
     assert watched((1000, 0), (0, 0), trouble="refused", until=6.0) == ""
 
 
+def test_a_window_with_one_late_look_is_not_over():
+    watcher = Watcher()
+    watcher.begin(0.0, {}, WATCH)
+    watcher.look(11.0, {"filter a": Count(0, 0, "stuck")})
+    assert not watcher.is_over(11.0)
+    assert watcher.verdict(11.0) == ""
+    watcher.look(12.0, {"filter a": Count(0, 0, "stuck")})
+    assert watcher.is_over(12.0)
+    assert watcher.verdict(12.0) == "filter a is in trouble: stuck"
+
+
 def test_trouble_that_was_there_before_is_not_the_version_s():
     watcher = Watcher()
     for now in range(10):
