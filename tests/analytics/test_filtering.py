@@ -1,6 +1,7 @@
 """A filter in Spark and the same one in the service: the same events, with the same ids."""
 
 import json
+import time
 from random import Random
 
 import msgspec
@@ -127,7 +128,7 @@ def test_both_at_the_same_topic_change_nothing(spark, home):
             TopicSinkConfig(url=home.url, topic="both"),
         )
         while job.status().done < 200:
-            pass
+            time.sleep(0.01)
     finally:
         job.stop(5)
     events = [decode(one.body) for one in home.topic("events").peek(1000)]
