@@ -73,6 +73,7 @@ class Document:
             self.root = _alone(self.root)
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}
+        self._tests: dict[tuple[int, ...], Callable[[Any], bool]] = {}
         self._kept: list[Node] = []  # so that no id of a node is that of another one later
         self.validator = self._compiled(self.root)
 
@@ -152,9 +153,12 @@ class Document:
         """Give a schema of its own for what must hold at a place; references in it still lead where they did."""
         if len(nodes) == 1 and nodes[0] is self.root:
             return dict(self.root)
-        if self._moved is None:
-            self._moved = _moved(self.root)
-        schema: dict[str, Any] = {"allOf": [_moved(node) for node in nodes], "$defs": {_ROOT: self._moved}}
+        referring: list[str] = []
+        schema: dict[str, Any] = {"allOf": [_moved(node, referring) for node in nodes]}
+        if referring:
+            if self._moved is None:
+                self._moved = _moved(self.root)
+            schema["$defs"] = {_ROOT: self._moved}
         if "$schema" in self.root:
             schema["$schema"] = self.root["$schema"]
         return schema
@@ -192,9 +196,13 @@ class Document:
         except (ValueError, RecursionError):
             return False
 
-    def test_of(self, nodes: Sequence[Node]) -> Any:
-        """Give a validator of what must hold at a place."""
-        return self._compiled(self.alone(nodes))
+    def test_of(self, nodes: Sequence[Node]) -> Callable[[Any], bool]:
+        """Give what tells whether a value is what must hold at a place."""
+        key = tuple(map(id, nodes))
+        if key not in self._tests:
+            self._kept += nodes
+            self._tests[key] = self._compiled(self.alone(nodes)).is_valid
+        return self._tests[key]
 
     def _compiled(self, schema: dict[str, Any]) -> Any:
         try:
@@ -269,9 +277,15 @@ def _rewritten(
     return copy
 
 
-def _moved(node: Node) -> Node:
-    """Copy a node so that its references lead into the document where ``alone`` puts it."""
-    copy = _rewritten(node, lambda reference: f"#/$defs/{_ROOT}{reference[1:]}" if reference[:1] == "#" else reference)
+def _moved(node: Node, referring: list[str] | None = None) -> Node:
+    """Copy a node so that its references lead into the document where ``alone`` puts it; note them."""
+
+    def move(reference: str) -> str:
+        if referring is not None:
+            referring.append(reference)
+        return f"#/$defs/{_ROOT}{reference[1:]}" if reference[:1] == "#" else reference
+
+    copy = _rewritten(node, move)
     return {name: value for name, value in copy.items() if name != "$schema"} if isinstance(copy, dict) else copy
 
 

@@ -23,6 +23,7 @@ _MOST_A_PLACE = 40
 _MOST_IN_ALL = 20_000
 _MOST_FOUND = 200
 _DEEPEST = 12
+_MANY = 30
 _LONGEST = 1_000
 _UNNAMED = "another"
 
@@ -102,8 +103,8 @@ class _Tries:
         tries: Iterable[Any] = _scalars(said)
         if depth < _DEEPEST:
             tries = [*tries, *self._lists(said, writes, reads, depth), *self._objects(said, writes, reads, depth)]
-        takes = self._writer.test_of(writes).is_valid if writes else None
-        refuses = self._reader.test_of(reads).is_valid if reads else None
+        takes = self._writer.test_of(writes) if writes else None
+        refuses = self._reader.test_of(reads) if reads else None
         kept = {msgspec.json.encode([one]): one for one in tries if takes is None or takes(one)}.values()
         if refuses is None:
             best = list(kept)
@@ -162,7 +163,7 @@ class _Tries:
             for name in islice(names, 200)
         }
         fine = {
-            name: next((one for one in some if reader.test_of(nodes).is_valid(one)), some[0])
+            name: next((one for one in some if reader.test_of(nodes)(one)), some[0])
             if (nodes := reader.member(reads, name))
             else some[0]
             for name, some in values.items()
@@ -176,7 +177,7 @@ class _Tries:
         for name, some in values.items():
             for one in some:
                 yield {**base, name: one}
-        for name, some in values.items():
+        for name, some in values.items() if len(values) <= _MANY else ():
             yield {other: one for other, one in whole.items() if other != name}
             for one in some[:10]:
                 yield {**whole, name: one}
