@@ -199,11 +199,12 @@ class ItemReader:
     def _validator(self, type: str, version: str | None, may_wait: bool) -> Validator | None:
         """Give the validator of a version, or None where an unknown one is taken as it is."""
         key = (type, version)
-        if key in self._validators:
-            return self._validators[key]
+        known = self._validators  # `forget` may put another one there meanwhile
+        found = known.get(key, UNSET)
+        if found is not UNSET:
+            return found
         if not may_wait:
             raise Cold
-        known = self._validators
         try:
             validator: Validator | None = self._registry.validator(type, version)
         except (UnknownTypeError, UnknownVersionError):

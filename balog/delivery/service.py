@@ -68,6 +68,7 @@ class Service:
         self, config: ServiceConfig, *, topics: Topics | None = None, say: Callable[[str], None] = complain
     ) -> None:
         try:
+            import httptools  # noqa: F401
             import starlette  # noqa: F401
             import uvicorn  # noqa: F401
         except ImportError:
@@ -144,8 +145,9 @@ class Service:
         """
         from balog.delivery.app import make_app
 
-        listener = open_socket(self.config.listen)
+        listener: socket.socket | None = None
         try:
+            listener = open_socket(self.config.listen)
             self.url = url_of(listener, is_tls=self.config.tls_cert is not None)
             app = make_app(self)
             with signals_for_main_thread():
@@ -157,7 +159,8 @@ class Service:
             if self._error is not None:
                 raise BalogError(f"the service did not begin: {self._error}")
         except BaseException:
-            listener.close()
+            if listener is not None:
+                listener.close()
             self.stop()
             raise
 
@@ -206,7 +209,7 @@ class Service:
         loop = _new_loop()
         try:
             loop.run_until_complete(self._serve(app, listener))
-        except Exception as error:
+        except BaseException as error:  # also the exit that uvicorn makes of what it can't begin with
             self._error = error
         finally:
             self._loop = None

@@ -1,0 +1,102 @@
+"""The life of a service: what it refuses to begin with, what it picks up, and how it ends."""
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from balog.delivery.control import open_control
+from balog.delivery.service import Service
+from balog.delivery.settings import ServiceConfig
+from balog.errors import BalogError, ConfigError
+from tests.delivery.serving import Asked, serving
+
+ORDER = {"cls_type": "order", "version": "1.0.0", "price": 1}
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ({"topics": "nowhere:"}, "$.topics"),
+        ({"fallback": "local:same"}, "$.fallback"),
+        ({"listen": "8080"}, "$.listen"),
+        ({"listen": "unix:/tmp/x"}, "$.listen"),
+        ({"listen": "192.0.2.1:0"}, "$.listen"),
+        ({"tokens": "missing.json"}, "$.tokens"),
+        ({"tls_key": "key.pem"}, "$.tls_cert"),
+        ({"tls_cert": "no.pem", "tls_key": "no.pem"}, "$.tls_cert"),
+    ],
+)
+def test_what_can_t_be_is_refused_before_anything_runs(options, path):
+    with pytest.raises(ConfigError) as refused:
+        Service(ServiceConfig(**{"topics": "local:same", "listen": ":0", **options}))
+
+    assert refused.value.path == path
+
+
+def test_it_does_not_begin_without_its_address_or_its_document(tmp_path: Path):
+    (tmp_path / "control").write_text("no folder")
+    with serving(tmp_path) as asked:
+        taken = asked.service.url.removeprefix("http://")
+        for options in ({"listen": taken}, {"listen": ":0", "control": str(tmp_path / "control")}):
+            before = threading.active_count()
+            with pytest.raises(BalogError):
+                Service(ServiceConfig(topics=f"local:{tmp_path / 'other'}", **options)).start()
+            assert threading.active_count() == before
+
+
+def test_a_document_that_is_pushed_holds_without_a_restart(tmp_path: Path):
+    with serving(tmp_path, control=str(tmp_path / "control")) as asked:
+        asked.post(ORDER)
+        control = open_control(str(tmp_path / "control"))
+        entry = control.push(b'{"streams":[{"name":"sales","types":["order"]}]}', who="me", message="", base=0)
+        control.close()
+        asked.service.applier.pick_up(entry.number)
+        asked.post(ORDER)
+
+        assert [stream.name for stream in asked.service.document.streams] == ["sales"]
+        assert (len(asked.stored("order")), len(asked.stored("sales"))) == (1, 1)
+        assert asked.ask("GET", "/v1/status").json()["document"]["number"] == entry.number
+
+
+def test_what_it_took_is_there_for_the_next_one(tmp_path: Path):
+    for number in (1, 2):
+        with serving(tmp_path) as asked:
+            assert asked.post(ORDER)[0] == 202
+            assert len(asked.stored("order")) == number
+        assert asked.service.lost == []
+
+
+def test_it_can_be_stopped_twice_and_leaves_no_thread(tmp_path: Path):
+    before = threading.active_count()
+    service = Service(ServiceConfig(topics=f"local:{tmp_path}", listen=":0"))
+    with service:
+        asked = Asked(service)
+        asked.post(ORDER)
+        asked.ask("GET", "/v1/status")
+        asked.http.clear()
+        service.stop()
+    assert threading.active_count() == before
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path):
+    code = f"""
+from balog.delivery.service import Service
+from balog.delivery.settings import ServiceConfig
+service = Service(ServiceConfig(topics="local:{tmp_path}", listen=":0"))
+async def never(deadline):
+    import asyncio
+    print("stopping", flush=True)
+    await asyncio.sleep(3600)
+service.intake.stop = never
+service.run(lambda: print("ready", flush=True))
+"""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "stopping\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
