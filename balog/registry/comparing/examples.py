@@ -21,7 +21,7 @@ __all__ = ["Example", "find_examples"]
 
 _MOST_A_PLACE = 40
 _MOST_IN_ALL = 20_000
-_MOST_FOUND = 200
+_MOST_LOOKED_AT = 1_000
 _DEEPEST = 12
 _MANY = 30
 _LONGEST = 1_000
@@ -42,14 +42,17 @@ class Example(NamedTuple):
 def find_examples(reader: Document, writer: Document) -> list[Example]:
     """Give some, the smallest first; none where none was found, which proves nothing."""
     tries = _Tries(reader, writer)
-    found: dict[bytes, Any] = {}
+    found: dict[tuple[Any, ...], tuple[bytes, Example]] = {}
+    looked = 0
     for source in (_of_difference(reader, writer), iter(tries.at([writer.root], [reader.root], 0))):
         for payload in islice(source, _MOST_IN_ALL):
-            if writer.takes(payload) and not reader.takes(payload):
-                found.setdefault(msgspec.json.encode(payload), payload)
-                if len(found) >= _MOST_FOUND:
-                    break
-    return [Example(found[text], _faults(reader, found[text])) for text in sorted(found, key=lambda t: (len(t), t))]
+            if looked < _MOST_LOOKED_AT and writer.takes(payload) and not reader.takes(payload):
+                looked += 1
+                example, text = Example(payload, _faults(reader, payload)), msgspec.json.encode(payload)
+                key = tuple(example.faults)
+                if key not in found or (len(text), text) < (len(found[key][0]), found[key][0]):
+                    found[key] = text, example
+    return [example for text, example in sorted(found.values(), key=lambda one: (len(one[0]), one[0]))]
 
 
 def _of_difference(reader: Document, writer: Document) -> Iterator[Any]:
@@ -160,7 +163,7 @@ class _Tries:
         names[_UNNAMED] = None
         values = {
             name: self.at(writer.member(writes, name), reader.member(reads, name), depth + 1)
-            for name in islice(names, 200)
+            for name in islice(names, 500)
         }
         fine = {
             name: next((one for one in some if reader.test_of(nodes)(one)), some[0])
@@ -174,9 +177,12 @@ class _Tries:
         yield base
         yield {}
         yield whole
-        for name, some in values.items():
-            for one in some:
-                yield {**base, name: one}
+        for n in range(
+            _MOST_A_PLACE
+        ):  # each member's first, then each one's second: where few are kept, all have a say
+            for name, some in values.items():
+                if n < len(some):
+                    yield {**base, name: some[n]}
         for name, some in values.items() if len(values) <= _MANY else ():
             yield {other: one for other, one in whole.items() if other != name}
             for one in some[:10]:
