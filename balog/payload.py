@@ -14,6 +14,8 @@ __all__ = [
     "ConfigRollbackPayload",
     "ConsumerFailurePayload",
     "ExceptionInfo",
+    "FailedEventPayload",
+    "FailedEventProblem",
     "Frame",
     "HeldBackChannel",
     "HeldBackPayload",
@@ -179,6 +181,34 @@ class ConfigRollbackPayload(Struct, tag_field="cls_type", tag="config_rollback",
     version: str = "1.0.0"
 
 
+class FailedEventProblem(Struct, kw_only=True):
+    """What is wrong with a refused event: where, as a JSONPath, and what."""
+
+    path: str
+    reason: str
+
+
+class FailedEventPayload(Struct, tag_field="cls_type", tag="failed_event", kw_only=True):
+    """What an event service was sent and refused.
+
+    Attributes:
+        data: the original bytes, in base64.
+        event: the event's id, like ``type`` and ``type_version`` where it could be read.
+        sender: the name of the token that it was sent with.
+    """
+
+    data: str
+    form: Literal["json", "protobuf"]
+    problems: list[FailedEventProblem]
+    version: str = "1.0.0"
+    event: str | UnsetType = UNSET
+    type: str | UnsetType = UNSET
+    type_version: str | UnsetType = UNSET
+    channel: str | UnsetType = UNSET
+    sender: str | UnsetType = UNSET
+    service: str | UnsetType = UNSET
+
+
 class ConsumerFailurePayload(Struct, tag_field="cls_type", tag="consumer_failure", kw_only=True):
     """A consumer failed at an event, or a message was dead-lettered.
 
@@ -226,6 +256,7 @@ def log_payload(message: str, severity: str, **parts: Any) -> dict[str, Any]:
 Payload = (
     ConsumerFailurePayload
     | ConfigRollbackPayload
+    | FailedEventPayload
     | HeldBackPayload
     | LogPayload
     | MetricsPayload
@@ -238,6 +269,7 @@ Payload = (
 _decoders: dict[str, msgspec.json.Decoder[Payload]] = {
     "config_rollback": msgspec.json.Decoder(ConfigRollbackPayload, strict=False),
     "consumer_failure": msgspec.json.Decoder(ConsumerFailurePayload, strict=False),
+    "failed_event": msgspec.json.Decoder(FailedEventPayload, strict=False),
     "log": msgspec.json.Decoder(LogPayload, strict=False),
     "metrics": msgspec.json.Decoder(MetricsPayload, strict=False),
     "metric": msgspec.json.Decoder(MetricPayload, strict=False),

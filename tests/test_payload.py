@@ -1,3 +1,4 @@
+import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from balog.payload import (
     ConfigRollbackPayload,
     ConsumerFailurePayload,
     ExceptionInfo,
+    FailedEventPayload,
+    FailedEventProblem,
     HeldBackChannel,
     HeldBackPayload,
     LogPayload,
@@ -34,6 +37,7 @@ SCHEMAS = Path(__file__).parents[1] / "schemas" / "payload"
 TYPES = {
     "config_rollback": ConfigRollbackPayload,
     "consumer_failure": ConsumerFailurePayload,
+    "failed_event": FailedEventPayload,
     "held_back": HeldBackPayload,
     "log": LogPayload,
     "metrics": MetricsPayload,
@@ -86,6 +90,14 @@ runs = st.builds(
     state=st.just(UNSET) | plain,
 )
 times = st.datetimes().map(lambda time: f"{time.isoformat()}Z")
+refused = st.builds(
+    FailedEventPayload,
+    data=st.binary(max_size=20).map(lambda data: base64.b64encode(data).decode()),
+    form=st.sampled_from(["json", "protobuf"]),
+    problems=st.lists(st.builds(FailedEventProblem, path=text, reason=text), min_size=1, max_size=3),
+    event=st.just(UNSET) | text,
+    sender=st.just(UNSET) | text,
+)
 rollbacks = st.builds(
     ConfigRollbackPayload,
     service=text,
@@ -143,7 +155,7 @@ def test_every_payload_type_that_the_project_writes_has_a_schema_and_every_schem
     assert set(payloads._decoders) == set(TYPES)
 
 
-@given(payload=failures | held_back | rollbacks | logs | metrics | metric | runs | states | nulls)
+@given(payload=failures | held_back | refused | rollbacks | logs | metrics | metric | runs | states | nulls)
 def test_what_is_written_satisfies_its_schema_and_is_read_back(payload: Any) -> None:
     made = event(payload)
     cls_type = type(payload).__struct_config__.tag
