@@ -14,7 +14,7 @@ from balog.registry.comparing.document import Document
 from balog.registry.comparing.examples import find_examples
 from balog.registry.comparing.promise import promised
 
-by_chance = settings(max_examples=150, suppress_health_check=list(HealthCheck), deadline=None)
+by_chance = settings(max_examples=75, suppress_health_check=list(HealthCheck), deadline=None)
 
 
 def takes(document: Any) -> Any:

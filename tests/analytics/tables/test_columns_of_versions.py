@@ -60,7 +60,7 @@ def registered(folder: Path, document: Any) -> t.StructType:
     return found
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=75, deadline=None, suppress_health_check=list(HealthCheck))
 @given(documents(), documents())
 def test_the_steps_are_those_of_a_load(tmp_path_factory: pytest.TempPathFactory, old: Any, new: Any) -> None:
     folder = tmp_path_factory.getbasetemp()
