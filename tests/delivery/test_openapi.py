@@ -12,6 +12,12 @@ from balog.delivery import control_api, schemas_api
 from balog.delivery.openapi import document
 from tests.delivery.serving import serving
 
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(context: object, value: object) -> bytes:
+    return str(value).encode("utf-8", "replace")
+
+
 api = schemathesis.openapi.from_dict(json.loads(document()))
 
 
