@@ -86,7 +86,7 @@ CONFIGS = {
     "cases": ("balog.broker.cases", "CaseFile", "A file of cases for balog test"),
     "document": ("balog.delivery.document", "Document", "The document of balog's event service"),
     "service": ("balog.delivery.settings", "ServiceConfig", "The config of balog serve"),
-    "tokens": ("balog.delivery.tokens", "TokenFile", "The file of tokens of balog serve"),
+    "tokens": ("balog.delivery.api.tokens", "TokenFile", "The file of tokens of balog serve"),
     "patch": ("balog.topics.redriving", "PatchFile", "A patch of events, for balog replay"),
     "logger": ("balog.recording.configuring", "LoggerConfig", "The config of the logger"),
     **{

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from balog import config as configs
-from balog.delivery.callbacks.disabling import DisabledCallbacks, place_of
+from balog.delivery.jobs.callbacks.disabling import DisabledCallbacks, place_of
 from balog.delivery.settings import ServiceConfig
 
 __all__ = ["command"]

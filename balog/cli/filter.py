@@ -9,7 +9,7 @@ import click
 from balog import config as configs
 from balog.cli.engines import TOPICS_HELP
 from balog.delivery.document import Document, Filter
-from balog.delivery.filters import check_filters, selection_of
+from balog.delivery.jobs.filters import check_filters, selection_of
 from balog.errors import BalogError, ConfigError, MissingExtraError
 from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
 from balog.topics import open_topics

@@ -32,8 +32,8 @@ def replay_failed(
     dry_run: bool,
 ) -> None:
     """Do it; ends the process with 1 when something stays."""
+    from balog.delivery.api.failed_events import FAILED_EVENTS
     from balog.delivery.client import Client
-    from balog.delivery.failed_events import FAILED_EVENTS
     from balog.delivery.replaying import Replaying
 
     if service is None:

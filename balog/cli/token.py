@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
-from balog.delivery.tokens import Right, add_token, make_token
+from balog.delivery.api.tokens import Right, add_token, make_token
 
 
 @click.command()

@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from balog import config as configs
+from balog.delivery.api.listening import check_listen, is_loopback
+from balog.delivery.api.tokens import Tokens
 from balog.delivery.control.opening import open_store
-from balog.delivery.fallback import open_fallback
-from balog.delivery.listening import check_listen, is_loopback
+from balog.delivery.durable.fallback import open_fallback
 from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.settings import ServiceConfig
-from balog.delivery.tokens import Tokens
 from balog.errors import BalogError, ConfigError
 from balog.problems import problems
 from balog.topics import open_topics

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from balog.delivery.api.failed_events import FAILED_EVENTS
 from balog.delivery.client import Client
 from balog.delivery.control import open_control, read_document
 from balog.delivery.document import Document
-from balog.delivery.failed_events import FAILED_EVENTS
 from balog.delivery.service import Service
 from balog.delivery.settings import ServiceConfig
 from balog.errors import ConfigError, EventError

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, structs
 
+from balog.delivery.api.failed_events import FAILED_EVENTS
 from balog.delivery.client import Client
-from balog.delivery.failed_events import FAILED_EVENTS
 from balog.errors import EventError, split_refusal
 from balog.event import Event, decode, encode
 from balog.expressions import Expression

@@ -12,25 +12,25 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import ExitStack, suppress
 from typing import Any
 
+from balog.delivery.api.failed_events import FailedEvents
+from balog.delivery.api.item_reading import ItemReader
+from balog.delivery.api.listening import check_listen, open_socket, url_of
+from balog.delivery.api.meters import Meters
+from balog.delivery.api.tokens import Tokens
 from balog.delivery.checking import service_problems
 from balog.delivery.control.applying import Applier
+from balog.delivery.control.inspection import Inspector
 from balog.delivery.control.opening import open_store
 from balog.delivery.control.watching import Count
 from balog.delivery.document import Document
-from balog.delivery.failed_events import FailedEvents
-from balog.delivery.fallback import open_fallback
-from balog.delivery.inspection import Inspector
-from balog.delivery.intake import Intake
-from balog.delivery.item_reading import ItemReader
+from balog.delivery.durable.fallback import open_fallback
+from balog.delivery.durable.intake import Intake
+from balog.delivery.durable.placing import Accepted
 from balog.delivery.jobs import JobStatus
-from balog.delivery.listening import check_listen, open_socket, url_of
-from balog.delivery.making import job_maker
-from balog.delivery.meters import Meters
-from balog.delivery.placing import Accepted
+from balog.delivery.jobs.making import job_maker
+from balog.delivery.jobs.sources import source_problems
 from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.settings import ServiceConfig
-from balog.delivery.sources import source_problems
-from balog.delivery.tokens import Tokens
 from balog.errors import BalogError, MissingExtraError, complain
 from balog.event import Event, encode
 from balog.signals import StopSignals, signals_for_main_thread
@@ -143,7 +143,7 @@ class Service:
         Raises:
             BalogError: the address is not to be had, or a place that is needed to begin can't be read.
         """
-        from balog.delivery.app import make_app
+        from balog.delivery.api.app import make_app
 
         listener: socket.socket | None = None
         try:
@@ -318,7 +318,7 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
 def _uvicorn_config(config: ServiceConfig, app: Any) -> Any:
     from uvicorn import Config
 
-    from balog.delivery.protocol import make_protocol
+    from balog.delivery.api.protocol import make_protocol
 
     log = logging.getLogger("uvicorn.error")
     if not log.handlers:  # its chatter is for nobody; what goes wrong in a request is told in the answer

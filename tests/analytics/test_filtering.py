@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 from balog.analytics.filtering import filter_events, read_events
 from balog.delivery.document import Filter
-from balog.delivery.filters import FilterJob, selection_of
+from balog.delivery.jobs.filters import FilterJob, selection_of
 from balog.event import decode, encode
 from balog.sinks import StoreSinkConfig, TopicSinkConfig
 from balog.topics import Message, open_topics

@@ -10,7 +10,7 @@ import urllib3
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery.tokens import Tokens
+from balog.delivery.api.tokens import Tokens
 
 
 def started(*words: str, cwd: Path) -> subprocess.Popen[str]:

@@ -14,11 +14,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from balog.delivery import draining, lanes
 from balog.delivery.document import Document
-from balog.delivery.fallback import open_fallback
-from balog.delivery.intake import Intake
-from balog.delivery.placing import Accepted
+from balog.delivery.durable import draining, lanes
+from balog.delivery.durable.fallback import open_fallback
+from balog.delivery.durable.intake import Intake
+from balog.delivery.durable.placing import Accepted
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import open_topics

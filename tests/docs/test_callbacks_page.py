@@ -12,9 +12,9 @@ import click
 import pytest
 
 from balog.cli import main
-from balog.delivery.callbacks import breaker, endpoint, giving_up, hand, pump
 from balog.delivery.control.checking import read_document
 from balog.delivery.document import Callback
+from balog.delivery.jobs.callbacks import breaker, endpoint, giving_up, hand, pump
 from balog.secrets import Secret
 from tests.stand_ins.callbacks import KEYS, House, wait_for
 

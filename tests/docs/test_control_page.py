@@ -7,11 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery import inspection
-from balog.delivery.control import read_document
+from balog.delivery.api.control_api import routes
+from balog.delivery.control import inspection, read_document
 from balog.delivery.control.applying import _MAX_TRIED
 from balog.delivery.control.watching import _Z
-from balog.delivery.control_api import routes
 from balog.delivery.document import Watch
 
 PAGE = (Path(__file__).parents[2] / "docs" / "control.md").read_text()

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from balog.delivery import draining, lanes
-from balog.delivery.fallback import GROUP, Fallback
-from balog.delivery.recent import RecentIds
-from balog.delivery.routing import FAILED, UNTYPED, topic_of
+from balog.delivery.durable import draining, lanes
+from balog.delivery.durable.fallback import GROUP, Fallback
+from balog.delivery.durable.recent import RecentIds
+from balog.delivery.durable.routing import FAILED, UNTYPED, topic_of
 from balog.delivery.settings import ServiceConfig
 from balog.topics.memory import MemoryTopics
 

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery import failed_events, service, tokens
+from balog.delivery import service
+from balog.delivery.api import failed_events, tokens
 from balog.delivery.settings import Limits, ServiceConfig
 from balog.sinks.service import Answer
 from tests.delivery.serving import Asked

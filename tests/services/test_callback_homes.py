@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from balog.delivery.callbacks import CallbackJob
 from balog.delivery.document import Callback
+from balog.delivery.jobs.callbacks import CallbackJob
 from balog.event import Event, encode
 from balog.sinks.base import Retrying
 from balog.topics import Message, open_topics

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 import pytest
 
 from balog.delivery.document import ClickHouseTable
-from balog.delivery.tables import TableJob
+from balog.delivery.jobs.tables import TableJob
 from balog.event import Event, encode
 from balog.secrets import Secret
 from balog.sinks import ClickHouseSinkConfig, Delivery, Retrying, SinkError

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from balog.delivery.fallback import open_fallback
-from balog.delivery.intake import Intake
-from balog.delivery.placing import Accepted
+from balog.delivery.durable.fallback import open_fallback
+from balog.delivery.durable.intake import Intake
+from balog.delivery.durable.placing import Accepted
 from balog.event import Event, encode
 from balog.topics import Message, Topic, open_topics
 from tests.services.servers.elasticmq import running_sqs, set_credentials

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from balog.delivery.callbacks import CallbackJob
 from balog.delivery.document import Callback
+from balog.delivery.jobs.callbacks import CallbackJob
 from balog.event import Event, encode
 from balog.sinks.base import Retrying
 from balog.topics import DeadLetter, GroupState, Message, open_topics

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from balog.delivery.document import Callback, Document
-from balog.delivery.routing import route_problems
+from balog.delivery.durable.routing import route_problems
 from balog.errors import ConfigError
 from balog.problems import problems
 
@@ -40,9 +40,9 @@ def check(document: Document) -> list[ConfigError]:
 
 
 def _problems(document: Document) -> Iterator[ConfigError]:
-    from balog.delivery.callbacks.endpoint import check_callback
-    from balog.delivery.filters import check_filters  # brings the engine
-    from balog.delivery.tables import check_table
+    from balog.delivery.jobs.callbacks.endpoint import check_callback
+    from balog.delivery.jobs.filters import check_filters  # brings the engine
+    from balog.delivery.jobs.tables import check_table
 
     yield from route_problems(document)
     yield from check_filters(document)

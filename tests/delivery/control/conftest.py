@@ -7,9 +7,9 @@ from contextlib import contextmanager
 import pytest
 import urllib3
 
+from balog.delivery.api.tokens import add_token, make_token
 from balog.delivery.service import Service
 from balog.delivery.settings import ServiceConfig
-from balog.delivery.tokens import add_token, make_token
 from balog.event import Event, encode
 
 GATE = 30.0

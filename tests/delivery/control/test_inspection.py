@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from balog.delivery import inspection
-from balog.delivery.inspection import Inspector, Share
+from balog.delivery.control import inspection
+from balog.delivery.control.inspection import Inspector, Share
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message, open_topics

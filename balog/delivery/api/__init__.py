@@ -1,0 +1,1 @@
+"""What clients of the service see: its paths, bodies, tokens, answers, metrics and the page."""

@@ -1,0 +1,171 @@
+"""The service as an ASGI application: its routes, and a front that gives every refusal one form."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Match, Route
+
+from balog.delivery.api import control_api, schemas_api
+from balog.delivery.api.bodies import Gone, Receive
+from balog.delivery.api.events_api import EventsApi
+from balog.delivery.api.openapi import document
+from balog.delivery.api.refusals import Refusal
+from balog.delivery.api.tokens import ANYONE
+
+if TYPE_CHECKING:
+    from balog.delivery.service import Service
+
+__all__ = ["make_app"]
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+_EVENTS = "/v1/events"
+_JSON = (b"content-type", b"application/json")
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_PROBES = frozenset({"/health", "/ready"})
+
+
+def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+    """Give the application of a service."""
+    events = EventsApi(service)
+    service.room = events.room
+    routes = [
+        Route("/health", _health, methods=["GET"]),
+        Route("/ready", _ready(service), methods=["GET"]),
+        Route("/metrics", _metrics(service), methods=["GET"]),
+        Route("/openapi.json", _openapi, methods=["GET"]),
+        *schemas_api.routes(service),
+        *control_api.routes(service),
+    ]
+    paths = {route.endpoint: route.path for route in routes}
+
+    async def http_error(request: Request, error: Any) -> Response:
+        problem = {404: "there is no such path; see /openapi.json", 405: "not with this method"}
+        headers = dict(error.headers or {})
+        if error.status_code == 405:  # Starlette names only those of the first route of that path
+            allowed = {
+                method
+                for route in routes
+                if route.matches(request.scope)[0] != Match.NONE
+                for method in route.methods or ()
+            }
+            headers["Allow"] = ", ".join(sorted(allowed))
+        refusal = Refusal(error.status_code, problem.get(error.status_code, str(error.detail)), headers=headers)
+        return _refused(request, refusal)
+
+    handlers: Any = {Refusal: _refused, HTTPException: http_error}
+    inner = Starlette(routes=routes, exception_handlers=handlers)
+    meters = service.meters
+
+    async def post(scope: Scope, receive: Receive, send: Send) -> int:
+        if scope["method"] != "POST":
+            raise Refusal(405, "want POST", headers={"Allow": "POST"})
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        reply = await events.post(scope["query_string"], headers, receive)
+        answer = [_JSON, (b"content-length", str(len(reply.body)).encode())]
+        if reply.retry_after is not None:
+            answer.append((b"retry-after", str(reply.retry_after).encode()))
+        await send({"type": "http.response.start", "status": reply.status, "headers": answer})
+        await send({"type": "http.response.body", "body": reply.body})
+        return reply.status
+
+    async def rest(scope: Scope, receive: Receive, send: Send) -> int:
+        status = 500
+
+        async def noted(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        await inner(scope, receive, noted)
+        return status
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        is_events = scope["path"] == _EVENTS
+        try:
+            if service.tokens is None and scope["path"] not in _PROBES:
+                _check_is_local(scope)
+            status = await (post if is_events else rest)(scope, receive, send)
+        except Gone:
+            status = 0
+        except Refusal as refusal:
+            status = refusal.status
+            await _refused(Request(scope), refusal)(scope, receive, send)
+        meters.requested(_EVENTS if is_events else paths.get(scope.get("endpoint", app), "other"), status)
+
+    return app
+
+
+def _check_is_local(scope: Scope) -> None:
+    """Refuse what a page of another site makes a browser on this machine send, where no token would stop it.
+
+    A browser names the page's site in ``Origin``, and in ``Host`` the name by which it found this machine.
+    """
+    host = origin = ""
+    for name, value in scope["headers"]:
+        if name == b"host":
+            host = value.decode("latin-1")
+        elif name == b"origin":
+            origin = value.decode("latin-1")
+    if not host:
+        return
+    try:
+        found = urlsplit(f"//{host}").hostname or ""
+        is_same = not origin or urlsplit(origin).netloc == host
+    except ValueError:
+        found, is_same = "", False
+    server = scope.get("server")
+    if found not in _LOOPBACK and not (server and found == server[0]):
+        raise Refusal(403, "a service without tokens is asked by this machine's name or address alone")
+    if not is_same:
+        raise Refusal(403, "a service without tokens takes nothing from other sites' pages")
+
+
+def _refused(request: Request, refusal: Any) -> Response:
+    return Response(refusal.body(), refusal.status, refusal.headers, media_type="application/json")
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(content) + b"\n", status, media_type="application/json")
+
+
+async def _health(request: Request) -> Response:
+    return _json({"status": "alive", "problems": []})
+
+
+def _ready(service: Service) -> Callable[[Request], Awaitable[Response]]:
+    async def ready(request: Request) -> Response:
+        problems = service.problems()
+        return _json({"status": "not ready" if problems else "ready", "problems": problems}, 503 if problems else 200)
+
+    return ready
+
+
+def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
+    from prometheus_client.exposition import choose_encoder
+
+    registry = service.meters.registry()
+
+    async def metrics(request: Request) -> Response:
+        tokens = service.tokens
+        caller = ANYONE if tokens is None else tokens.caller(request.headers.get("authorization", ""))
+        caller.check("read")
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(registry), headers={"content-type": content_type})
+
+    return metrics
+
+
+async def _openapi(request: Request) -> Response:
+    return Response(document(), media_type="application/json")

@@ -1,0 +1,261 @@
+"""The body of a request: read within bounds, inflated within bounds, and split into the items that it holds."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from itertools import accumulate
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from balog.delivery.api.refusals import Refusal
+from balog.delivery.settings import Limits
+from balog.errors import MissingExtraError, split_refusal
+from balog.singer.batch.compression import Limits as Inflated
+from balog.singer.batch.compression import decompress
+from balog.singer.batch.dialects import BatchError
+
+__all__ = ["Form", "Gone", "Items", "Room", "content_form", "inflate", "is_deeper", "read_body", "split"]
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Form = Literal["json", "lines", "protobuf"]
+
+_FORMS: dict[str, Form] = {
+    "": "json",
+    "application/json": "json",
+    "application/x-www-form-urlencoded": "json",  # what `curl -d` says of anything
+    "application/x-ndjson": "lines",
+    "application/ndjson": "lines",
+    "application/jsonl": "lines",
+    "application/x-protobuf": "protobuf",
+    "application/protobuf": "protobuf",
+}
+_WANTED = "application/json, application/x-ndjson or application/x-protobuf"
+_UNBOUNDED = Inflated(1 << 62, float("inf"))  # `inflate` counts itself
+
+
+class Gone(Exception):
+    """The client went away before all of its request was here."""
+
+
+class Room:
+    """Counts the bytes of requests that are being read and handled; above ``limit`` a new one is refused."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes.
+
+        Raises:
+            Refusal: 503, there is no room for them.
+        """
+        if self.used + size > self.limit:
+            raise Refusal(503, "the service has its hands full with other requests", retry_after=1)
+        self.used += size
+
+    def give(self, size: int) -> None:
+        """Count bytes no more."""
+        self.used -= size
+
+
+def content_form(content_type: str) -> Form:
+    """Tell what a body is by its ``Content-Type``; JSON where nothing is said.
+
+    Raises:
+        Refusal: 415, something else.
+    """
+    kind, *parameters = (part.strip() for part in content_type.lower().split(";"))
+    form = _FORMS.get(kind)
+    if form is None:
+        raise Refusal(415, f"Content-Type {kind!r:.100} is not taken; want {_WANTED}")
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip() == "charset" and value.strip(' "') not in ("utf-8", "utf8", "us-ascii"):
+            raise Refusal(415, f"charset {value!r:.40} is not taken; want utf-8")
+    return form
+
+
+async def read_body(receive: Receive, headers: Mapping[str, str], limits: Limits, room: Room) -> bytes:
+    """Read a request's body as it was sent. Its bytes count in ``room`` from then on; the caller gives them back.
+
+    Args:
+        headers: with names in lower case.
+
+    Raises:
+        Refusal: 413 too many bytes, 408 too slow, 503 no room.
+        Gone: the client went away.
+    """
+    said = headers.get("content-length", "")
+    if said.isdigit() and int(said[:20]) > limits.body_bytes:
+        raise _too_large(limits.body_bytes)
+    parts: list[bytes] = []
+    size = 0
+    try:
+        try:
+            async with _Deadline(limits.seconds):
+                more = True
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Gone
+                    part = message.get("body", b"")
+                    more = message.get("more_body", False)
+                    if part:
+                        if size + len(part) > limits.body_bytes:
+                            raise _too_large(limits.body_bytes)
+                        room.take(len(part))
+                        size += len(part)
+                        parts.append(part)
+        except asyncio.TimeoutError:
+            raise Refusal(
+                408,
+                f"the request was not here within {limits.seconds:g} seconds",
+                headers={"Connection": "close"},
+            ) from None
+    except BaseException:
+        room.give(size)
+        raise
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+class _Deadline:
+    """``asyncio.timeout``, which Python 3.10 does not have."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._is_late = False
+
+    async def __aenter__(self) -> None:
+        self._task = asyncio.current_task()
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._expire)
+
+    def _expire(self) -> None:
+        self._is_late = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._timer.cancel()
+        if self._is_late and isinstance(error, asyncio.CancelledError):
+            if sys.version_info >= (3, 11) and self._task is not None:
+                self._task.uncancel()
+            raise asyncio.TimeoutError from None
+
+
+def _too_large(limit: int) -> Refusal:
+    return Refusal(413, f"the body has more than {limit} bytes; send fewer events at once")
+
+
+def inflate(body: bytes, encoding: str, limit: int) -> bytes:
+    """Undo a body's ``Content-Encoding``, and stop at the first byte too many.
+
+    Raises:
+        Refusal: 415 an encoding that is not taken, 413 more than ``limit`` bytes, 400 damaged or cut off.
+    """
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return body
+    if encoding not in ("gzip", "x-gzip", "zstd"):
+        raise Refusal(
+            415,
+            f"Content-Encoding {encoding!r:.40} is not taken; want gzip or zstd",
+            headers={"Accept-Encoding": "gzip, zstd"},
+        )
+    parts: list[bytes] = []
+    size = 0
+    try:
+        for block in decompress(io.BytesIO(body), encoding.removeprefix("x-"), _UNBOUNDED):
+            size += len(block)
+            if size > limit:
+                raise Refusal(413, f"the body has more than {limit} bytes when it is decompressed")
+            parts.append(block)
+    except BatchError as error:
+        raise Refusal(400, f"the body {error}") from None
+    except MissingExtraError:
+        raise Refusal(415, "this service does not take zstd; want gzip", headers={"Accept-Encoding": "gzip"}) from None
+    return b"".join(parts)
+
+
+class Items(NamedTuple):
+    """What a body holds: the bytes of each item, and where it is (``$`` or ``$[3]``), in the request's order."""
+
+    bodies: list[bytes]
+    is_one: bool
+
+
+_raws = msgspec.json.Decoder(list[Raw])
+_SPACE = b" \t\r\n"
+
+
+def split(body: bytes, form: Form, most: int) -> Items:
+    """Split a body into its items, each of them undecoded.
+
+    Of lines, one that is not JSON is an item like others: it is for the reader to refuse it alone.
+
+    Raises:
+        Refusal: 400 no JSON at all, or nothing in it; 413 more than ``most`` items.
+    """
+    if form == "protobuf":
+        return Items([body], True)
+    if form == "lines":
+        lines: list[bytes] = []
+        for line in body.split(b"\n"):
+            if line and not line.isspace():
+                lines.append(line)
+        if not lines:
+            raise Refusal(400, "the body holds no events")
+        if len(lines) > most:
+            raise _too_many(most)
+        return Items(lines, False)
+    begin = body.lstrip(_SPACE)[:1]
+    if not begin:
+        raise Refusal(400, "the body is empty; want an event, an array of events, or lines")
+    try:
+        str(body, "utf-8")
+        if begin != b"[":
+            msgspec.json.decode(body, type=Raw)
+            return Items([body], True)
+        found = _raws.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _not_json(error, body, begin) from None
+    if not found:
+        raise Refusal(400, "the body holds no events")
+    if len(found) > most:
+        raise _too_many(most)
+    return Items([bytes(raw) for raw in found], False)
+
+
+def _not_json(error: Exception, body: bytes, begin: bytes) -> Refusal:
+    if isinstance(error, UnicodeDecodeError):
+        return Refusal(400, f"the body is not UTF-8, at byte {error.start}")
+    if isinstance(error, RecursionError):
+        return Refusal(400, "the body is nested too deep")
+    hint = ""
+    if begin == b"{" and "trailing" in str(error) and b"\n" in body:
+        hint = "; lines of events want Content-Type: application/x-ndjson"
+    return Refusal(400, f"the body is not JSON: {split_refusal(error)[0]}{hint}")
+
+
+def _too_many(most: int) -> Refusal:
+    return Refusal(413, f"the body holds more than {most} events; send fewer at once")
+
+
+_NO_MARKS = bytes(set(range(256)) - set(b'{}[]"'))
+_STEPS = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
+
+
+def is_deeper(document: bytes, limit: int) -> bool:
+    """Tell whether JSON has more than ``limit`` objects and arrays inside each other; cheap, nothing is decoded."""
+    if document.count(b"{") + document.count(b"[") <= limit:
+        return False
+    if b"\\" in document:
+        document = document.replace(b"\\\\", b"").replace(b'\\"', b"")
+    marks = document.translate(None, _NO_MARKS)
+    outside = b"".join(marks.split(b'"')[::2])  # every second part lies between two strings
+    return max(accumulate(map(_STEPS.__getitem__, outside)), default=0) > limit

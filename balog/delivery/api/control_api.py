@@ -1,0 +1,206 @@
+"""``/``, ``/v1/status`` and ``/v1/config``: what a service does, and the versions of its document."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from balog.delivery.api.page import page
+from balog.delivery.api.refusals import Refusal
+from balog.delivery.api.status import StatusDesk
+from balog.delivery.api.tokens import ANYONE, Caller, Right
+from balog.delivery.control.checking import read_document
+from balog.delivery.control.diffing import diff
+from balog.delivery.control.folder import FolderControl
+from balog.delivery.control.store import Conflict, ControlError, Entry
+from balog.errors import BalogError
+
+__all__ = ["routes"]
+
+T = TypeVar("T")
+_MAX_DOCUMENT = 4 << 20
+_MAX_ENTRIES = 1000
+_MAX_NUMBER = 99_999_999
+_MAX_MESSAGE = 2000
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """How the service that took a version fares with it: see ``ServiceStatus``."""
+
+    number: int
+    state: str
+    reason: str
+
+
+def routes(service: Any) -> list[Route]:
+    """Give the routes of a service.
+
+    Args:
+        service: has ``tokens`` and ``control`` (None where there are none), ``applier``, ``inspector``, ``intake``,
+            ``meters``, and ``started`` by the monotonic clock.
+    """
+    desk = StatusDesk(service)
+
+    async def front(request: Request) -> Response:
+        content, headers = page()
+        return Response(content, headers=headers)
+
+    async def status(request: Request) -> Response:
+        _allow(service, request, "read")
+        return _json(await run_in_threadpool(desk.status))
+
+    async def newest(request: Request) -> Response:
+        _allow(service, request, "read")
+
+        def find(control: FolderControl) -> dict[str, Any]:
+            head = control.head()
+            document = control.document(head) if head else b"{}"
+            return {"number": head.number if head else 0, "document": msgspec.Raw(document)}
+
+        return _json(await _at(service, find))
+
+    async def push(request: Request) -> Response:
+        caller = _allow(service, request, "configure")
+        message, base = _text(request, "message"), _number(request, "base")
+        data = await _body(request)
+        _, problems = await run_in_threadpool(read_document, data)
+        if problems:
+            found = [{"path": one.path or "$", "reason": one.reason} for one in problems]
+            return _json({"problem": f"{len(found)} problems", "path": found[0]["path"], "problems": found}, 422)
+        who = caller.name or "somebody on this machine"
+        entry = await _at(service, lambda control: control.push(data, who=who, message=message, base=base))
+        return await _applied(service, entry)
+
+    async def rollback(request: Request) -> Response:
+        caller = _allow(service, request, "configure")
+        message, base, number = _text(request, "message"), _number(request, "base"), _number(request, "number")
+        who = caller.name or "somebody on this machine"
+        entry = await _at(service, lambda control: control.rollback(number, who=who, message=message, base=base))
+        return await _applied(service, entry)
+
+    async def history(request: Request) -> Response:
+        _allow(service, request, "read")
+        limit = _number(request, "limit", least=1, most=_MAX_ENTRIES)
+        return _json(await _at(service, lambda control: control.entries(100 if limit is None else limit)))
+
+    async def entry(request: Request) -> Response:
+        _allow(service, request, "read")
+        number = int(request.path_params["number"])
+        return _json(await _at(service, lambda control: control.entry(number)))
+
+    async def document(request: Request) -> Response:
+        _allow(service, request, "read")
+        sha = request.path_params["sha"]
+        return _json(msgspec.Raw(await _at(service, lambda control: control.named(sha))))
+
+    async def difference(request: Request) -> Response:
+        _allow(service, request, "read")
+        old, new = _number(request, "old"), _number(request, "new")
+
+        def compare(control: FolderControl) -> Any:
+            head = control.head()
+            newest = head.number if head else 0
+            last = newest if new is None else new
+            first = max(last - 1, 0) if old is None else old
+            before, after = (control.document(control.entry(one)) if one else b"{}" for one in (first, last))
+            return {"old": first, "new": last, "changes": diff(before, after)}
+
+        return _json(await _at(service, compare))
+
+    async def services(request: Request) -> Response:
+        _allow(service, request, "read")
+        return _json(await _at(service, lambda control: control.services()))
+
+    return [
+        Route("/", front, methods=["GET"]),
+        Route("/v1/status", _told(status), methods=["GET"]),
+        Route("/v1/config", _told(newest), methods=["GET"]),
+        Route("/v1/config", _told(push), methods=["POST"]),
+        Route("/v1/config/rollback", _told(rollback), methods=["POST"]),
+        Route("/v1/config/history", _told(history), methods=["GET"]),
+        Route("/v1/config/history/{number:int}", _told(entry), methods=["GET"]),
+        Route("/v1/config/documents/{sha}", _told(document), methods=["GET"]),
+        Route("/v1/config/diff", _told(difference), methods=["GET"]),
+        Route("/v1/config/services", _told(services), methods=["GET"]),
+    ]
+
+
+def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Give an endpoint whose errors are answers in the service's one form."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except Refusal as refusal:
+            return Response(refusal.body(), refusal.status, refusal.headers, media_type="application/json")
+        except Conflict as error:
+            said = {"problem": str(error), "path": "$", "head": error.head, "base": error.base}
+            return _json(said, 409)
+        except ControlError as error:
+            return _json({"problem": str(error), "path": "$"}, 404)
+        except BalogError as error:
+            return _json({"problem": str(error), "path": "$"}, 503)
+
+    return endpoint
+
+
+async def _at(service: Any, ask: Callable[[FolderControl], T]) -> T:
+    control: FolderControl | None = service.control
+    if control is None:
+        raise Refusal(404, "this service has no place of versions; give it one: control, in its config")
+    return await run_in_threadpool(partial(ask, control))
+
+
+async def _applied(service: Any, entry: Entry) -> Response:
+    status = await run_in_threadpool(service.applier.pick_up, entry.number)
+    applied = Applied(number=status.number, state=status.state, reason=status.reason)
+    return _json({**msgspec.to_builtins(entry), "applied": applied}, 201)
+
+
+def _allow(service: Any, request: Request, right: Right) -> Caller:
+    tokens = service.tokens
+    caller: Caller = ANYONE if tokens is None else tokens.caller(request.headers.get("authorization", ""))
+    if not (right == "read" and caller.may("configure")):  # who may change the document may see it, and what it does
+        caller.check(right)
+    return caller
+
+
+async def _body(request: Request) -> bytes:
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > _MAX_DOCUMENT:
+                raise Refusal(413, f"a document has at most {_MAX_DOCUMENT} bytes")
+    except ClientDisconnect:
+        raise Refusal(400, "the request ended before its body") from None
+    return bytes(data)
+
+
+def _text(request: Request, name: str) -> str:
+    text = request.query_params.get(name, "")
+    if len(text) > _MAX_MESSAGE:
+        raise Refusal(422, f"{name}: at most {_MAX_MESSAGE} characters")
+    return text
+
+
+def _number(request: Request, name: str, least: int = 0, most: int = _MAX_NUMBER) -> int | None:
+    text = request.query_params.get(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= 8 and least <= int(text) <= most):
+        raise Refusal(422, f"{name}: want a number from {least} to {most}")
+    return int(text)
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    headers = {"Cache-Control": "no-store"}
+    return Response(msgspec.json.encode(content), status, headers, media_type="application/json")

@@ -1,0 +1,221 @@
+"""``POST /v1/events``: typed events in, and for each of them what became of it, once it is durable."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from balog.delivery.api.bodies import Form, Items, Receive, Room, content_form, inflate, read_body, split
+from balog.delivery.api.item_reading import Cold, Refused, Wire
+from balog.delivery.api.refusals import Refusal
+from balog.delivery.api.tokens import ANYONE, Caller
+from balog.delivery.durable.placing import Accepted, Placed
+from balog.sinks.service import Answer, Item, Problem
+
+if TYPE_CHECKING:
+    from balog.delivery.service import Service
+
+__all__ = ["EventsApi", "Reply"]
+
+_IN_LOOP_BYTES = 64 << 10
+"""A larger body is read in a thread: it would hold up everybody else for more than a few milliseconds."""
+
+_KEY = re.compile("[!-~]{1,200}")
+_encoder = msgspec.json.Encoder()
+
+
+class Reply:
+    """An answer: its status, what is in ``Retry-After``, and the body."""
+
+    __slots__ = ("body", "retry_after", "status")
+
+    def __init__(self, answer: Answer, only_failed: bool) -> None:
+        items = answer.items
+        statuses = {item.status for item in items}
+        if answer.accepted:
+            self.status = 202
+        else:
+            self.status = statuses.pop() if len(statuses) == 1 else 422
+        waits = [item.retry_after for item in items if item.retry_after is not None]
+        self.retry_after = math.ceil(max(waits)) if waits else None
+        if only_failed:
+            failed = (
+                msgspec.structs.replace(item, index=index) for index, item in enumerate(items) if item.status != 202
+            )
+            answer = msgspec.structs.replace(answer, items=tuple(failed))
+        self.body = _encoder.encode(answer) + b"\n"
+
+
+class EventsApi:
+    """Takes events for a service. Used by its event loop alone."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._limits = service.config.limits
+        self.room = Room(service.config.limits.in_flight_bytes)
+
+    async def post(self, query: bytes, headers: Mapping[str, str], receive: Receive) -> Reply:
+        """Take the events of one request.
+
+        Args:
+            headers: with names in lower case.
+
+        Raises:
+            Refusal: the request as a whole is refused.
+            Gone: the client went away before its request was here; nothing of it is kept.
+        """
+        begin = time.perf_counter()
+        service = self._service
+        tokens = service.tokens
+        caller = ANYONE if tokens is None else tokens.caller(headers.get("authorization", ""))
+        caller.check("send")
+        if service.is_stopping:
+            raise _stopping()
+        form = content_form(headers.get("content-type", ""))
+        options = _options(query, form)
+        key = headers.get("idempotency-key")
+        if key is not None and not _KEY.fullmatch(key):
+            raise Refusal(400, "Idempotency-Key: want 1 to 200 visible characters of ASCII")
+        body = await read_body(receive, headers, self._limits, self.room)
+        size = len(body)
+        try:
+            service.meters.add("body_bytes", size)
+            encoding = headers.get("content-encoding", "")
+            wire = _wire(options, caller) if form == "protobuf" else None
+            if encoding or size > _IN_LOOP_BYTES:
+                items, found, size = await self._read_apart(body, encoding, form, caller, key or "", wire)
+            else:
+                items = split(body, form, self._limits.events)
+                try:
+                    found = service.reader.read(items.bodies, caller, key or "", wire, may_wait=False)
+                except Cold:
+                    found = await asyncio.to_thread(
+                        service.reader.read, items.bodies, caller, key or "", wire, may_wait=True
+                    )
+            if service.is_stopping:
+                raise _stopping()
+            answer = await self._place(items, found, form, caller, wire, options.get("failed") != "drop")
+        finally:
+            self.room.give(size)
+        service.meters.took(time.perf_counter() - begin)
+        return Reply(answer, options.get("items") == "failed")
+
+    async def _read_apart(
+        self, body: bytes, encoding: str, form: Form, caller: Caller, key: str, wire: Wire | None
+    ) -> tuple[Items, list[Accepted | Refused], int]:
+        """Inflate, split and read a body in a thread; give also the bytes that it now counts in ``room``."""
+        limits, reader = self._limits, self._service.reader
+        inflated = await asyncio.to_thread(inflate, body, encoding, limits.inflated_bytes)
+        size = len(body)
+        if inflated is not body:
+            self.room.take(len(inflated))
+            size += len(inflated)
+        try:
+
+            def read() -> tuple[Items, list[Accepted | Refused]]:
+                items = split(inflated, form, limits.events)
+                return items, reader.read(items.bodies, caller, key, wire, may_wait=True)
+
+            items, found = await asyncio.to_thread(read)
+        except BaseException:
+            self.room.give(size - len(body))
+            raise
+        return items, found, size
+
+    async def _place(
+        self,
+        items: Items,
+        found: Sequence[Accepted | Refused],
+        form: Form,
+        caller: Caller,
+        wire: Wire | None,
+        keeps_failed: bool,
+    ) -> Answer:
+        """Make durable what may be taken, and keep what may not, unless who sends has it."""
+        service = self._service
+        channel = wire.channel if wire is not None else None
+        wanted: list[Accepted] = []
+        places: list[int | None] = []  # of each item in `wanted`
+        unkept = 0
+        for item, one in zip(items.bodies, found):
+            made: Accepted | None = one if isinstance(one, Accepted) else None
+            if keeps_failed and isinstance(one, Refused) and one.status == 422:
+                made = service.failed.make(item, one, form, caller.name, channel)
+                unkept += made is None
+            places.append(None if made is None else len(wanted))
+            if made is not None:
+                wanted.append(made)
+        placed = await service.intake.put(wanted) if wanted else []
+        told: list[Item] = []
+        counts: Counter[tuple[str, int, str]] = Counter()
+        stores: Counter[str] = Counter()
+        stored = duplicates = 0
+        for one, at in zip(found, places):
+            if isinstance(one, Refused):
+                wait = 1.0 if one.status == 503 else None
+                told.append(Item(status=one.status, id=one.id, problems=one.problems, retry_after=wait))
+                counts[("", one.status, "")] += 1
+            elif at is not None:
+                place = placed[at]
+                told.append(_item(one.event.header.id, place))
+                counts[(place.stream, place.status, place.store)] += 1
+                if place.status == 202:
+                    stores[place.store] += 1
+                    stored += len(one.body)
+                    duplicates += place.duplicate
+        service.meters.add("failed_unkept", unkept)
+        service.meters.placed(counts)
+        service.meters.add("event_bytes", stored)
+        service.meters.add("duplicates", duplicates)
+        accepted = sum(stores.values())
+        return Answer(accepted, len(told) - accepted, dict(stores), tuple(told))
+
+
+def _item(id: str, place: Placed) -> Item:
+    if place.status == 202:
+        return Item(status=202, id=id, store=place.store, duplicate=place.duplicate)
+    return Item(
+        status=place.status,
+        id=id,
+        problems=(Problem("$", place.reason),) if place.reason else (),
+        retry_after=round(place.retry_after, 3) if place.status in (429, 503) else None,
+        stream=place.stream,
+    )
+
+
+def _stopping() -> Refusal:
+    return Refusal(503, "the service is stopping", retry_after=1, headers={"Connection": "close"})
+
+
+def _options(query: bytes, form: Form) -> dict[str, str]:
+    """Read the query; what nobody knows is refused, as it would have no effect."""
+    if not query:
+        return {}
+    found = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    known = {"items", "failed", "type", "version", "channel"} if form == "protobuf" else {"items", "failed"}
+    for name in found:
+        if name not in known:
+            hint = "; it is for application/x-protobuf" if name in ("type", "version", "channel") else ""
+            raise Refusal(400, f"there is no parameter {name!r:.60}{hint}")
+    if found.get("items", "all") not in ("all", "failed"):
+        raise Refusal(400, "items: want all or failed")
+    if found.get("failed", "keep") not in ("keep", "drop"):
+        raise Refusal(400, "failed: want keep or drop")
+    return found
+
+
+def _wire(options: Mapping[str, str], caller: Caller) -> Wire:
+    type = options.get("type", "")
+    if not type:
+        raise Refusal(400, "protobuf wants the parameter type, and version: /v1/events?type=NAME&version=1.0.0")
+    if not caller.is_for(type):
+        raise Refusal(403, f"the token {caller.name} is not for this type")
+    return Wire(type, options.get("version") or None, options.get("channel") or None)

@@ -1,0 +1,78 @@
+"""What was refused, kept as it came: to be mended and sent again (``balog replay --patch``)."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from balog.delivery.api.item_reading import Refused
+from balog.delivery.durable.placing import Accepted
+from balog.delivery.durable.routing import FAILED as FAILED_EVENTS
+from balog.event import Event, encode
+
+__all__ = ["FAILED_EVENTS", "FailedEvents"]
+
+_PER_SECOND = 200.0
+_BYTES_PER_SECOND = 2.0 * (1 << 20)
+_BURST = 10.0  # seconds' worth that may come at once
+
+
+class FailedEvents:
+    """Makes events of type ``failed_event`` of what was refused, so many a second that a flood of it fills no disk.
+
+    Of 200 a second and 2 MiB a second, ten seconds' worth may come at once; what is more is refused all the same, and
+    counted in ``unkept``. Used by one thread.
+
+    Args:
+        service: the service's name.
+    """
+
+    def __init__(self, service: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._service = service
+        self._clock = clock
+        self._filled_at = clock()
+        self._events = _PER_SECOND * _BURST
+        self._bytes = _BYTES_PER_SECOND * _BURST
+        self.unkept = 0
+
+    def make(
+        self, item: bytes, refused: Refused, form: str, sender: str, channel: str | None = None
+    ) -> Accepted | None:
+        """Give the event that keeps an item, or None when there have been too many."""
+        if not self._take(len(item)):
+            self.unkept += 1
+            return None
+        payload: dict[str, Any] = {
+            "cls_type": "failed_event",
+            "version": "1.0.0",
+            "data": base64.b64encode(item).decode(),
+            "form": "protobuf" if form == "protobuf" else "json",
+            "problems": refused.problems,
+        }
+        named = {
+            "event": refused.id,
+            "type": refused.type,
+            "type_version": refused.version,
+            "channel": channel,
+            "sender": sender,
+            "service": self._service,
+        }
+        payload |= {name: value for name, value in named.items() if value}
+        event = Event.new(FAILED_EVENTS, Raw(msgspec.json.encode(payload)), level="WARNING")
+        return Accepted(event, encode(event), FAILED_EVENTS)
+
+    def _take(self, size: int) -> bool:
+        now = self._clock()
+        passed, self._filled_at = now - self._filled_at, now
+        self._events = min(self._events + passed * _PER_SECOND, _PER_SECOND * _BURST)
+        self._bytes = min(self._bytes + passed * _BYTES_PER_SECOND, _BYTES_PER_SECOND * _BURST)
+        if self._events < 1 or self._bytes < size:
+            return False
+        self._events -= 1
+        self._bytes -= size
+        return True

@@ -1,0 +1,262 @@
+"""One item of a request: read, held against its type's schema, and made the event that is stored; or refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from balog.delivery.api.bodies import is_deeper
+from balog.delivery.api.tokens import Caller
+from balog.delivery.durable.placing import Accepted
+from balog.delivery.settings import ServiceConfig
+from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
+from balog.event import Event, decode, encode
+from balog.registry import Schema, Validator
+from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
+from balog.registry.schema import SchemaError
+from balog.sinks.service import Problem
+
+__all__ = ["Cold", "ItemReader", "Refused", "Wire"]
+
+_MAX_ID = 100
+_MAX_TYPE = 200
+_MAX_PROBLEMS = 20
+
+
+class Refused(NamedTuple):
+    """Why an item is no event that can be taken: a status of HTTP, and each fault with its path.
+
+    ``type`` and ``version`` are what it says that it is, as far as that could be read.
+    """
+
+    status: int
+    problems: tuple[Problem, ...]
+    id: str = ""
+    type: str = ""
+    version: str = ""
+
+
+class Wire(NamedTuple):
+    """What the request says of a payload in protobuf."""
+
+    type: str
+    version: str | None
+    channel: str | None
+
+
+class Cold(Exception):
+    """A schema has to be fetched first, which must not hold up who else is served."""
+
+
+class _Top(Struct):
+    cls_type: Any = UNSET
+    version: Any = UNSET
+    schema: Any = UNSET
+
+
+_tops = msgspec.json.Decoder(_Top)
+_members = msgspec.json.Decoder(dict[str, Raw])
+
+
+class ItemReader:
+    """Reads items; may be used from any thread."""
+
+    def __init__(self, registry: Registry, config: ServiceConfig) -> None:
+        self._registry = registry
+        self._limits = config.limits
+        self._takes_unknown = config.unknown_types == "accept"
+        self._validators: dict[tuple[str, str | None], Validator | None] = {}
+        self._latest: dict[str, str] = {}
+
+    def forget(self) -> None:
+        """Ask the registry anew: it may have other versions by now."""
+        self._validators, self._latest = {}, {}
+
+    def read(
+        self, items: Sequence[bytes], caller: Caller, key: str, wire: Wire | None, *, may_wait: bool
+    ) -> list[Accepted | Refused]:
+        """Read items.
+
+        Args:
+            key: what the ids of payloads without one are made of, so that the same request gives the same events;
+                "" for fresh ids.
+            wire: of a body in protobuf.
+            may_wait: this thread may wait for a schema.
+
+        Raises:
+            Cold: a schema is not here yet, and ``may_wait`` is false.
+        """
+        found: list[Accepted | Refused] = []
+        for index, item in enumerate(items):
+            fresh_id = _derived_id(f"{caller.name}\0{key}\0{index}", item) if key else ""
+            try:
+                found.append(
+                    self._read(item, caller, fresh_id, may_wait)
+                    if wire is None
+                    else self._read_wire(item, wire, caller, fresh_id, may_wait)
+                )
+            except EventError as error:
+                found.append(Refused(422, (Problem(error.path, error.reason),), type=wire.type if wire else ""))
+            except _Refuse as refuse:
+                found.append(refuse.refused)
+        return found
+
+    def _read(self, item: bytes, caller: Caller, fresh_id: str, may_wait: bool) -> Accepted | Refused:
+        if len(item) > self._limits.event_bytes:
+            return Refused(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
+        if is_deeper(item, self._limits.depth):
+            return Refused(422, (Problem("$", f"nested deeper than {self._limits.depth}"),))
+        if not item.isascii():
+            _check_utf8(item)
+        try:
+            top = _tops.decode(item)
+        except msgspec.ValidationError:
+            raise EventError("want a JSON object") from None
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
+        if top.cls_type is UNSET:
+            if top.schema is UNSET:
+                raise EventError("want an event, with schema, header and payload, or a payload with cls_type")
+            event = decode(item)
+            if len(event.header.id) > _MAX_ID:
+                raise EventError(f"more than {_MAX_ID} characters", "$.header.id")
+            return self._judge(event, caller, "$.payload", may_wait)
+        return self._wrap(item, top, caller, fresh_id, may_wait)
+
+    def _wrap(self, item: bytes, top: _Top, caller: Caller, fresh_id: str, may_wait: bool) -> Accepted | Refused:
+        """Make the event around a payload that came alone; one without a version gets that of the latest."""
+        type, version = top.cls_type, top.version
+        if not isinstance(type, str):
+            raise EventError("want a text", "$.cls_type")
+        payload = Raw(item.strip())
+        if version is UNSET and (latest := self._latest_version(type, may_wait)) is not None:
+            payload = Raw(msgspec.json.encode({**_members.decode(item), "version": latest}))
+        event = Event.new(_channel(type), payload)
+        if fresh_id:
+            event.header.id = fresh_id
+        return self._judge(event, caller, "$", may_wait)
+
+    def _read_wire(self, item: bytes, wire: Wire, caller: Caller, fresh_id: str, may_wait: bool) -> Accepted | Refused:
+        if len(item) > self._limits.event_bytes:
+            return Refused(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
+        if not may_wait:
+            raise Cold
+        schema = self._schema(wire)
+        if schema.form != "protobuf":
+            raise EventError(f"{schema.type} {schema.version} is described by JSON Schema; send JSON")
+        from balog.registry.protobuf import compile_proto
+
+        try:
+            kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
+            inner = kind.to_json(item)  # its rules are asked with all others
+        except (MissingExtraError, SchemaError) as error:
+            raise _Refuse(Refused(503, (Problem("$", str(error)),), type=wire.type)) from None
+        members = {"cls_type": schema.type, "version": schema.version, **_members.decode(inner)}
+        event = Event.new(wire.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
+        if fresh_id:
+            event.header.id = fresh_id
+        return self._judge(event, caller, "$", may_wait)
+
+    def _judge(self, event: Event, caller: Caller, path: str, may_wait: bool) -> Accepted | Refused:
+        try:
+            payload = event.payload  # so that whoever reads it later can
+        except EventError as error:
+            raise EventError(error.reason, path) from None
+        type, version = payload.get("cls_type"), payload.get("version")
+        said_type = type if isinstance(type, str) else ""
+        said_version = version if isinstance(version, str) else ""
+
+        def refuse(status: int, *problems: Problem) -> Refused:
+            return Refused(status, problems, event.header.id, said_type[:_MAX_TYPE], said_version[:_MAX_TYPE])
+
+        if type is not None and not said_type:
+            return refuse(422, Problem(f"{path}.cls_type", "want a text that names a type"))
+        if len(said_type) > _MAX_TYPE:
+            return refuse(422, Problem(f"{path}.cls_type", f"more than {_MAX_TYPE} characters"))
+        if not caller.is_for(said_type):
+            return refuse(403, Problem(f"{path}.cls_type", "the token is not for this type"))
+        if not said_type and not self._takes_unknown:
+            return refuse(422, Problem(f"{path}.cls_type", "missing; want the name of a type that is registered"))
+        if version is not None and not said_version:
+            return refuse(422, Problem(f"{path}.version", "want a text, such as 1.0.0"))
+        try:
+            validator = self._validator(said_type, said_version or None, may_wait) if said_type else None
+        except UnknownTypeError as error:
+            return refuse(422, Problem(f"{path}.cls_type", str(error)))
+        except UnknownVersionError as error:
+            return refuse(422, Problem(f"{path}.version", str(error)))
+        except BalogError as error:
+            return refuse(503, Problem(path, f"the registry has no answer now: {error}"))
+        if validator is not None and (faults := validator.check(bytes(event.raw_payload))):
+            told = (Problem(path + fault.path.removeprefix("$"), fault.reason) for fault in faults[:_MAX_PROBLEMS])
+            return refuse(422, *told)
+        return Accepted(event, encode(event))
+
+    def _validator(self, type: str, version: str | None, may_wait: bool) -> Validator | None:
+        """Give the validator of a version, or None where an unknown one is taken as it is."""
+        key = (type, version)
+        known = self._validators  # `forget` may put another one there meanwhile
+        found = known.get(key, UNSET)
+        if found is not UNSET:
+            return found
+        if not may_wait:
+            raise Cold
+        try:
+            validator: Validator | None = self._registry.validator(type, version)
+        except (UnknownTypeError, UnknownVersionError):
+            if not self._takes_unknown:
+                raise
+            validator = None
+            if len(known) > 10_000:  # names that somebody makes up
+                known.clear()
+        known[key] = validator
+        return validator
+
+    def _latest_version(self, type: str, may_wait: bool) -> str | None:
+        latest = self._latest.get(type)
+        if latest is None:
+            if not may_wait:
+                raise Cold
+            try:
+                latest = self._latest[type] = self._registry.get(type).version
+            except BalogError:  # it will be said where the payload is held against its schema
+                return None
+        return latest
+
+    def _schema(self, wire: Wire) -> Schema:
+        try:
+            return self._registry.get(wire.type, wire.version)
+        except (UnknownTypeError, UnknownVersionError) as error:
+            raise EventError(str(error)) from None
+        except BalogError as error:
+            problem = Problem("$", f"the registry has no answer now: {error}")
+            raise _Refuse(Refused(503, (problem,), type=wire.type)) from None
+
+
+class _Refuse(Exception):
+    def __init__(self, refused: Refused) -> None:
+        super().__init__()
+        self.refused = refused
+
+
+def _check_utf8(item: bytes) -> None:
+    try:
+        str(item, "utf-8")
+    except UnicodeDecodeError as error:
+        raise EventError(f"not UTF-8, at byte {error.start}") from None
+
+
+def _channel(type: str) -> str:
+    if not 1 <= len(type) <= _MAX_TYPE:
+        raise EventError(f"want the name of a type, of at most {_MAX_TYPE} characters", "$.cls_type")
+    return type
+
+
+def _derived_id(key: str, item: bytes) -> str:
+    """Make the id of an item that comes again when the request is sent again, and of no other item."""
+    digest = hashlib.blake2b(item, digest_size=16, key=hashlib.sha256(key.encode()).digest())
+    return "LG" + digest.hexdigest()

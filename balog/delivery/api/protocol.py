@@ -1,0 +1,104 @@
+"""HTTP as the service speaks it: uvicorn's protocol with bounds on connections, on heads, and on patience.
+
+uvicorn waits for ever for a request that was begun, reads a head of any size, and answers what is no HTTP in plain
+text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from balog.delivery.api.refusals import Refusal
+from balog.delivery.settings import Limits
+
+__all__ = ["make_protocol"]
+
+_MAX_HEAD = 64 << 10
+_GRACE = 2.0  # seconds that the application has to answer a slow request itself
+
+
+class _Protocol(HttpToolsProtocol):
+    limits: ClassVar[Limits]
+    _timer: asyncio.TimerHandle | None = None
+    _head = 0
+    _read = 0
+    _is_over = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.limits.connections:
+            self._refuse(Refusal(503, "the service has as many connections as it takes", retry_after=1))
+        else:
+            self._begin_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end_timer()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing() or self._is_over:
+            return
+        self._head += len(data)
+        self._read += len(data)
+        super().data_received(data)
+        if self._head > _MAX_HEAD:
+            self._refuse(Refusal(431, f"the request's head has more than {_MAX_HEAD} bytes"))
+        elif self._read > 2 * self.limits.body_bytes + _MAX_HEAD:  # somebody goes on with what was refused long ago
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._read = 0
+        if self._timer is None:
+            self._begin_timer()
+
+    def on_headers_complete(self) -> None:
+        self._head = -(1 << 62)  # what comes until the next head is body, which the application bounds
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._head = 0
+        self._end_timer()
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, in the service's one form; who was here before it still gets his answer."""
+        if self.cycle is not None and not self.cycle.response_complete and not self.cycle.more_body:
+            self.cycle.keep_alive = False
+            self._is_over = True
+            return
+        self._refuse(Refusal(400, "this is no HTTP request"))
+
+    def _begin_timer(self) -> None:
+        self._end_timer()
+        self._timer = self.loop.call_later(self.limits.seconds + _GRACE, self._too_slow)
+
+    def _end_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if self.cycle is None or self.cycle.response_complete:  # its head is not here yet, or it was refused long ago
+            self._refuse(Refusal(408, f"the request was not here within {self.limits.seconds:g} seconds"))
+        else:
+            self.transport.close()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        if self.transport.is_closing():
+            return
+        body = refusal.body()
+        headers = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+        lines = [f"{name}: {value}\r\n" for name, value in (headers | refusal.headers).items()]
+        if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+            self.transport.write(STATUS_LINE[refusal.status] + "".join(lines).encode("latin-1") + b"\r\n" + body)
+        self.transport.close()
+
+
+def make_protocol(bounds: Limits) -> Any:
+    """Give the class of the connections of a service with these limits."""
+    return type("Protocol", (_Protocol,), {"limits": bounds})

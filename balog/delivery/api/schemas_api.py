@@ -1,0 +1,141 @@
+"""``/v1/schemas``: the registry of a service, to read and, with the right to, to register in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, get_args
+
+import msgspec
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from balog.delivery.api.refusals import Refusal
+from balog.delivery.api.tokens import ANYONE, Caller, Right
+from balog.delivery.remote_registry import FORMS, Refused, TypeEntry, VersionEntry
+from balog.errors import BalogError, ConfigError
+from balog.registry import (
+    IncompatibleError,
+    Registry,
+    Schema,
+    SchemaError,
+    UnknownTypeError,
+    UnknownVersionError,
+    VersionTakenError,
+)
+from balog.registry.comparing import Mode, Verdict
+from balog.registry.schema import MAX_SCHEMA_BYTES, Form
+
+__all__ = ["routes"]
+
+_JSON = "application/json"
+_FORMS: dict[str, Form] = {
+    "": "json",
+    _JSON: "json",
+    "application/schema+json": "json",
+    "application/x-www-form-urlencoded": "json",  # what `curl -d` says of anything
+    "text/x-protobuf": "protobuf",
+    "application/x-protobuf-schema": "protobuf",
+}
+_MODES = get_args(Mode)
+
+
+def routes(service: Any) -> list[Route]:
+    """Give the routes of a service.
+
+    ``GET`` lists types and versions, gives the latest version of a type, or a version, as it was registered; its number
+    is in ``ETag`` and ``Balog-Version``. ``POST /v1/schemas/TYPE/VERSION?mode=…`` registers: 201 with the verdict, 409
+    where the version is there with another document, 422 where it is none or may not follow.
+
+    Args:
+        service: has ``registry``, and ``tokens`` (None where there are none).
+    """
+
+    async def types(request: Request) -> Response:
+        caller = _allow(service, request, "read")
+        entries = await run_in_threadpool(_entries, service.registry)
+        return _json([entry for entry in entries if caller.is_for(entry.type)])
+
+    async def one(request: Request) -> Response:
+        type, version = request.path_params["type"], request.path_params.get("version")
+        _allow(service, request, "read", type)
+        schema = await run_in_threadpool(service.registry.get, type, version)
+        headers = {"ETag": f'"{schema.version}"', "Balog-Version": schema.version}
+        if schema.message:
+            headers["Balog-Message"] = schema.message
+        return Response(schema.source, headers=headers, media_type=FORMS[schema.form])
+
+    async def register(request: Request) -> Response:
+        type, version = request.path_params["type"], request.path_params["version"]
+        _allow(service, request, "register", type)
+        mode, message = request.query_params.get("mode", "backward"), request.query_params.get("message", "")
+        if mode not in _MODES:
+            raise Refusal(422, f"mode: want one of {', '.join(_MODES)}")
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in _FORMS:
+            raise Refusal(415, f"want {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
+        schema = Schema(type, version, _FORMS[kind], await _body(request), message)
+        verdict: Verdict = await run_in_threadpool(service.registry.register, schema, mode)
+        return _json(verdict, 201)
+
+    return [
+        Route("/v1/schemas", _told(types), methods=["GET"]),
+        Route("/v1/schemas/{type}", _told(one), methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", _told(one), methods=["GET"]),
+        Route("/v1/schemas/{type}/{version}", _told(register), methods=["POST"]),
+    ]
+
+
+def _entries(registry: Registry) -> list[TypeEntry]:
+    return [
+        TypeEntry(type, [VersionEntry(kept.name.version, str(kept.name), kept.mark) for kept in versions.values()])
+        for type, versions in registry.listing().items()
+    ]
+
+
+def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """Give an endpoint whose errors are answers."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await answer(request)
+        except Refusal as refusal:
+            return Response(refusal.body(), refusal.status, refusal.headers, media_type=_JSON)
+        except (UnknownTypeError, UnknownVersionError) as error:
+            return _json(Refused(str(error), kind="unknown"), 404)
+        except VersionTakenError as error:
+            return _json(Refused(str(error), kind="taken"), 409)
+        except IncompatibleError as error:
+            return _json(Refused(str(error), kind="incompatible", verdict=error.verdict), 422)
+        except SchemaError as error:
+            return _json(Refused(error.reason, error.path or "$", kind="schema"), 422)
+        except ConfigError as error:
+            return _json(Refused(error.reason, kind="name"), 422)
+        except BalogError as error:  # the store is away, or the packages of a form are
+            return _json(Refused(str(error)), 503)
+
+    return endpoint
+
+
+def _allow(service: Any, request: Request, right: Right, type: str | None = None) -> Caller:
+    tokens = service.tokens
+    caller: Caller = ANYONE if tokens is None else tokens.caller(request.headers.get("authorization", ""))
+    caller.check(right, type)
+    return caller
+
+
+async def _body(request: Request) -> bytes:
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > MAX_SCHEMA_BYTES:
+                raise Refusal(413, f"a schema has at most {MAX_SCHEMA_BYTES} bytes")
+    except ClientDisconnect:
+        raise Refusal(400, "the request ended before its body") from None
+    return bytes(data)
+
+
+def _json(content: Any, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(content), status, {"Cache-Control": "no-store"}, media_type=_JSON)

@@ -1,0 +1,103 @@
+"""What a service does now, as ``GET /v1/status`` gives it and the page shows it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from msgspec import Struct
+
+from balog.delivery.control.inspection import TopicView
+from balog.delivery.control.store import Control, Entry, ServiceStatus
+from balog.delivery.durable.intake import IntakeState
+from balog.delivery.jobs import JobStatus
+from balog.errors import BalogError
+
+__all__ = ["Outcome", "Status", "StatusDesk"]
+
+_ENTRIES = 10
+_LOOK = 2.0  # seconds
+
+
+class Outcome(Struct, frozen=True):
+    """How many events of a stream ended so since the service began: the item's status, and the store of 202."""
+
+    stream: str
+    status: str
+    store: str
+    count: int
+
+
+class Status(Struct, frozen=True, kw_only=True):
+    """All of it. Counters grow from the service's start; who asks twice has rates.
+
+    Attributes:
+        service: its name; ``uptime`` in seconds; ``time`` in seconds since the epoch.
+        events: what became of events.
+        intake: the durable path.
+        topics: those of the home, as they were a moment ago; ``topics_trouble`` when they can't be listed.
+        document: the version that is applied, and how that went; None without a place of versions.
+        services: what every service at the same versions reported last.
+        history: the newest versions, the newest first.
+        control_trouble: why versions can't be read, "" when they can.
+    """
+
+    service: str
+    uptime: float
+    time: float
+    events: list[Outcome]
+    intake: IntakeState
+    topics: list[TopicView]
+    topics_trouble: str
+    jobs: list[JobStatus]
+    document: ServiceStatus | None
+    services: list[ServiceStatus]
+    history: list[Entry]
+    control_trouble: str
+
+
+class StatusDesk:
+    """Gives the status of a service, from any thread; the place of versions is asked every two seconds at most."""
+
+    def __init__(self, service: Any) -> None:
+        self._service = service
+        self._lock = threading.Lock()
+        self._asked = float("-inf")
+        self._services: list[ServiceStatus] = []
+        self._history: list[Entry] = []
+        self._trouble = ""
+
+    def status(self) -> Status:
+        """Ask the parts of the service; this may read from the place of versions."""
+        service = self._service
+        if service.control is not None:
+            self._look(service.control)
+        own = service.applier.status()
+        outcomes = sorted(service.meters.outcomes().items())
+        return Status(
+            service=service.applier.service,
+            uptime=round(time.monotonic() - service.started, 3),
+            time=time.time(),
+            events=[Outcome(stream, status, store, count) for (stream, status, store), count in outcomes],
+            intake=service.intake.state(),
+            topics=service.inspector.topics(),
+            topics_trouble=service.inspector.trouble,
+            jobs=own.jobs,
+            document=own if service.control is not None else None,
+            services=self._services,
+            history=self._history,
+            control_trouble=self._trouble,
+        )
+
+    def _look(self, control: Control) -> None:
+        if time.monotonic() - self._asked < _LOOK or not self._lock.acquire(blocking=False):
+            return  # while one waits for a slow place, the others are told what was known
+        try:
+            self._services, self._history = control.services(), control.entries(_ENTRIES)
+            self._trouble = ""
+        except BalogError as error:
+            self._trouble = str(error)
+        finally:
+            self._asked = time.monotonic()
+            self._lock.release()

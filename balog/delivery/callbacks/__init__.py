@@ -1,6 +1,0 @@
-"""Callbacks: the events of a topic, posted to somebody's endpoint until it takes them."""
-
-from balog.delivery.callbacks.endpoint import check_callback
-from balog.delivery.callbacks.job import CallbackJob
-
-__all__ = ["CallbackJob", "check_callback"]

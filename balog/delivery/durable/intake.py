@@ -1,0 +1,354 @@
+"""The durable path: events are acked when they are in their topic or, while that fails, in the fallback."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from balog.delivery.document import Document
+from balog.delivery.durable.fallback import Fallback
+from balog.delivery.durable.flow import Flow, StreamState
+from balog.delivery.durable.groups import Group, Store
+from balog.delivery.durable.lanes import PATIENCE, Lane, LaneState, Stores
+from balog.delivery.durable.placing import Accepted, Placed
+from balog.delivery.durable.recent import RecentIds
+from balog.delivery.durable.routing import Router
+from balog.errors import BalogError, TopicError
+from balog.topics import Message, Topics
+
+__all__ = ["Intake", "IntakeState"]
+
+_OPEN_LANES = 100
+_LIST_AGAIN = 5.0  # seconds
+_REFUSED = 10.0  # seconds
+_HURRY = 0.75  # the part of a stop after which nothing waits for the topics any more
+
+
+class IntakeState(Struct, frozen=True, kw_only=True):
+    """How the durable path is, now.
+
+    ``in_flight`` and ``in_flight_bytes`` are of events that are not durable yet; ``stored`` counts those that became
+    durable, by store, since the start; ``backlog`` those that wait in the fallback. ``trouble`` is one line, "" when
+    nothing is wrong.
+    """
+
+    in_flight: int
+    in_flight_bytes: int
+    stored: dict[Store, int]
+    duplicates: int
+    backlog: int
+    streams: dict[str, StreamState]
+    topics: dict[str, LaneState]
+    trouble: str = ""
+
+
+class _Part:
+    """The events of one request that go the same way: what was decided of each at once, and what is waited for."""
+
+    __slots__ = ("group", "indices", "messages", "others", "sizes")
+
+    def __init__(self) -> None:
+        self.indices: list[int] = []
+        self.messages: list[Message] = []
+        self.sizes: list[int] = []
+        self.group: Group | None = None
+        self.others: list[tuple[int, Group | None]] = []
+        """Places of events that another group is making durable just now; None: this part's own."""
+
+
+class Intake:
+    """Takes valid events and tells of each when it is durable. Used by one event loop, but for ``state``.
+
+    An event that was sent before is a duplicate, and acked: where the topics keep ids (``local:``) whenever it comes,
+    elsewhere while its id is among the last 200,000. A topic that keeps no ids may have an event twice when it failed
+    while it was taking it; so consumers go by ids, as always.
+
+    Args:
+        topics: where events belong.
+        document: its streams say which topic.
+        fallback: where they go while the topics fail; None: they are refused then.
+        in_flight_bytes: of events that are not durable yet, at most.
+        patience: seconds for a home to answer.
+
+    Raises:
+        ConfigError: what the document's streams say can't be compiled.
+    """
+
+    def __init__(
+        self,
+        topics: Topics,
+        document: Document | None = None,
+        *,
+        fallback: Fallback | None = None,
+        in_flight_bytes: int = 64 << 20,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._topics = topics
+        self._fallback = fallback
+        self._patience = patience
+        self._flow = Flow(in_flight_bytes)
+        self._lanes: dict[str, Lane] = {}
+        self._recent = RecentIds()
+        self._flying: dict[tuple[str, str], Group] = {}
+        self._stored: dict[Store, int] = {"topics": 0, "fallback": 0}
+        self._duplicates = 0
+        self._stopping = False
+        self._lost: list[str] = []
+        self._refused_at = -math.inf
+        self._refusal = ""
+        self._listing = ""
+        self._lister: asyncio.Task[None] | None = None
+        self._dots = not topics.url.startswith("sqs:")
+        self.apply(document or Document())
+
+    def apply(self, document: Document) -> None:
+        """Let the streams of another document hold from the next request on. Any thread may call it.
+
+        Raises:
+            ConfigError: they can't be compiled; nothing changes then.
+        """
+        router = Router(document, dots=self._dots)
+        self._router = router
+        self._flow.limit_rates(router.rates)
+
+    async def start(self) -> None:
+        """Begin, and go on with what is in the fallback from before."""
+        self._stores = Stores(self._topics, self._fallback, self._patience)
+        if self._fallback is not None and not await self._list(self._fallback):
+            self._lister = asyncio.get_running_loop().create_task(self._list_again(self._fallback))
+
+    async def _list(self, fallback: Fallback) -> bool:
+        work = self._stores.drainers.run(fallback.waiting)
+        try:
+            found = await self._stores.answer(work, "the fallback")
+        except TopicError as error:
+            work.withdraw()
+            self._listing = f"the fallback can't be read: {error}"
+            return False
+        for topic, backlog in found.items():
+            lane = self._lanes.get(topic) or self._open(topic)
+            lane.divert_for(backlog, fallback)
+        self._listing = ""
+        return True
+
+    async def _list_again(self, fallback: Fallback) -> None:
+        while not await self._list(fallback):
+            await asyncio.sleep(_LIST_AGAIN)
+
+    # -- taking -----------------------------------------------------------------------------------------------------
+
+    async def put(self, accepted: Sequence[Accepted]) -> list[Placed]:
+        """Make events durable; return when each is, or can't be, in their order.
+
+        Events of one stream keep their order, within a request and from one that was acked to the next. Of a stream
+        that may not have all of them now the first ones are taken.
+        """
+        if self._stopping:
+            refusal = Placed(status=503, retry_after=1.0, reason="the service is stopping; send it again")
+            return [refusal] * len(accepted)
+        parts: dict[tuple[str, str], _Part] = {}
+        route = self._router.route
+        for index, (event, body, topic) in enumerate(accepted):
+            if topic is None:
+                stream, name, key = route(event)
+            else:
+                stream, name, key = topic, topic, None
+            part = parts.get((stream, name))
+            if part is None:
+                part = parts[stream, name] = _Part()
+            part.indices.append(index)
+            part.messages.append(Message(event.header.id, body, key))
+            part.sizes.append(len(body))
+        placed: list[Placed | None] = [None] * len(accepted)
+        # Each begins to wait before the first is waited for, and all are accounted for even when the client goes away.
+        for (stream, name), part in parts.items():
+            self._begin(stream, name, part, placed)
+        for (stream, name), part in parts.items():
+            if part.group is not None:
+                await part.group.wait()
+                self._place(stream, name, part.group, part.indices, placed)
+            for index, other in part.others:
+                if group := other or part.group:
+                    await group.wait()
+                    self._place(stream, name, group, [index], placed, accepted[index].event.header.id)
+        return [one for one in placed if one is not None]
+
+    def _begin(self, stream: str, topic: str, part: _Part, placed: list[Placed | None]) -> None:
+        """Admit what may come in and give it to its lane; place the rest."""
+        count, retry_after = self._flow.admit(stream, part.sizes)
+        if count < len(part.indices):
+            reason = f"stream {stream} has too much waiting"
+            late = Placed(status=429, stream=stream, topic=topic, retry_after=retry_after, reason=reason)
+            for index in part.indices[count:]:
+                placed[index] = late
+            part.indices, part.messages = part.indices[:count], part.messages[:count]
+            part.sizes = part.sizes[:count]
+            if not count:
+                return
+        lane = self._lanes.get(topic) or self._open(topic)
+        if not lane.keeps_ids:
+            self._take_out_known(stream, topic, part, placed)
+        messages, size = part.messages, sum(part.sizes)
+        if not messages:
+            return
+
+        def settled(group: Group) -> None:
+            self._flow.done(stream, len(messages), size, group.store is not None)
+            if group.store is not None:
+                self._stored[group.store] += len(messages) - len(group.refused) - len(group.duplicates)
+                self._duplicates += len(group.duplicates)
+                self._refused_at = -math.inf
+            else:
+                self._refused_at, self._refusal = time.monotonic(), group.trouble
+                if self._stopping:
+                    self._lost += [message.id for message in messages]
+            if not lane.keeps_ids:
+                for message in messages:
+                    self._flying.pop((topic, message.id), None)
+                if group.store is not None:
+                    self._recent.add(topic, group.store, [one.id for one in messages if one.id not in group.refused])
+
+        part.group = Group(messages, size, settled)
+        if not lane.keeps_ids:
+            self._flying.update(((topic, message.id), part.group) for message in messages)
+        lane.add(part.group)
+
+    def _take_out_known(self, stream: str, topic: str, part: _Part, placed: list[Placed | None]) -> None:
+        """Place events whose ids are known, and let those wait that are on their way; where the topic keeps no ids."""
+        seen: set[str] = set()
+        indices, messages, sizes = [], [], []
+        out = size_out = 0
+        for index, message, size in zip(part.indices, part.messages, part.sizes):
+            id = message.id
+            if store := self._recent.store_of(topic, id):
+                placed[index] = Placed(status=202, store=store, stream=stream, topic=topic, duplicate=True)
+                self._duplicates += 1
+            elif group := self._flying.get((topic, id)):
+                part.others.append((index, group))
+            elif id in seen:
+                part.others.append((index, None))
+            else:
+                seen.add(id)
+                indices.append(index)
+                messages.append(message)
+                sizes.append(size)
+                continue
+            out, size_out = out + 1, size_out + size
+        if out:
+            self._flow.done(stream, out, size_out, durable=False)
+        part.indices, part.messages, part.sizes = indices, messages, sizes
+
+    def _open(self, topic: str) -> Lane:
+        if len(self._lanes) >= _OPEN_LANES:
+            self._close_idle()
+        lane = self._lanes[topic] = Lane(topic, self._stores)
+        return lane
+
+    def _close_idle(self) -> None:
+        """Give files of the lanes that rested longest back: types may be many, and a process has few."""
+        idle = sorted((lane for lane in self._lanes.values() if lane.is_idle), key=lambda lane: lane.used)
+        for lane in idle[: len(self._lanes) // 2]:
+            del self._lanes[lane.topic]
+            if lane.keeps_ids:  # a server's connections are for all its topics
+                self._stores.writers.run(partial(self._close_topic, lane.topic))
+
+    def _close_topic(self, topic: str) -> None:
+        with suppress(BalogError):
+            self._topics.topic(topic).close()
+
+    def _place(
+        self,
+        stream: str,
+        topic: str,
+        group: Group,
+        indices: Sequence[int],
+        placed: list[Placed | None],
+        repeated: str = "",
+    ) -> None:
+        """Say what became of a group's events, or of one that has the id of one of them."""
+        if group.store is None:
+            lane = self._lanes.get(topic)
+            wait = max(1.0, lane.retry_after if lane is not None else 0.0)
+            reason = f"no store takes it now: {group.trouble}"
+            one = Placed(status=503, stream=stream, topic=topic, retry_after=round(wait, 3), reason=reason)
+        else:
+            one = Placed(status=202, store=group.store, stream=stream, topic=topic, duplicate=bool(repeated))
+        for index in indices:
+            placed[index] = one
+        if not repeated:
+            for place in group.duplicates:
+                placed[indices[place]] = replace(one, duplicate=True)
+        if group.refused:
+            ids = [repeated] if repeated else [message.id for message in group.messages]
+            for index, id in zip(indices, ids):
+                if id in group.refused:
+                    placed[index] = Placed(status=413, stream=stream, topic=topic, reason=group.refused[id])
+
+    # -- ending, and looking ----------------------------------------------------------------------------------------
+
+    async def stop(self, deadline: float) -> list[str]:
+        """Take nothing more and make durable what was taken.
+
+        What the topics have not taken after three quarters of the time goes to the fallback.
+
+        Args:
+            deadline: seconds that it may take.
+
+        Returns:
+            ids of the events that are durable nowhere as far as anybody knows; nobody was told that they were.
+        """
+        self._stopping = True
+        end = time.monotonic() + deadline
+        if self._lister is not None:
+            self._lister.cancel()
+        steps = [step for lane in self._lanes.values() if (step := lane.stop_draining()) is not None]
+        await self._settled_until(end - deadline * (1 - _HURRY))
+        if not self._stores.hurry.done():
+            self._stores.hurry.set_result(None)
+        await self._settled_until(end)
+        busy = [lane.busy for lane in self._lanes.values() if lane.busy is not None]
+        for lane in self._lanes.values():
+            lane.stop()
+        await asyncio.gather(*busy, return_exceptions=True)
+        if steps:  # whoever closes the homes next finds nobody at work in them
+            await asyncio.wait(steps, timeout=max(end - time.monotonic(), 0.0))
+        self._stores.close()
+        return self._lost
+
+    async def _settled_until(self, end: float) -> None:
+        while busy := [lane.busy for lane in self._lanes.values() if lane.busy is not None]:
+            left = end - time.monotonic()
+            if left <= 0 or not (await asyncio.wait(busy, timeout=left))[0]:
+                return
+
+    @property
+    def trouble(self) -> str:
+        """Why events are refused now, in one line; "" when nothing is known to be wrong. Any thread may ask.
+
+        A refusal counts until an event is stored, of whatever stream, and for some seconds: only a new one could tell
+        whether it still holds, and to who is not asked any more because of it none comes.
+        """
+        if self._stopping:
+            return "the service is stopping"
+        return self._refusal if time.monotonic() - self._refused_at < _REFUSED else self._listing
+
+    def state(self) -> IntakeState:
+        """Tell how it is; any thread may ask."""
+        lanes = dict(self._lanes)
+        return IntakeState(
+            in_flight=self._flow.waiting,
+            in_flight_bytes=self._flow.bytes,
+            stored=dict(self._stored),
+            duplicates=self._duplicates,
+            backlog=sum(lane.backlog for lane in lanes.values()),
+            streams=self._flow.states(),
+            topics={name: lane.state() for name, lane in sorted(lanes.items())},
+            trouble=self.trouble,
+        )

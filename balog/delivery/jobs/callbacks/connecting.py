@@ -1,0 +1,190 @@
+"""Connections to an address that was looked at first, and that can be cut when their time is over.
+
+A name is resolved once for each connection, every address that it has must be public, and the connection goes to one
+of those: who answers a second question with another address (DNS rebinding) is not asked one. ``Host``, SNI and the
+certificate are still about the name. The environment's proxies are not used: they would resolve the name again.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from balog.delivery.jobs.callbacks.addresses import why_private
+from balog.errors import ConfigError, MissingExtraError
+
+__all__ = ["Cutter", "PrivateAddressError", "open_guarded_pool"]
+
+_NODELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class PrivateAddressError(OSError):
+    """A name that leads to where nobody may be called."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(
+            errno.EACCES, f"the host has an address of {kind}; if that is meant, set private: true in its callback"
+        )
+
+
+class Cutter:
+    """Ends requests that take too long as a whole, which waits for single bytes never notice."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: dict[int, _Request] = {}
+
+    @contextmanager
+    def within(self, seconds: float) -> Iterator[None]:
+        """Let this thread have a request that may take so long."""
+        thread = threading.get_ident()
+        request = _Request(time.monotonic() + seconds)
+        with self._lock:
+            self._requests[thread] = request
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._requests[thread]
+                request.attach(None)
+
+    def attach(self, handle: socket.socket) -> None:
+        """Take note of the connection of this thread's request; the handle is a copy that belongs to this object."""
+        with self._lock:
+            request = self._requests.get(threading.get_ident())
+            if request is not None:
+                request.attach(handle)
+            else:
+                handle.close()
+
+    def cut(self, before: float | None = None) -> None:
+        """End the requests whose time is over, or all of them.
+
+        Args:
+            before: those that should have ended by this moment (monotonic seconds).
+        """
+        with self._lock:
+            for request in self._requests.values():
+                if before is None or request.end <= before:
+                    request.cut()
+
+
+class _Request:
+    def __init__(self, end: float) -> None:
+        self.end = end
+        self._handle: socket.socket | None = None
+
+    def attach(self, handle: socket.socket | None) -> None:
+        if self._handle is not None:
+            self._handle.close()
+        self._handle = handle
+
+    def cut(self) -> None:
+        if self._handle is not None:
+            with suppress(OSError):  # it has just gone
+                self._handle.shutdown(socket.SHUT_RDWR)
+
+
+def open_guarded_pool(url: str, timeout: float, ca_file: str | None, *, private: bool, cutter: Cutter) -> Any:
+    """Give a urllib3 pool for a URL, for ``HttpClient``: certificates verified, addresses checked.
+
+    Args:
+        timeout: seconds for connecting, to all addresses of the name together, and for each wait for an answer.
+        ca_file: the authorities to trust instead of the system's.
+        private: addresses of private networks and of this machine are allowed.
+
+    Raises:
+        ConfigError: a ``ca_file`` that is none, or a URL with an address in it that is not allowed.
+        MissingExtraError: urllib3 is not installed.
+    """
+    try:
+        import urllib3
+        from urllib3.connection import HTTPConnection, HTTPSConnection
+    except ImportError:
+        raise MissingExtraError("a callback", "sinks") from None
+    import ssl
+
+    def connect(connection: Any) -> socket.socket:
+        host = (connection.host or "").strip("[]")
+        try:
+            return _connect(host, connection.port, timeout, private, connection)
+        except TimeoutError:
+            raise urllib3.exceptions.ConnectTimeoutError(connection, "no connection in time") from None
+        except OSError as error:
+            raise urllib3.exceptions.NewConnectionError(connection, "cannot connect") from error
+
+    class _Guarded:
+        """What both kinds of connections have; urllib3 asks ``_new_conn`` for the socket below each."""
+
+        _handle: socket.socket | None = None
+
+        def _new_conn(self) -> socket.socket:
+            found = connect(self)
+            self._handle = found.dup()  # TLS takes the socket over, and an answer outlives the connection's own
+            cutter.attach(found.dup())
+            return found
+
+        def request(self, *arguments: Any, **options: Any) -> Any:
+            if self._handle is not None:
+                cutter.attach(self._handle.dup())
+            return super().request(*arguments, **options)  # type: ignore[misc]
+
+        def close(self) -> None:
+            super().close()  # type: ignore[misc]
+            handle, self._handle = self._handle, None
+            if handle is not None:
+                handle.close()
+
+    class _Plain(_Guarded, HTTPConnection):
+        pass
+
+    class _Tls(_Guarded, HTTPSConnection):
+        pass
+
+    class _PlainPool(urllib3.HTTPConnectionPool):
+        ConnectionCls = _Plain
+
+    class _TlsPool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = _Tls
+
+    options: dict[str, Any] = {}
+    if urlsplit(url).scheme == "https":
+        try:
+            options["ssl_context"] = ssl.create_default_context(cafile=ca_file)
+        except (OSError, ssl.SSLError) as error:
+            raise ConfigError(f"{ca_file}: {getattr(error, 'strerror', None) or error}", path="ca_file") from None
+        options["cert_reqs"] = "CERT_REQUIRED"
+    pool = urllib3.PoolManager(timeout=urllib3.Timeout(connect=timeout, read=timeout), maxsize=64, **options)
+    pool.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
+    return pool
+
+
+def _connect(host: str, port: int, timeout: float, private: bool, connection: Any) -> socket.socket:
+    end = time.monotonic() + timeout
+    places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    if not private:
+        for *_, place in places:
+            if kind := why_private(str(place[0])):
+                raise PrivateAddressError(kind)
+    trouble: OSError = OSError(errno.EHOSTUNREACH, "the host has no address")
+    for family, kind_, protocol, _, place in places:
+        rest = end - time.monotonic()
+        if rest <= 0:
+            raise TimeoutError
+        found = socket.socket(family, kind_, protocol)
+        try:
+            found.setsockopt(*_NODELAY)
+            found.settimeout(rest)
+            found.connect(place)
+            found.settimeout(timeout)
+            return found
+        except OSError as error:
+            found.close()
+            trouble = error
+    raise trouble

@@ -1,0 +1,86 @@
+"""Tables that the service writes: the topics' events, each once, in ClickHouse or YTsaurus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import asdict
+
+from balog.consumers.forwarding import SinkConsumer
+from balog.delivery.document import AnyTable, ClickHouseTable, LoadedTable, YTsaurusTable
+from balog.delivery.jobs.engines import EngineJob
+from balog.errors import ConfigError
+from balog.expressions import Expression
+from balog.sinks import ClickHouseSinkConfig, SinkConfig, YTsaurusSinkConfig
+from balog.sinks.http import check_url
+
+__all__ = ["TableJob", "check_table", "sink_of"]
+
+
+def sink_of(config: ClickHouseTable | YTsaurusTable, registry: str | None = None) -> SinkConfig:
+    """Give the sink that writes a table's events.
+
+    Args:
+        registry: the place of the schemas that ClickHouse's columns are made of; balog's own types if none.
+    """
+    given = asdict(config)
+    for member in ("name", "sources"):
+        del given[member]
+    if isinstance(config, ClickHouseTable):
+        return ClickHouseSinkConfig(**given, registry=registry)
+    return YTsaurusSinkConfig(**given)
+
+
+def check_table(config: AnyTable) -> None:
+    """Find what can't be, short of what only a service has, such as secrets.
+
+    Raises:
+        ConfigError: ``path`` is the table's member.
+    """
+    twice = next((at for at, topic in enumerate(config.sources) if topic in config.sources[:at]), None)
+    if twice is not None:
+        raise ConfigError("is there twice", path=f"sources[{twice}]")
+    if isinstance(config, LoadedTable):
+        return
+    if config.where is not None:
+        try:
+            Expression(config.where)
+        except ConfigError as error:
+            raise ConfigError(error.reason, path="where") from None
+    if isinstance(config, ClickHouseTable):
+        check_url(config.url)
+    elif "@" in config.proxy:
+        raise ConfigError("has credentials in it; give a token", path="proxy")
+
+
+class TableJob(EngineJob):
+    """A table's events on their way into it, see :class:`balog.delivery.jobs.Job`.
+
+    The group is ``table.NAME``. An event is acked in its topic once its row is there; what the other side refuses for
+    good becomes a dead letter of the topic, and while the other side is away its events wait in the topic.
+
+    Args:
+        config: the table.
+        home_url: the home of its topics.
+        say: takes one line for people.
+        registry: the place of the schemas that ClickHouse's columns are made of.
+
+    Raises:
+        ConfigError: the sink can't be built; ``path`` is the table's member.
+        MissingExtraError: its packages are not installed.
+    """
+
+    def __init__(
+        self,
+        config: ClickHouseTable | YTsaurusTable,
+        home_url: str,
+        say: Callable[[str], None],
+        registry: str | None = None,
+    ) -> None:
+        self._sink = sink_of(config, registry)
+        super().__init__("table", config.name, home_url, say, batch=self._sink.batch.events)
+        self._sources = config.sources
+
+    def consumers(self) -> list[SinkConsumer]:
+        """Give one of each topic, called as its topic."""
+        return [SinkConsumer(self._sink, topic, topic, self.tell) for topic in self._sources]

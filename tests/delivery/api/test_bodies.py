@@ -1,0 +1,98 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.delivery.api.bodies import Room, content_form, inflate, is_deeper, split
+from balog.delivery.api.item_reading import ItemReader, Refused
+from balog.delivery.api.refusals import Refusal
+from balog.delivery.api.tokens import ANYONE
+from balog.delivery.durable.placing import Accepted
+from balog.delivery.settings import Limits, ServiceConfig
+from balog.event import decode
+from balog.registry.registry import open_registry
+
+reader = ItemReader(open_registry(), ServiceConfig(topics="local:unused", limits=Limits(depth=10, event_bytes=2000)))
+careless = ItemReader(open_registry(), ServiceConfig(topics="local:unused", unknown_types="accept"))
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+anything = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=12
+)
+near = st.fixed_dictionaries(
+    {"cls_type": st.sampled_from(["log", "metric", "nope", ""]) | anything},
+    optional={
+        "version": st.sampled_from(["1.0.0", "2.0.0"]) | anything,
+        "message": anything,
+        "header": anything,
+        "schema": anything,
+        "payload": anything,
+    },
+)
+bodies = st.binary(max_size=300) | (near | anything | st.lists(near)).map(lambda one: json.dumps(one).encode())
+
+
+@given(body=bodies, form=st.sampled_from(["json", "lines"]), key=st.sampled_from(["", "k"]))
+def test_any_bytes_are_items_or_refused_and_what_is_accepted_can_be_read(body, form, key):
+    try:
+        items = split(body, form, 50)
+    except Refusal as refusal:
+        assert refusal.status in (400, 413)  # noqa: PT017
+        return
+    for each in (reader, careless):
+        found = each.read(items.bodies, ANYONE, key, None, may_wait=True)
+        assert len(found) == len(items.bodies)
+        for one in found:
+            if isinstance(one, Refused):
+                assert one.status in (413, 422)
+                assert all(problem.path.startswith("$") and "\n" not in problem.reason for problem in one.problems)
+                assert one.problems
+            else:
+                assert isinstance(one, Accepted)
+                assert b"\n" not in one.body
+                assert decode(one.body).payload == one.event.payload
+
+
+@given(document=anything, limit=st.integers(1, 6))
+def test_depth_is_told_as_a_walk_would(document, limit):
+    def depth(value):
+        if isinstance(value, dict):
+            value = list(value.values())
+        return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
+
+    assert is_deeper(json.dumps(document).encode(), limit) == (depth(document) > limit)
+    assert is_deeper(json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass"), limit) == (
+        depth(document) > limit
+    )
+
+
+@pytest.mark.parametrize("text", ['"[[[["', r'"\"[[[["', r'"\\"', r'["\\\"[[["]', '{"a{{{{": "}"}'])
+def test_brackets_in_texts_are_no_depth(text):
+    assert not is_deeper(text.encode(), 1)
+
+
+@given(st.binary(max_size=200), st.sampled_from(["gzip", "zstd", "x-gzip", "br", ""]))
+def test_any_bytes_are_inflated_or_refused(body, encoding):
+    try:
+        assert len(inflate(body, encoding, 1000)) <= 1000
+    except Refusal as refusal:
+        assert refusal.status in (400, 413, 415)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    ("said", "form"),
+    [("", "json"), ("Application/JSON; charset=UTF-8", "json"), ("application/x-ndjson", "lines")],
+)
+def test_the_content_type_says_the_form(said, form):
+    assert content_form(said) == form
+
+
+def test_room_is_bounded():
+    room = Room(10)
+    room.take(10)
+    with pytest.raises(Refusal) as refused:
+        room.take(1)
+    assert refused.value.status == 503
+    room.give(10)
+    room.take(1)
