@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.delivery import tokens as tokens_module
+from balog.delivery.api import tokens as tokens_module
 from balog.delivery.api.refusals import Refusal
 from balog.delivery.api.tokens import Tokens, add_token, make_token
 from balog.delivery.service import Service
