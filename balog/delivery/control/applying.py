@@ -23,6 +23,9 @@ __all__ = ["Applier"]
 REPORT_SECONDS = 10.0
 _LOOK_SECONDS = 1.0
 _MAX_TRIED = 20
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+"""Seconds until a version that could not be applied is tried again: a secret may come, a server be back."""
+
 _JOIN_SECONDS = 30.0
 _MAX_REASON = 300
 
@@ -71,6 +74,8 @@ class Applier:
         self._watcher = Watcher()
         self._proven = 0
         self._seen: Entry | None = None
+        self._pause = 0.0
+        self._again_at = float("-inf")
         self._state: State = "applied"
         self._reason = ""
         self._trouble = ""
@@ -183,10 +188,19 @@ class Applier:
             return
         head = self._control.head()
         self._trouble = ""
-        if head is not None and (self._seen is None or head.number > self._seen.number):
+        if head is None:
+            return
+        is_new = self._seen is None or head.number > self._seen.number
+        if not is_new and (self._state != "refused" or time.monotonic() < self._again_at):
+            return
+        self._pause = FIRST_PAUSE if is_new else min(max(2 * self._pause, FIRST_PAUSE), LONGEST_PAUSE)
+        try:
             self._apply(head)
-            self._seen = head
-            self._report()
+        except Exception as error:
+            self._refuse(head, _line(error))
+        self._again_at = time.monotonic() + self._pause
+        self._seen = head
+        self._report()
 
     def _apply(self, entry: Entry, *, again: bool = False) -> bool:
         """Apply a version; tell whether it could be.
@@ -229,10 +243,12 @@ class Applier:
         self._say(f"control: version {entry.number} applied")
         return True
 
-    def _refuse(self, entry: Entry, reason: str, again: bool) -> None:
-        self._say(f"control: version {entry.number} can't be applied: {reason}")
+    def _refuse(self, entry: Entry, reason: str, again: bool = False) -> None:
+        told = f"version {entry.number}: {reason}"[:_MAX_REASON]
+        if told != self._reason:
+            self._say(f"control: version {entry.number} can't be applied: {reason}")
         if not again:
-            self._state, self._reason = "refused", f"version {entry.number}: {reason}"[:_MAX_REASON]
+            self._state, self._reason = "refused", told
 
     def _counts(self) -> Mapping[str, Count]:
         return {"intake": self._count(), **counts_of(self.jobs.statuses())}

@@ -59,7 +59,7 @@ class Jobs:
         wanted = wanted_jobs(document)
         running = self._running
         fresh = {
-            key: (config, self._make(key[0], config))
+            key: (config, self._made(key, config))
             for key, config in wanted.items()
             if key not in running or running[key][0] != config
         }
@@ -90,6 +90,11 @@ class Jobs:
     def stop(self) -> None:
         """End all, each within ``drain`` seconds, at the same time."""
         self._stop(job for _, job in self._running.values())
+
+    def _made(self, key: _Key, config: Any) -> Job:
+        job = self._make(key[0], config)
+        job.check()  # before the one that it replaces ends
+        return job
 
     def _revive(self, key: _Key, config: Any) -> Job:
         job = self._make(key[0], config)

@@ -36,11 +36,18 @@ class Job(Protocol):
     name: str
     kind: Kind
 
+    def check(self) -> None:
+        """See whether it could begin here, and begin nothing.
+
+        Raises:
+            ConfigError: something that only shows now, such as a secret that is not there.
+        """
+
     def start(self) -> None:
         """Begin, on threads of its own.
 
         Raises:
-            ConfigError: something that only shows now, such as a secret that is not there.
+            ConfigError: see ``check``.
         """
 
     def stop(self, deadline: float) -> None:

@@ -74,9 +74,13 @@ class EngineJob:
         """Make the consumers of a run, at most one a topic."""
         raise NotImplementedError
 
+    def check(self) -> None:
+        """Say at once what can't be, see ``Job``."""
+        _close(self.consumers())
+
     def start(self) -> None:
         """Begin, see ``Job``; a job is started once."""
-        _close(self.consumers())  # says at once what can't be
+        self.check()
         self._thread = threading.Thread(target=self._work, name=f"balog {self.kind} {self.name}", daemon=True)
         self._thread.start()
 

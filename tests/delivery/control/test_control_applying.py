@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from balog.delivery.control import open_control
+from balog.delivery.control import applying, open_control
 from balog.delivery.control.applying import Applier
 from balog.delivery.control.watching import Count
 from balog.delivery.document import Document
@@ -23,9 +23,11 @@ class FakeJob:
         self.kind, self.name, self.config, self.bench = kind, config.name, config, bench
         self.state = "stopped"
 
-    def start(self):
+    def check(self):
         if self.config.name in self.bench.refusing:
             raise ConfigError("the environment variable KEY is not set", path="secrets")
+
+    def start(self):
         self.state = "running"
         self.bench.log.append(f"start {self.name}")
 
@@ -97,6 +99,13 @@ def until(condition):
 
 def callbacks(*names, **more):
     return {"callbacks": [{"name": name, "source": "a", "url": "https://example.com/", **more} for name in names]}
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """Let what could not be applied be tried again at once."""
+    monkeypatch.setattr(applying, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(applying, "LONGEST_PAUSE", 0.02)
 
 
 def test_a_service_without_versions_has_the_empty_document(bench):
@@ -178,7 +187,7 @@ def test_a_version_that_can_not_be_applied_never_is_and_is_told(bench, bad):
         status = applier.status()
         assert (status.number, status.state) == (1, "refused")
         assert status.reason.startswith("version 2: ")
-        assert bench.log == ["start a", "route"] or bench.log == ["start a", "route", "stop secretless"]
+        assert bench.log == ["start a", "route"]
         until(lambda: bench.control.services()[0].state == "refused")
         bench.push(callbacks("a", "b"))
         until(lambda: applier.status().number == 3)
@@ -240,7 +249,34 @@ def test_a_service_does_not_begin_without_knowing_its_document(bench, tmp_path):
         pass
 
 
-def test_a_trouble_that_may_go_is_tried_again(bench):
+def test_a_version_whose_secret_comes_later_is_applied_then(bench, pauses):
+    """Given a refused version, then its job goes on meanwhile, it is said once, and it is applied without a push."""
+    bench.push(callbacks("a"))
+    with bench.service() as applier:
+        bench.refusing.add("a")
+        bench.push(callbacks("a", timeout=5))
+        until(lambda: applier.status().state == "refused")
+        time.sleep(0.2)
+        assert bench.log == ["start a", "route"]
+        assert len([line for line in bench.said if "can't be applied" in line]) == 1
+        bench.refusing.clear()
+        until(lambda: applier.status().number == 2)
+        assert (applier.status().state, applier.status().reason) == ("applied", "")
+    assert bench.log.count("stop a") == 2
+
+
+def test_what_does_not_succeed_is_tried_less_and_less_often(bench):
+    """Given a trouble that lasts, then its jobs are not stopped and begun at every look."""
+    bench.push(callbacks("a"))
+    with bench.service(poll=0.01) as applier:
+        bench.apply_error = TopicError("the home does not answer")
+        bench.push(callbacks("a", timeout=5))
+        until(lambda: "does not answer" in applier.status().reason)
+        time.sleep(0.5)
+        assert bench.log.count("stop a") <= 4
+
+
+def test_a_trouble_that_may_go_is_tried_again(bench, pauses):
     with bench.service() as applier:
         bench.apply_error = TopicError("the home does not answer")
         bench.push({"streams": [{"name": "x"}]})

@@ -51,6 +51,11 @@ class CallbackJob:
         self._thread: threading.Thread | None = None
         self._is_over = False
 
+    def check(self) -> None:
+        """See whether its secrets are there, see ``Job``."""
+        if not self._config.disabled:
+            Endpoint(self._config).close()
+
     def start(self) -> None:
         """Begin, see ``Job``.
 
