@@ -57,6 +57,7 @@ class Service:
         say: takes one line for people.
 
     Attributes:
+        say: as given.
         started: when, by the monotonic clock.
 
     Raises:
@@ -82,7 +83,7 @@ class Service:
         self.is_stopping = False
         self._closing = ExitStack()
         with ExitStack() as stack:
-            self._say = say
+            self.say = say
             self.tokens = Tokens(config.tokens, say) if config.tokens is not None else None
             self.registry = open_any_registry(config.registry, patience=float("inf"))
             stack.callback(self.registry.close)
@@ -129,8 +130,13 @@ class Service:
         """How the jobs of the document are, now."""
         return self.applier.jobs.statuses()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether events are taken now, if not those of each topic."""
+        return self._loop is not None and not self.is_stopping and self.intake.takes_events
+
     def problems(self) -> list[str]:
-        """Give what keeps the service from taking events now, each in one line."""
+        """Give what is wrong with taking events now, each in one line."""
         if self._loop is None or self.is_stopping:
             return ["the service is stopping" if self.is_stopping else "the service has not begun"]
         return [self.intake.trouble] if self.intake.trouble else []
@@ -252,10 +258,17 @@ class Service:
 
     async def _refresh(self) -> None:
         """Look at the registry again and again, away from whom it would hold up."""
+        trouble = ""
         while True:
             await asyncio.sleep(_REFRESH)
-            with suppress(BalogError):
+            try:
                 await asyncio.to_thread(self.registry.refresh)
+                found = ""
+            except Exception as error:  # a look that ends would leave the registry as it is for ever
+                found = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"
+                if found != trouble:
+                    self.say(f"registry: {found}; goes on with what is known of it")
+            trouble = found
             self.reader.forget()
 
     # -- what its parts ask for -------------------------------------------------------------------------------------
@@ -293,7 +306,7 @@ class Service:
             "in_flight_bytes": ("Bytes of events that are not durable yet.", state.in_flight_bytes),
             "request_bytes": ("Bytes of requests that are being handled.", self.room.used if self.room else 0),
             "fallback_backlog": ("Events that wait in the fallback.", state.backlog),
-            "ready": ("Whether events are taken now.", float(not self.problems())),
+            "ready": ("Whether events are taken now.", float(self.is_ready)),
             "uptime_seconds": ("Seconds since the start.", time.monotonic() - self.started),
         }
 

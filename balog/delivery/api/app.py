@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -31,6 +34,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _EVENTS = "/v1/events"
 _JSON = (b"content-type", b"application/json")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_FAULT = Refusal(500, "a fault of the service, which has told its operator")
+_TOLD_AGAIN = 60.0  # seconds
 _PROBES = frozenset({"/health", "/ready"})
 
 
@@ -62,7 +67,10 @@ def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[Non
         refusal = Refusal(error.status_code, problem.get(error.status_code, str(error.detail)), headers=headers)
         return _refused(request, refusal)
 
-    handlers: Any = {Refusal: _refused, HTTPException: http_error}
+    async def failed(request: Request, error: Any) -> Response:
+        return _refused(request, _FAULT)
+
+    handlers: Any = {Refusal: _refused, HTTPException: http_error, Exception: failed}
     inner = Starlette(routes=routes, exception_handlers=handlers)
     meters = service.meters
 
@@ -89,6 +97,18 @@ def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[Non
         await inner(scope, receive, noted)
         return status
 
+    told: dict[str, float] = {}
+
+    def fault(scope: Scope, error: Exception) -> None:
+        """Tell people where it was, never what was sent; the same once a minute."""
+        path = paths.get(scope.get("endpoint", app), _EVENTS)
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        line = f"{scope['method']} {path}: {type(error).__name__} at {Path(frame.filename).name}:{frame.lineno}"
+        now = time.monotonic()
+        if now - told.get(line, -_TOLD_AGAIN) >= _TOLD_AGAIN:
+            told[line] = now
+            service.say(f"{line}, answered with 500; this is a fault of the service")
+
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
@@ -102,6 +122,11 @@ def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[Non
         except Refusal as refusal:
             status = refusal.status
             await _refused(Request(scope), refusal)(scope, receive, send)
+        except Exception as error:
+            status = 500
+            fault(scope, error)
+            if is_events:  # Starlette has answered of all others
+                await _refused(Request(scope), _FAULT)(scope, receive, send)
         meters.requested(_EVENTS if is_events else paths.get(scope.get("endpoint", app), "other"), status)
 
     return app
@@ -147,7 +172,9 @@ async def _health(request: Request) -> Response:
 def _ready(service: Service) -> Callable[[Request], Awaitable[Response]]:
     async def ready(request: Request) -> Response:
         problems = service.problems()
-        return _json({"status": "not ready" if problems else "ready", "problems": problems}, 503 if problems else 200)
+        if not service.is_ready:
+            return _json({"status": "not ready", "problems": problems}, 503)
+        return _json({"status": "degraded" if problems else "ready", "problems": problems})
 
     return ready
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -101,8 +100,6 @@ class Intake:
         self._duplicates = 0
         self._stopping = False
         self._lost: list[str] = []
-        self._refused_at = -math.inf
-        self._refusal = ""
         self._listing = ""
         self._lister: asyncio.Task[None] | None = None
         self._dots = not topics.url.startswith("sqs:")
@@ -204,11 +201,8 @@ class Intake:
             if group.store is not None:
                 self._stored[group.store] += len(messages) - len(group.refused) - len(group.duplicates)
                 self._duplicates += len(group.duplicates)
-                self._refused_at = -math.inf
-            else:
-                self._refused_at, self._refusal = time.monotonic(), group.trouble
-                if self._stopping:
-                    self._lost += [message.id for message in messages]
+            elif self._stopping:
+                self._lost += [message.id for message in messages]
             if not lane.keeps_ids:
                 for message in messages:
                     self._flying.pop((topic, message.id), None)
@@ -248,7 +242,11 @@ class Intake:
     def _open(self, topic: str) -> Lane:
         if len(self._lanes) >= _OPEN_LANES:
             self._close_idle()
-        lane = self._lanes[topic] = Lane(topic, self._stores)
+        def late(store: Store, ids: list[str]) -> None:
+            if not lane.keeps_ids:
+                self._recent.add(topic, store, ids)
+
+        lane = self._lanes[topic] = Lane(topic, self._stores, late)
         return lane
 
     def _close_idle(self) -> None:
@@ -330,14 +328,28 @@ class Intake:
 
     @property
     def trouble(self) -> str:
-        """Why events are refused now, in one line; "" when nothing is known to be wrong. Any thread may ask.
+        """What is wrong, in one line; "" when nothing is known to be. Any thread may ask.
 
-        A refusal counts until an event is stored, of whatever stream, and for some seconds: only a new one could tell
-        whether it still holds, and to who is not asked any more because of it none comes.
+        What a topic refused counts until it takes an event, and for some seconds: only a new one could tell whether it
+        still holds, and to who is not asked any more because of it none comes.
         """
         if self._stopping:
             return "the service is stopping"
-        return self._refusal if time.monotonic() - self._refused_at < _REFUSED else self._listing
+        return next((refusal for refusal in self._asked_lately() if refusal), self._listing)
+
+    @property
+    def takes_events(self) -> bool:
+        """Tell whether there is a topic, or the fallback, that may take an event. Any thread may ask.
+
+        While one topic refuses and another one takes events, it does.
+        """
+        refusals = self._asked_lately()
+        return not self._stopping and not (refusals and all(refusals))
+
+    def _asked_lately(self) -> list[str]:
+        """Give of each topic that had events lately why it refused the last ones; "" where it took them."""
+        since = time.monotonic() - _REFUSED
+        return [lane.refusal for _, lane in sorted(self._lanes.copy().items()) if lane.asked_at > since]
 
     def state(self) -> IntakeState:
         """Tell how it is; any thread may ask."""

@@ -6,6 +6,7 @@ import asyncio
 import random
 import time
 from collections import deque
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -85,15 +86,24 @@ class Lane:
 
     They go straight to the topic. When that fails they go to the fallback, and so do all after them until the fallback
     is empty again: so their order is kept. Used by one event loop.
+
+    Args:
+        late: told of ids that a store took after nobody waited for it any more.
+
+    Attributes:
+        asked_at: when a batch was stored or refused last; ``refusal`` is why it was refused, "" when it was not.
     """
 
-    def __init__(self, topic: str, stores: Stores) -> None:
+    def __init__(self, topic: str, stores: Stores, late: Callable[[Store, list[str]], object]) -> None:
         self.topic = topic
         self.trouble = ""
         self.used = time.monotonic()
         self.backlog = 0
+        self.asked_at = float("-inf")
+        self.refusal = ""
         self.turn = asyncio.Lock()
         self._stores = stores
+        self._late = late
         self._waiting: deque[Group] = deque()
         self._count = 0
         self._limit = 500
@@ -182,7 +192,8 @@ class Lane:
         try:
             store, written = await self._stored(messages)
         except TopicError as error:
-            self.trouble = str(error)
+            self.trouble = self.refusal = str(error)
+            self.asked_at = time.monotonic()
             for group in groups:
                 group.fail(self.trouble)
         except asyncio.CancelledError:
@@ -190,9 +201,10 @@ class Lane:
                 group.fail("the service stopped before it was durable")
             raise
         else:
+            self.refusal, self.asked_at = "", time.monotonic()
             for group in groups:
                 group.succeed(store, written)
-            self._adapt(len(messages), time.monotonic() - begin)
+            self._adapt(len(messages), self.asked_at - begin)
         finally:
             self._count -= len(messages)
 
@@ -227,9 +239,22 @@ class Lane:
         work = self._stores.fallback_writers.run(lambda: write(lambda: fallback.topic(self.topic), messages))
         done, _ = await asyncio.wait((work.future,), timeout=self._stores.patience)
         if not done:
-            work.withdraw()
+            if not work.withdraw():
+                self._watch_fallback(work, messages, fallback)
             raise TopicError(f"the fallback of topic {self.topic} did not answer in time")
         return work.future.result()
+
+    def _watch_fallback(self, work: Work[Written], messages: list[Message], fallback: Fallback) -> None:
+        """See that what a call stores after all is moved from there, also when the drain is over by then."""
+
+        def end(future: asyncio.Future[Written]) -> None:
+            if future.cancelled() or future.exception() is not None:
+                return
+            taken = [message.id for message in messages if message.id not in future.result().refused]
+            self._late("fallback", taken)
+            self.divert_for(len(taken), fallback)
+
+        work.future.add_done_callback(end)
 
     async def _to_topic(self, messages: list[Message]) -> Written:
         if self._stuck is not None:
@@ -252,8 +277,12 @@ class Lane:
 
         def end(future: asyncio.Future[Written]) -> None:
             self._stuck = None
-            if self._stores.fallback is not None and not future.cancelled() and future.exception() is None:
-                self._moved.update(message.id for message in messages)
+            if future.cancelled() or future.exception() is not None:
+                return
+            taken = [message.id for message in messages if message.id not in future.result().refused]
+            self._late("topics", taken)
+            if self._stores.fallback is not None:
+                self._moved.update(taken)
 
         work.future.add_done_callback(end)
 

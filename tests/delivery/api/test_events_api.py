@@ -241,10 +241,12 @@ def test_unknown_types_are_taken_where_the_config_says_so(tmp_path: Path):
 
 
 class Down(MemoryTopics):
-    """A home that takes nothing."""
+    """A home that takes nothing, or only what is for ``good``."""
 
     def topic(self, name):
         topic = super().topic(name)
+        if name == "good":
+            return topic
 
         def publish(messages: list[Message]) -> int:
             raise TopicError("the disk is full")
@@ -263,6 +265,20 @@ def test_503_when_no_store_takes_it_and_ready_says_so():
         assert "the disk is full" in answer.json()["items"][0]["problems"][0]["reason"]
         assert asked.ask("GET", "/ready").status == 503
         asked.http.clear()
+
+
+def test_one_topic_that_takes_nothing_makes_the_service_degraded_and_others_go_on():
+    config = ServiceConfig(topics="local:unused", listen=":0", drain=0, unknown_types="accept")
+    with Service(config, topics=Down()) as service:
+        asked = Asked(service)
+        statuses = [asked.post({"cls_type": name})[0] for name in ("good", "bad")]
+        ready = asked.ask("GET", "/ready")
+        metrics = asked.ask("GET", "/metrics").data.decode()
+        asked.http.clear()
+
+    assert statuses == [202, 503]
+    assert (ready.status, ready.json()) == (200, {"status": "degraded", "problems": ["the disk is full"]})
+    assert "balog_service_ready 1.0" in metrics
 
 
 def test_events_go_to_the_fallback_while_the_topics_fail(tmp_path: Path):
@@ -288,3 +304,28 @@ def test_a_stream_that_is_too_fast_is_told_when_to_come_back_and_others_go_on(tm
     assert {item["stream"] for item in told[1:5]} == {"slow"}
     assert int(answer.headers["Retry-After"]) >= max(item["retry_after"] for item in told[1:5]) > 0
     assert (again.status, again.headers["Retry-After"].isdigit()) == (429, True)
+
+
+def test_a_fault_of_the_service_is_a_500_in_the_one_form_and_is_told_without_what_was_sent(tmp_path: Path):
+    said: list[str] = []
+    config = ServiceConfig(topics=f"local:{tmp_path}", listen=":0", drain=0)
+    with Service(config, say=said.append) as service:
+
+        def broken(*given, **named):
+            raise KeyError("what was sent")
+
+        asked = Asked(service)
+        service.reader.read = broken
+        service.applier.status = broken
+        answers = [asked.ask("POST", "/v1/events", b'{"cls_type":"log"}') for _ in range(2)]
+        answers.append(asked.ask("GET", "/v1/status"))
+        metrics = asked.ask("GET", "/metrics").data.decode()
+        asked.http.clear()
+
+    assert [answer.status for answer in answers] == [500] * 3
+    assert all(answer.json().keys() == {"problem", "path"} for answer in answers)
+    assert len(said) == 2, "one that comes again and again is told once a minute"
+    assert "POST /v1/events: KeyError" in said[0]
+    assert "GET /v1/status: KeyError" in said[1]
+    assert "what was sent" not in "".join(said)
+    assert 'balog_service_requests_total{path="/v1/events",status="500"} 2.0' in metrics

@@ -515,3 +515,54 @@ def test_types_without_end_keep_few_topics_open() -> None:
             assert len(home.stored) == 250
 
     run(test())
+
+
+def test_what_a_topic_took_after_it_was_given_up_is_a_duplicate_when_it_comes_again() -> None:
+    async def test() -> None:
+        home = SwitchedTopics(keeps_ids=False)
+        async with running(home, patience=0.05) as intake:
+            one = accepted()
+            home.may_go_on.clear()
+            assert [placed.status for placed in await intake.put([one])] == [503]
+            home.may_go_on.set()
+            await until(lambda: home.stored)
+            while (placed := (await intake.put([one]))[0]).status != 202:
+                await asyncio.sleep(0.02)
+            assert placed.duplicate
+            assert home.stored == ids([one])
+
+    run(test())
+
+
+def test_what_the_fallback_took_after_it_was_given_up_is_moved_and_there_once() -> None:
+    async def test() -> None:
+        home, spare = SwitchedTopics(keeps_ids=False), SwitchedTopics()
+        async with running(home, spare, patience=0.05) as intake:
+            one = accepted()
+            home.down = "down"
+            spare.may_go_on.clear()
+            assert [placed.status for placed in await intake.put([one])] == [503]
+            home.down = ""
+            await until(lambda: intake.state().topics["order"].store == "topics")
+            spare.may_go_on.set()
+            await until(lambda: home.stored)
+            assert (await intake.put([one]))[0].duplicate
+            assert home.stored == ids([one])
+
+    run(test())
+
+
+def test_what_a_topic_refused_after_it_was_given_up_is_a_dead_letter() -> None:
+    async def test() -> None:
+        home, spare = SwitchedTopics(keeps_ids=False), SwitchedTopics()
+        async with running(home, spare, patience=0.05) as intake:
+            one, other = accepted(), accepted(1)
+            home.refused = {one.event.header.id}
+            home.may_go_on.clear()
+            assert {placed.store for placed in await intake.put([one, other])} == {"fallback"}
+            home.may_go_on.set()
+            await until(lambda: intake.state().topics["order"].store == "topics")
+            assert home.stored == ids([other])
+            assert [letter.id for letter in spare.topic("fallback--order").dead_letters(GROUP)] == ids([one])
+
+    run(test())
