@@ -88,13 +88,13 @@ class Service:
             self.registry = open_any_registry(config.registry, patience=float("inf"))
             stack.callback(self.registry.close)
             self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
-            fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
-            if fallback is not None:
-                stack.callback(fallback.close)
+            self._fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
+            if self._fallback is not None:
+                stack.callback(self._fallback.close)
             self.control = open_store(config.control) if config.control is not None else None
             if self.control is not None:
                 stack.callback(self.control.close)
-            self.intake = Intake(self.topics, fallback=fallback, in_flight_bytes=config.limits.in_flight_bytes)
+            self.intake = Intake(self.topics, fallback=self._fallback, in_flight_bytes=config.limits.in_flight_bytes)
             self._closing = stack.pop_all()
         self.reader = ItemReader(self.registry, config)
         self.failed = FailedEvents(self.name)
@@ -147,7 +147,7 @@ class Service:
         """Apply the newest document and listen; returns when requests are answered.
 
         Raises:
-            BalogError: the address is not to be had, or a place that is needed to begin can't be read.
+            BalogError: the address is not to be had, or a place that is needed to begin can't be read or is another's.
         """
         from balog.delivery.api.app import make_app
 
@@ -155,6 +155,8 @@ class Service:
         try:
             listener = open_socket(self.config.listen)
             self.url = url_of(listener, is_tls=self.config.tls_cert is not None)
+            if self._fallback is not None:
+                self._fallback.claim()
             app = make_app(self)
             with signals_for_main_thread():
                 self.registry.refresh()

@@ -48,6 +48,16 @@ def test_it_does_not_begin_without_its_address_or_its_document(tmp_path: Path):
             assert threading.active_count() == before
 
 
+def test_a_fallback_is_one_service_s_and_the_next_one_s_when_that_has_ended(tmp_path: Path):
+    fallback = f"local:{tmp_path / 'fallback'}"
+    other = ServiceConfig(topics=f"local:{tmp_path / 'other'}", fallback=fallback, listen=":0")
+    with serving(tmp_path, fallback=fallback):
+        with pytest.raises(BalogError, match="another service"):
+            Service(other).start()
+    with Service(other):
+        pass
+
+
 def test_a_document_that_is_pushed_holds_without_a_restart(tmp_path: Path):
     with serving(tmp_path, control=str(tmp_path / "control")) as asked:
         asked.post(ORDER)

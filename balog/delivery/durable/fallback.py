@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import math
+import os
 
-from balog.errors import ConfigError
+from balog.errors import BalogError, ConfigError
 from balog.topics import Topic, Topics, open_topics
 
 __all__ = ["GROUP", "Fallback", "open_fallback"]
@@ -19,11 +21,40 @@ class Fallback:
     """A home that keeps, for topic ``NAME`` of another, what that could not take, in its topic ``fallback--NAME``.
 
     Args:
-        home: may hold other topics besides; a second service must have another one.
+        home: may hold other topics besides; a second service must have another one, see ``claim``.
     """
 
     def __init__(self, home: Topics) -> None:
         self.home = home
+        self._lock = -1
+
+    def claim(self) -> None:
+        """Keep other services of this machine out of it until ``close``: each would move the other's events.
+
+        Raises:
+            BalogError: another one has it, or its folder can't be made.
+        """
+        from balog.topics.local import LocalTopics
+
+        if not isinstance(self.home, LocalTopics):
+            return
+        try:
+            self.home.path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.home.path / ".service.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._unlock()
+            raise BalogError(
+                f"the fallback {self.home.url} is that of another service that runs; give each one of its own"
+            ) from None
+        except OSError as error:
+            self._unlock()
+            raise BalogError(f"the fallback {self.home.url} can't be used: {error.strerror or error}") from None
+
+    def _unlock(self) -> None:
+        descriptor, self._lock = self._lock, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def topic(self, name: str) -> Topic:
         """Give what stands for a topic.
@@ -50,8 +81,9 @@ class Fallback:
         return found
 
     def close(self) -> None:
-        """Close the home."""
+        """Close the home, and let others have it."""
         self.home.close()
+        self._unlock()
 
 
 def open_fallback(url: str, topics: str) -> Fallback:
