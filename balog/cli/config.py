@@ -20,7 +20,7 @@ from balog import config as configs
 from balog.delivery.control.checking import read_document
 from balog.delivery.control.diffing import Change, diff
 from balog.delivery.control.opening import open_control
-from balog.delivery.control.store import Control, Entry, ServiceStatus
+from balog.delivery.control.store import Control, Entry, Pushed, ServiceStatus
 from balog.errors import ConfigError
 from balog.secrets import Secret
 from balog.storage import Options
@@ -95,6 +95,7 @@ def push(
         click.echo(f"version {entry.number} is this document already")
     else:
         click.echo(f"version {entry.number}: {_count(changes)}")
+    _tell_refused(entry)
 
 
 @command.command("diff", short_help="Show what is different between two versions or files.")
@@ -185,6 +186,7 @@ def rollback(
         click.echo(f"version {entry.number} has this document already")
     else:
         click.echo(f"version {entry.number}: that of version {entry.origin} again")
+    _tell_refused(entry)
 
 
 @command.command(short_help="Show what each service applied.")
@@ -236,6 +238,25 @@ def status(wait: float, as_json: bool, place: str, options: str | None, token_fi
         else:
             click.echo("no service has reported in the last day")
     sys.exit(1 if any(troubles.values()) else 0)
+
+
+@command.command(short_help="Drop a service that is gone for good from the status.")
+@click.argument("service", metavar="SERVICE")
+@_control
+@_options
+@_token
+def forget(service: str, place: str, options: str | None, token_file: str | None) -> None:
+    """Drop what SERVICE reported, which the status would call silent for a day; one that lives reports again."""
+    with _opened(place, options, token_file) as control:
+        control.forget(service)
+    click.echo(f"{_line(service)} is forgotten")
+
+
+def _tell_refused(entry: Entry) -> None:
+    """Say that the service behind the API can't apply what it took, and exit."""
+    if isinstance(entry, Pushed) and entry.applied.state == "refused":
+        click.echo(f"that service goes on with version {entry.applied.number}: {_line(entry.applied.reason)}", err=True)
+        sys.exit(1)
 
 
 def _troubles(status: ServiceStatus, newest: int) -> list[str]:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -20,7 +19,7 @@ from balog.delivery.api.tokens import ANYONE, Caller, Right
 from balog.delivery.control.checking import read_document
 from balog.delivery.control.diffing import diff
 from balog.delivery.control.folder import FolderControl
-from balog.delivery.control.store import Conflict, ControlError, Entry
+from balog.delivery.control.store import Applied, Conflict, ControlError, Entry
 from balog.errors import BalogError
 
 __all__ = ["routes"]
@@ -30,14 +29,6 @@ _MAX_DOCUMENT = 4 << 20
 _MAX_ENTRIES = 1000
 _MAX_NUMBER = 99_999_999
 _MAX_MESSAGE = 2000
-
-
-class Applied(Struct, frozen=True, kw_only=True):
-    """How the service that took a version fares with it: see ``ServiceStatus``."""
-
-    number: int
-    state: str
-    reason: str
 
 
 def routes(service: Any) -> list[Route]:
@@ -119,6 +110,12 @@ def routes(service: Any) -> list[Route]:
         _allow(service, request, "read")
         return _json(await _at(service, lambda control: control.services()))
 
+    async def forget(request: Request) -> Response:
+        _allow(service, request, "configure")
+        name = _text(request, "service")
+        await _at(service, lambda control: control.forget(name))
+        return _json({"forgotten": name})
+
     return [
         Route("/", front, methods=["GET"]),
         Route("/v1/status", _told(status), methods=["GET"]),
@@ -130,6 +127,7 @@ def routes(service: Any) -> list[Route]:
         Route("/v1/config/documents/{sha}", _told(document), methods=["GET"]),
         Route("/v1/config/diff", _told(difference), methods=["GET"]),
         Route("/v1/config/services", _told(services), methods=["GET"]),
+        Route("/v1/config/services", _told(forget), methods=["DELETE"]),
     ]
 
 

@@ -25,6 +25,7 @@ __all__ = ["FolderControl"]
 
 _MAX_BYTES = 4 << 20
 _MAX_KNOWN = 1000
+_MAX_NAME = 200  # file systems take 255 bytes, and a letter may be quoted as 12
 _EMPTY = b"{}"  # what counts before the first version: number 0
 _SHA = re.compile("[0-9a-f]{64}")
 _REPORTS_KEPT = timedelta(days=1)
@@ -138,10 +139,18 @@ class FolderControl:
                     found.append(status)
         return sorted(found, key=lambda status: status.service)
 
+    def forget(self, service: str) -> None:
+        """See ``Control``."""
+        name = _report(service)
+        with self._lock:
+            if self._storage.size(name) is None:
+                raise ControlError(f"{self.place}: no service {service!r:.110} has reported")
+            self._storage.remove(name)
+
     def report(self, status: ServiceStatus) -> None:
         """Put down what a service says of itself, in the place of what it said before."""
         with self._lock:
-            self._storage.write(msgspec.json.encode(status), f"status/{quote(status.service, safe=' ')}.json")
+            self._storage.write(msgspec.json.encode(status), _report(status.service))
 
     def close(self) -> None:
         """See ``Control``."""
@@ -211,6 +220,11 @@ def _check_base(head: Entry | None, base: int | None) -> int:
     if base is not None and base != newest:
         raise Conflict(newest, base)
     return newest
+
+
+def _report(service: str) -> str:
+    name = quote(service, safe=" ")
+    return f"status/{name if len(name) <= _MAX_NAME else sha_of(service.encode())}.json"
 
 
 def _name(number: int) -> str:

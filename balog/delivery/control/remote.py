@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from balog.delivery.control.store import Conflict, ControlError, Entry, ServiceStatus
+from balog.delivery.control.store import Conflict, ControlError, Entry, Pushed, ServiceStatus
 from balog.errors import ConfigError
 from balog.sinks.http import HttpClient, HttpError
 
@@ -42,17 +42,21 @@ class RemoteControl:
         """See ``Control``."""
         return bytes(self._get(f"/documents/{quote(entry.sha)}", msgspec.Raw))
 
-    def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> Entry:
+    def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> Pushed:
         """See ``Control``."""
         return self._post("", data, {"message": message, "base": base})
 
-    def rollback(self, number: int | None = None, *, who: str, message: str, base: int | None = None) -> Entry:
+    def rollback(self, number: int | None = None, *, who: str, message: str, base: int | None = None) -> Pushed:
         """See ``Control``."""
         return self._post("/rollback", b"", {"number": number, "message": message, "base": base})
 
     def services(self) -> list[ServiceStatus]:
         """See ``Control``."""
         return self._get("/services", list[ServiceStatus])
+
+    def forget(self, service: str) -> None:
+        """See ``Control``."""
+        self._ask("DELETE", f"/services?{urlencode({'service': service})}", None, msgspec.Raw)
 
     def close(self) -> None:
         """See ``Control``."""
@@ -61,9 +65,9 @@ class RemoteControl:
     def _get(self, path: str, type: type[T]) -> T:
         return self._ask("GET", path, None, type)
 
-    def _post(self, path: str, body: bytes, options: dict[str, Any]) -> Entry:
+    def _post(self, path: str, body: bytes, options: dict[str, Any]) -> Pushed:
         query = urlencode({name: value for name, value in options.items() if value is not None})
-        return self._ask("POST", f"{path}?{query}", body, Entry)
+        return self._ask("POST", f"{path}?{query}", body, Pushed)
 
     def _ask(self, method: str, path: str, body: bytes | None, type: type[T]) -> T:
         headers = {**self._headers, "User-Agent": "balog", "Content-Type": "application/json"}

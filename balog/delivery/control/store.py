@@ -12,7 +12,19 @@ from msgspec import Struct
 from balog.delivery.jobs import JobStatus
 from balog.errors import BalogError
 
-__all__ = ["Action", "Conflict", "Control", "ControlError", "Entry", "ServiceStatus", "State", "canonical", "sha_of"]
+__all__ = [
+    "Action",
+    "Applied",
+    "Conflict",
+    "Control",
+    "ControlError",
+    "Entry",
+    "Pushed",
+    "ServiceStatus",
+    "State",
+    "canonical",
+    "sha_of",
+]
 
 Action = Literal["push", "rollback", "automatic rollback"]
 State = Literal["applied", "refused", "rolled back", "stopped"]
@@ -57,6 +69,20 @@ class Entry(Struct, frozen=True, kw_only=True, rename={"origin": "from"}):
     action: Action
     origin: int | None = None
     nonce: str = ""
+
+
+class Applied(Struct, frozen=True, kw_only=True):
+    """How the service that took a version fares with it: see ``ServiceStatus``."""
+
+    number: int
+    state: State
+    reason: str
+
+
+class Pushed(Entry, frozen=True, kw_only=True):
+    """A version that a service's API took, and how that service fares with it."""
+
+    applied: Applied
 
 
 class ServiceStatus(Struct, frozen=True, kw_only=True):
@@ -139,6 +165,13 @@ class Control(Protocol):
 
     def services(self) -> list[ServiceStatus]:
         """Give what each service reported last, of the last day, by name."""
+
+    def forget(self, service: str) -> None:
+        """Drop what a service reported, as it is gone for good; one that lives reports again.
+
+        Raises:
+            ControlError: none of that name has reported.
+        """
 
     def close(self) -> None:
         """Close connections, if there are any."""

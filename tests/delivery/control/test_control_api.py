@@ -1,18 +1,24 @@
 """``/v1/config`` and ``/v1/status``, on a real server."""
 
 import json
+import time
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
 from balog.delivery.control import Conflict, ControlError, open_control
+from balog.delivery.control.store import Entry
 from balog.errors import ConfigError
 from balog.sinks import SinkError
 
 ONE = {"streams": [{"name": "orders", "types": ["order*"], "topic": "all_orders"}]}
 TWO = {"streams": [{"name": "orders", "types": ["order*"], "rate": 500.0}]}
 BAD = {"filters": [{"name": "f", "sources": ["a"], "to": "a"}], "streams": [{"name": "s", "where": "("}]}
+
+CALLBACK = {"name": "crm", "source": "a", "url": "https://example.com/", "secrets": [{"env": "NO_SUCH_SECRET"}]}
+SECRETLESS = {"callbacks": [CALLBACK]}
 
 
 def test_what_is_pushed_is_applied_when_the_answer_comes(desk, api):
@@ -37,8 +43,7 @@ def test_a_bad_document_is_refused_with_all_that_is_wrong_and_nothing_is_written
 
 
 def test_a_version_that_this_service_can_not_apply_is_told_in_the_answer(desk, api):
-    callback = {"name": "crm", "source": "a", "url": "https://example.com/", "secrets": [{"env": "NO_SUCH_SECRET"}]}
-    status, said = api("POST", "/v1/config", {"callbacks": [callback]})
+    status, said = api("POST", "/v1/config", SECRETLESS)
 
     assert status == 201
     assert said["applied"]["number"] == 0
@@ -145,6 +150,17 @@ def test_the_status_has_what_is_going_on(desk, api, until):
     until(lambda: api("GET", "/v1/status")[1]["topics"][0]["messages"] == 30)
 
 
+def entry_of(pushed):
+    return msgspec.convert(msgspec.to_builtins(pushed), Entry)
+
+
+def until_reported(control):
+    deadline = time.monotonic() + 10
+    while not control.services():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 class TestRemote:
     """The same versions through the API, as ``balog config --control http://…`` has them."""
 
@@ -162,12 +178,12 @@ class TestRemote:
         assert look.head() is None
         first = add.push(b'{"streams": []}', who="ignored", message="a b&c", base=0)
         assert (first.number, first.who, first.message) == (1, "who-may-configure", "a b&c")
-        assert look.head() == first
+        assert look.head() == entry_of(first)
         second = add.push(b"{}", who="", message="")
-        assert look.entries() == [second, first]
+        assert look.entries() == [entry_of(second), entry_of(first)]
         assert look.document(first) == b'{"streams":[]}'
         third = add.rollback(1, who="", message="")
-        assert (third.origin, look.entry(3)) == (1, third)
+        assert (third.origin, look.entry(3)) == (1, entry_of(third))
         assert [status.service for status in look.services()] == ["desk one"]
 
     def test_it_says_what_the_service_says(self, remote):
@@ -182,6 +198,16 @@ class TestRemote:
             look.entry(9)
         with pytest.raises(ControlError, match=r"403: .*may not configure"):
             look.push(b"{}", who="", message="")
+
+    def test_a_service_that_is_gone_is_forgotten_by_who_may_configure(self, remote):
+        add, look = remote
+        until_reported(look)
+        with pytest.raises(ControlError, match=r"403: .*may not configure"):
+            look.forget("desk one")
+        add.forget("desk one")
+        assert add.services() == []
+        with pytest.raises(ControlError, match="no service 'desk one'"):
+            add.forget("desk one")
 
     def test_a_server_that_is_none_is_one_line(self):
         control = open_control("http://127.0.0.1:9")
@@ -203,7 +229,12 @@ def test_the_command_pushes_through_a_service(guarded, tmp_path, monkeypatch):
     monkeypatch.setenv("BALOG_TOKEN", tokens["configure"])
     assert balog("push", str(path), "-m", "by hand").output == "version 1: 1 change\n"
     assert "may not configure" in balog("rollback", "0", "--token-file", str(tmp_path / "token")).output
-    assert balog("rollback", "0").output == "version 2: that of version 0 again\n"
+    path.write_text(json.dumps(SECRETLESS))
+    pushed = balog("push", str(path))
+    assert pushed.exit_code == 1
+    assert "version 2: 2 changes\nthat service goes on with version 1: version 2: " in pushed.output
+    assert "NO_SUCH_SECRET" in pushed.output
+    assert balog("rollback", "0").output == "version 3: that of version 0 again\n"
     assert "who-may-configure" in balog("history").output
     status = balog("status")
     assert status.exit_code == 0, status.output

@@ -123,10 +123,11 @@ def test_an_entry_that_is_none_is_said(tmp_path):
         open_control(str(tmp_path)).head()
 
 
-def test_a_service_s_report_is_there_until_the_next_and_for_a_day(control):
+@pytest.mark.parametrize("name", ["a/b: c", "ü" * 100])
+def test_a_service_s_report_is_there_until_the_next_and_for_a_day(control, name):
     job = JobStatus(name="big", kind="filter", state="running", taken=3)
     status = ServiceStatus(
-        service="a/b: c",
+        service=name,
         number=1,
         sha="x",
         head=2,
