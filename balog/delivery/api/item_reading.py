@@ -15,7 +15,7 @@ from balog.delivery.durable.placing import Accepted
 from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
 from balog.event import Event, decode, encode
-from balog.registry import Schema, Validator
+from balog.registry import Fault, Schema, Validator
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
 from balog.registry.schema import SchemaError
 from balog.sinks.service import Problem
@@ -152,16 +152,24 @@ class ItemReader:
 
         try:
             kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
-            inner = kind.to_json(item)  # its rules are asked with all others
+            inner, faults = kind.read(item)
         except (MissingExtraError, SchemaError) as error:
             raise _Refuse(Refused(503, (Problem("$", str(error)),), type=wire.type)) from None
+        if len(inner) > self._limits.event_bytes:  # a byte on the wire may be many in JSON
+            problem = Problem("$", f"{len(inner)} bytes as JSON; the limit is {self._limits.event_bytes}")
+            return Refused(413, (problem,), type=schema.type, version=schema.version)
+        if is_deeper(inner, self._limits.depth):
+            raise EventError(f"nested deeper than {self._limits.depth}")
         members = {"cls_type": schema.type, "version": schema.version, **_members.decode(inner)}
         event = Event.new(wire.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
         if fresh_id:
             event.header.id = fresh_id
-        return self._judge(event, caller, "$", may_wait)
+        return self._judge(event, caller, "$", may_wait, faults)
 
-    def _judge(self, event: Event, caller: Caller, path: str, may_wait: bool) -> Accepted | Refused:
+    def _judge(
+        self, event: Event, caller: Caller, path: str, may_wait: bool, faults: Sequence[Fault] | None = None
+    ) -> Accepted | Refused:
+        """Hold an event against its type; ``faults`` are those of its payload where they are known already."""
         try:
             payload = event.payload  # so that whoever reads it later can
         except EventError as error:
@@ -184,14 +192,16 @@ class ItemReader:
         if version is not None and not said_version:
             return refuse(422, Problem(f"{path}.version", "want a text, such as 1.0.0"))
         try:
-            validator = self._validator(said_type, said_version or None, may_wait) if said_type else None
+            if faults is None:
+                validator = self._validator(said_type, said_version or None, may_wait) if said_type else None
+                faults = () if validator is None else validator.check(bytes(event.raw_payload))
         except UnknownTypeError as error:
             return refuse(422, Problem(f"{path}.cls_type", str(error)))
         except UnknownVersionError as error:
             return refuse(422, Problem(f"{path}.version", str(error)))
         except BalogError as error:
             return refuse(503, Problem(path, f"the registry has no answer now: {error}"))
-        if validator is not None and (faults := validator.check(bytes(event.raw_payload))):
+        if faults:
             told = (Problem(path + fault.path.removeprefix("$"), fault.reason) for fault in faults[:_MAX_PROBLEMS])
             return refuse(422, *told)
         return Accepted(event, encode(event))

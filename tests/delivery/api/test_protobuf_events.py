@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from balog.delivery.settings import Limits
 from balog.registry.protobuf import compile_proto
 from tests.delivery.serving import serving
 
@@ -13,6 +14,12 @@ message Sale {
   int64 cents = 2 [(buf.validate.field).int64.gt = 0];
 }
 """
+WIDE = b"""syntax = "proto3";
+message Wide {
+  repeated bool flags = 1;
+  Wide inside = 2;
+}
+"""
 WIRE = {"content_type": "application/x-protobuf"}
 
 
@@ -22,7 +29,9 @@ def service(tmp_path_factory):
     place = folder / "schemas" / "sale" / "1.0.0.proto"
     place.parent.mkdir(parents=True)
     place.write_bytes(PROTO)
-    with serving(folder) as asked:
+    (folder / "schemas" / "wide").mkdir()
+    (folder / "schemas" / "wide" / "1.0.0.proto").write_bytes(WIDE)
+    with serving(folder, Limits(event_bytes=5000, depth=8)) as asked:
         yield asked
 
 
@@ -64,3 +73,26 @@ def test_a_message_as_json_is_held_against_the_same_rules(service):
 )
 def test_what_is_no_such_message_is_refused(service, body, query, status):
     assert service.post(body, query, **WIRE)[0] == status
+
+
+def test_the_limits_hold_for_the_json_that_is_stored_too(service):
+    many = b"\x0a" + bytes([0xA0, 0x1F]) + bytes(4000)  # `flags`, packed: a byte each
+    deep = b""
+    for _ in range(20):
+        deep = b"\x12" + bytes([len(deep)]) + deep
+
+    status, answer = service.post(many, "?type=wide", **WIRE)
+    assert (status, answer["items"][0]["problems"][0]["path"]) == (413, "$")
+    status, answer = service.post(deep, "?type=wide", **WIRE)
+    assert (status, answer["items"][0]["problems"][0]["reason"]) == (422, "nested deeper than 8")
+    assert service.post(many[:1] + b"\x64" + bytes(100), "?type=wide", **WIRE)[0] == 202
+
+
+def test_a_message_is_parsed_once(service, monkeypatch):
+    kind = compile_proto(PROTO)
+    calls = []
+    for name in ("to_json", "check"):
+        monkeypatch.setattr(type(kind), name, lambda *given, name=name: calls.append(name))
+
+    assert service.post(encoded(9), "?type=sale", **WIRE)[0] == 202
+    assert calls == []
