@@ -162,6 +162,7 @@ class EventsApi:
             if isinstance(one, Refused):
                 wait = 1.0 if one.status == 503 else None
                 told.append(Item(status=one.status, id=one.id, problems=one.problems, retry_after=wait))
+                unkept += at is not None and placed[at].status != 202
                 counts[("", one.status, "")] += 1
             elif at is not None:
                 place = placed[at]

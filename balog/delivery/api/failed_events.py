@@ -25,8 +25,8 @@ _BURST = 10.0  # seconds' worth that may come at once
 class FailedEvents:
     """Makes events of type ``failed_event`` of what was refused, so many a second that a flood of it fills no disk.
 
-    Of 200 a second and 2 MiB a second, ten seconds' worth may come at once; what is more is refused all the same, and
-    counted in ``unkept``. Used by one thread.
+    Of 200 a second and 2 MiB a second, ten seconds' worth may come at once; what is more is refused all the same. Used
+    by one thread.
 
     Args:
         service: the service's name.
@@ -38,14 +38,12 @@ class FailedEvents:
         self._filled_at = clock()
         self._events = _PER_SECOND * _BURST
         self._bytes = _BYTES_PER_SECOND * _BURST
-        self.unkept = 0
 
     def make(
         self, item: bytes, refused: Refused, form: str, sender: str, channel: str | None = None
     ) -> Accepted | None:
         """Give the event that keeps an item, or None when there have been too many."""
         if not self._take(len(item)):
-            self.unkept += 1
             return None
         payload: dict[str, Any] = {
             "cls_type": "failed_event",

@@ -118,5 +118,5 @@ _PLAIN = {
     "duplicates": "Events whose id was there already.",
     "body_bytes": "Bytes of bodies as they were sent.",
     "event_bytes": "Bytes of events that became durable.",
-    "failed_unkept": "Events that were refused and not kept, because there were too many.",
+    "failed_unkept": "Events that were refused and not kept: there were too many, or no store took them.",
 }

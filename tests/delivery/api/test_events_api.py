@@ -267,6 +267,17 @@ def test_503_when_no_store_takes_it_and_ready_says_so():
         asked.http.clear()
 
 
+def test_what_is_refused_and_finds_no_store_is_counted():
+    with Service(ServiceConfig(topics="local:unused", listen=":0", drain=0), topics=Down()) as service:
+        asked = Asked(service)
+        status, _ = asked.post({"cls_type": "nope"})
+        metrics = asked.ask("GET", "/metrics").data.decode()
+        asked.http.clear()
+
+    assert status == 422
+    assert "balog_service_failed_unkept_total 1.0" in metrics
+
+
 def test_one_topic_that_takes_nothing_makes_the_service_degraded_and_others_go_on():
     config = ServiceConfig(topics="local:unused", listen=":0", drain=0, unknown_types="accept")
     with Service(config, topics=Down()) as service:
