@@ -28,6 +28,7 @@ PATIENCE = 5.0
 """Seconds that a batch waits for an answer of the topics or the fallback, before that counts as failed."""
 
 _FIRST_RETRY, _LONGEST_RETRY = 0.25, 10.0  # seconds between attempts at a home that fails
+_NOTHING_YET = 0.2  # seconds
 _FEWEST, _MOST = 10, 10_000  # messages of a batch
 _MOST_BYTES = 8 << 20
 _SHORT, _LONG = 0.1, 0.5  # seconds: a full batch that takes less may be larger, one that takes more is too large
@@ -323,16 +324,18 @@ class Lane:
                 continue
             # From now on every other batch is one of the drain's, at least as large: it wins.
             async with self.turn:
-                is_empty = await self._step(drain)
-                if is_empty:
+                found = await self._step(drain)
+                if found is not None and found[1]:
                     self._straight, self.backlog = True, 0
                     self._moved.clear()
                     self._drain = None
                     return
-            proven = is_empty is not None
+            proven = found is not None
+            if found == (0, False):  # a queue may need a moment to hand out what it has
+                await asyncio.sleep(_NOTHING_YET)
 
-    async def _step(self, drain: Drain) -> bool | None:
-        """Move some; tell whether nothing is left, or None when a home failed."""
+    async def _step(self, drain: Drain) -> tuple[int, bool] | None:
+        """Move some; tell how many and whether nothing is left, or None when a home failed."""
         work = self._stepping = self._stores.drainers.run(lambda: drain.step(max(self._limit, 500)))
         try:
             moved, is_empty = await self._stores.answer(work, f"topic {self.topic}")
@@ -344,7 +347,7 @@ class Lane:
             return None
         self.backlog = max(self.backlog - moved, 0)
         self._succeeded()
-        return is_empty
+        return moved, is_empty
 
     def _watch_step(self, work: Work[tuple[int, bool]]) -> None:
         self._stuck = work

@@ -566,3 +566,25 @@ def test_what_a_topic_refused_after_it_was_given_up_is_a_dead_letter() -> None:
             assert [letter.id for letter in spare.topic("fallback--order").dead_letters(GROUP)] == ids([one])
 
     run(test())
+
+
+def test_a_fallback_that_hands_nothing_out_yet_is_not_asked_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        home, spare = SwitchedTopics(), SwitchedTopics()
+        waiting = spare.topic("fallback--order")
+        waiting.publish([Message("early", b"{}")])
+        receive, asked = waiting.receive, []
+
+        def nothing_yet(*given: Any, **named: Any) -> Any:
+            asked.append(1)
+            return receive(*given, **named) if len(asked) > 5 else []
+
+        monkeypatch.setattr(waiting, "receive", nothing_yet)
+        monkeypatch.setattr("balog.delivery.durable.lanes._NOTHING_YET", 0.1)
+        async with running(home, spare) as intake:
+            await asyncio.sleep(0.25)
+            assert len(asked) <= 4
+            await until(lambda: intake.state().topics["order"].store == "topics")
+            assert stored(home) == ["early"]
+
+    run(test())
