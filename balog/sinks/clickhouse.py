@@ -48,6 +48,9 @@ _ROW = re.compile(rb"\(at row (\d+)\)")
 _EVENTS_FAULT = frozenset({6, 26, 27, 32, 33, 38, 41, 53, 69, 70, 72, 117, 130, 131, 349, 376, 441, 469, 675, 676, 691})
 """Codes that find fault with a row: it can't be parsed, or its column can't hold it."""
 
+_VALUE = re.compile(rb"while read(?:ing)? the value of key ")
+"""What is said of a value whatever the code is: of an unknown element of an Enum that is 49, "a mistake of the server's"."""
+
 _LAYOUT_CHANGED = frozenset({8, 10, 16, 47, 60})
 """Codes for a table or column that is not there: somebody dropped it since it was looked at."""
 
@@ -212,7 +215,7 @@ class ClickHouseSink:
             if refusal.code in _LAYOUT_CHANGED:
                 del self._tables[name]
                 raise SinkError(f"{refusal}; the table changed, it is looked at again") from None
-            if refusal.code not in _EVENTS_FAULT:
+            if refusal.code not in _EVENTS_FAULT and not refusal.is_value:
                 raise
             at = refusal.row or 0
             if len(rows) == 1:
@@ -299,7 +302,8 @@ class ClickHouseSink:
             if code is None:
                 raise SinkError(str(error), retry_after=error.retry_after) from None
             row = _ROW.search(error.answer.body)
-            raise _Refusal(str(error), code, int(row[1]) if row else None, error.retry_after) from None
+            is_value = _VALUE.search(error.answer.body) is not None
+            raise _Refusal(str(error), code, int(row[1]) if row else None, error.retry_after, is_value) from None
         if answer.body.startswith(b"Code: "):  # said after the status had gone out
             raise _Refusal(f"{self._client.place} answered {answer.body[:200]!r}", _code(answer.body) or 0, None, None)
         return answer.body
@@ -311,12 +315,18 @@ class ClickHouseSink:
 
 
 class _Refusal(SinkError):
-    """A server's exception, by its code; ``row`` is the row of the body that it is about, from 1."""
+    """A server's exception, by its code; ``row`` is the row of the body that it is about, from 1.
 
-    def __init__(self, reason: str, code: int, row: int | None, retry_after: float | None) -> None:
+    ``is_value`` when it is about a value in one of the rows.
+    """
+
+    def __init__(
+        self, reason: str, code: int, row: int | None, retry_after: float | None, is_value: bool = False
+    ) -> None:
         super().__init__(reason, retry_after=retry_after)
         self.code = code
         self.row = row
+        self.is_value = is_value
 
 
 class _SchemaTypes:

@@ -222,16 +222,25 @@ class TestRefusals:
         assert outcome.dead == {1: "$.payload.n: is text, and the column is Nullable(Float64)"}
         assert sorted(row["n"] for row in rows("order")) == [1, 2, 3]
 
-    def test_what_the_server_finds_in_a_column_of_one_s_own_is_refused_alone(self, server, database, sinks, rows):
+    @pytest.mark.parametrize(
+        ("kind", "good", "bad"),
+        [
+            ("Nullable(Date)", "2026-01-02", "never"),
+            ("Enum8('None' = 0, 'a' = 1)", "a", "b"),
+            ("Nullable(UUID)", "61f0c404-5cb3-11e7-907b-a6006ad3dba0", "none"),
+            ("Nullable(FixedString(2))", "ab", "abc"),
+        ],
+    )
+    def test_what_the_server_finds_in_a_column_of_one_s_own_is_refused_alone(
+        self, server, sinks, rows, database, kind, good, bad
+    ):
         sink = sinks()
         sink.write(deliveries({"cls_type": "order", "n": 1}))
-        server.ask(f"ALTER TABLE `{database}`.`order` ADD COLUMN day Nullable(Date)")
-        batch = deliveries(
-            *({"cls_type": "order", "n": n, "day": day} for n, day in enumerate(("2026-01-02", "never"), 2))
-        )
+        server.ask(f"ALTER TABLE `{database}`.`order` ADD COLUMN own {kind}")
+        batch = deliveries(*({"cls_type": "order", "n": n, "own": own} for n, own in enumerate((good, bad), 2)))
         outcome = attempt(sinks().write, batch)
         assert list(outcome.dead) == [1]
-        assert {row["n"]: row["day"] for row in rows("order")} == {1: None, 2: "2026-01-02"}
+        assert {row["n"]: str(row["own"]) for row in rows("order", "n, toString(own) AS own")} == {1: "None", 2: good}
 
     @pytest.mark.parametrize("options", [{"password": None}, {"user": "nobody"}, {"database": "nowhere"}])
     def test_who_is_refused_may_try_again(self, sinks, options):
