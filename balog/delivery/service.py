@@ -20,6 +20,7 @@ from balog.delivery.api.tokens import Tokens
 from balog.delivery.checking import service_problems
 from balog.delivery.control.applying import Applier
 from balog.delivery.control.inspection import Inspector
+from balog.delivery.control.keeping import kept_of
 from balog.delivery.control.opening import open_store
 from balog.delivery.control.watching import Count
 from balog.delivery.document import Document
@@ -110,6 +111,7 @@ class Service:
             publish=self._publish,
             say=say,
             drain=config.drain,
+            kept=kept_of(config.control, config.fallback, config.topics) if config.control is not None else None,
         )
         self.room: Any = None
         self.url = ""

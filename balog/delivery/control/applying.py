@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from balog.delivery.control.checking import read_document
 from balog.delivery.control.folder import FolderControl
 from balog.delivery.control.jobs import Jobs, MakeJob, counts_of
+from balog.delivery.control.keeping import KeptVersion
 from balog.delivery.control.store import Conflict, Entry, ServiceStatus, State
 from balog.delivery.control.watching import Count, Watcher
 from balog.delivery.document import Document
@@ -44,6 +45,7 @@ class Applier:
         say: takes one line for people.
         poll: seconds between two looks at the store, give or take a quarter, so that a fleet does not ask as one.
         drain: seconds that the end of a job may take.
+        kept: where the version that is applied is kept, for a start without the store.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Applier:
         say: Callable[[str], None] = lambda line: None,
         poll: float = 2.0,
         drain: float = 20.0,
+        kept: KeptVersion | None = None,
     ) -> None:
         self.service = service
         self.document = Document()
@@ -70,6 +73,7 @@ class Applier:
         self._publish = publish
         self._say = say
         self._poll = poll
+        self._kept = kept
         self.jobs = Jobs(make_job, say, drain)
         self._watcher = Watcher()
         self._proven = 0
@@ -91,24 +95,36 @@ class Applier:
         """Apply the newest version that can be, and go on in a thread.
 
         Raises:
-            StorageError, ControlError: the store can't be read. A service that does not know its document takes none.
+            StorageError, ControlError: the store can't be read, and no version is kept here that can be applied. A
+                service that does not know its document takes none.
         """
         if self._control is None:
             self._apply_document(self.document)
             return
-        self._seen = head = self._control.head()
+        try:
+            self._apply_newest(self._control)
+        except BalogError as error:
+            kept = self._kept.read() if self._kept is not None else None
+            if kept is None or not self._apply(*kept):
+                raise
+            self._seen = self.entry
+            self._say(f"control: {_line(error)}; begins with version {kept[0].number}, which was applied here last")
+        self._proven = self.entry.number if self.entry else 0
+        self._watcher.end()
+        self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
+        self._thread.start()
+
+    def _apply_newest(self, control: FolderControl) -> None:
+        """Apply the newest version that can be, else the empty document."""
+        self._seen = head = control.head()
         for number in range(head.number if head else 0, 0, -1):
-            entry = head if head and number == head.number else self._control.entry(number)
+            entry = head if head and number == head.number else control.entry(number)
             if self._apply(entry, again=number < (head.number if head else 0)):
                 break
             if head and head.number - number >= _MAX_TRIED:
                 break
         if self.entry is None:
             self._apply_document(self.document)
-        self._proven = self.entry.number if self.entry else 0
-        self._watcher.end()
-        self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
-        self._thread.start()
 
     def stop(self) -> None:
         """End the thread, then the jobs."""
@@ -202,10 +218,11 @@ class Applier:
         self._seen = head
         self._report()
 
-    def _apply(self, entry: Entry, *, again: bool = False) -> bool:
+    def _apply(self, entry: Entry, data: bytes | None = None, *, again: bool = False) -> bool:
         """Apply a version; tell whether it could be.
 
         Args:
+            data: its document; when None, the store has it.
             again: of an older version, because the newest could not be: the reason of that stays.
 
         Raises:
@@ -215,7 +232,8 @@ class Applier:
         if control is None:
             return False
         try:
-            document, problems = read_document(control.document(entry), f"version {entry.number}")
+            data = control.document(entry) if data is None else data
+            document, problems = read_document(data, f"version {entry.number}")
             if document is not None:
                 problems += self._check(document)
             if document is None or problems:
@@ -241,7 +259,15 @@ class Applier:
             self._state = "rolled back" if entry.action == "automatic rollback" else "applied"
             self._reason = entry.message if entry.action == "automatic rollback" else ""
         self._say(f"control: version {entry.number} applied")
+        self._keep(entry, data)
         return True
+
+    def _keep(self, entry: Entry, data: bytes) -> None:
+        try:
+            if self._kept is not None:
+                self._kept.write(entry, data)
+        except BalogError as error:
+            self._say(f"control: {_line(error)}; version {entry.number} is not kept for a start without its place")
 
     def _refuse(self, entry: Entry, reason: str, again: bool = False) -> None:
         told = f"version {entry.number}: {reason}"[:_MAX_REASON]

@@ -9,6 +9,7 @@ import pytest
 
 from balog.delivery.control import applying, open_control
 from balog.delivery.control.applying import Applier
+from balog.delivery.control.keeping import kept_of
 from balog.delivery.control.watching import Count
 from balog.delivery.document import Document
 from balog.delivery.jobs import JobStatus
@@ -52,6 +53,7 @@ class Bench:
         self.counts = {}
         self.intake = Count(0, 0)
         self.apply_error = None
+        self.kept = None
 
     def push(self, document, base=None):
         data = document if isinstance(document, bytes) else json.dumps(document).encode()
@@ -75,6 +77,7 @@ class Bench:
             say=self.said.append,
             poll=poll,
             drain=1.0,
+            kept=self.kept,
         )
         applier.start()
         try:
@@ -247,6 +250,43 @@ def test_a_service_does_not_begin_without_knowing_its_document(bench, tmp_path):
     control.head = fail
     with pytest.raises(StorageError, match="no answer"), bench.service(control=control):
         pass
+
+
+def test_a_service_begins_with_what_it_applied_last_while_its_place_can_not_be_read(bench, tmp_path):
+    """Given a version that was kept, then a start without the store has it, and the next when the store is back."""
+    bench.kept = kept_of(bench.place, None, f"local:{tmp_path / 'topics'}")
+    bench.push(callbacks("a"))
+    with bench.service():
+        pass
+    control = open_control(bench.place)
+    head, back = control.head, threading.Event()
+
+    def fail():
+        if not back.is_set():
+            raise StorageError("s3://x: no answer")
+        return head()
+
+    control.head = fail
+    with bench.service(control=control) as applier:
+        assert (applier.status().number, applier.document.callbacks[0].name) == (1, "a")
+        assert any("begins with version 1, which was applied here last" in line for line in bench.said)
+        bench.push(callbacks("b"))
+        back.set()
+        until(lambda: applier.status().number == 2)
+
+
+def test_what_is_kept_is_of_one_place_and_may_be_broken(bench, tmp_path):
+    home = f"local:{tmp_path / 'topics'}"
+    bench.kept = kept_of(bench.place, "kafka:broker:9092", home)
+    bench.push(callbacks("a"))
+    with bench.service():
+        pass
+    assert bench.kept.read() == (bench.control.head(), bench.control.document(bench.control.head()))
+    assert kept_of("another", home).read() is None
+    assert kept_of(bench.place, "kafka:broker:9092") is None
+    (file,) = (tmp_path / "topics" / ".control").iterdir()
+    file.write_bytes(b"{")
+    assert bench.kept.read() is None
 
 
 def test_a_version_whose_secret_comes_later_is_applied_then(bench, pauses):

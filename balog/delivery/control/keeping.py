@@ -1,0 +1,67 @@
+"""The version that was applied last, kept on this machine: a service starts with it while its place can't be read."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw, Struct
+
+from balog.delivery.control.store import Entry
+from balog.errors import ConfigError
+from balog.storage import StorageError, open_storage
+
+__all__ = ["KeptVersion", "kept_of"]
+
+_MAX_BYTES = 8 << 20
+
+
+class _Kept(Struct, frozen=True):
+    entry: Entry
+    document: Raw
+
+
+class KeptVersion:
+    """A file with one version; whoever applies a version writes it anew.
+
+    Args:
+        path: of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._storage = open_storage(str(path.parent))
+        self._name = path.name
+
+    def read(self) -> tuple[Entry, bytes] | None:
+        """Give the version and its document; None where there is none that can be read."""
+        try:
+            data = self._storage.read(self._name, _MAX_BYTES)
+            kept = msgspec.json.decode(data or b"", type=_Kept)
+        except (StorageError, msgspec.DecodeError):
+            return None
+        return kept.entry, bytes(kept.document)
+
+    def write(self, entry: Entry, document: bytes) -> None:
+        """Keep a version instead of the one before.
+
+        Raises:
+            StorageError: it can't be written.
+        """
+        self._storage.write(msgspec.json.encode(_Kept(entry, Raw(document))), self._name)
+
+
+def kept_of(control: str, *homes: str | None) -> KeptVersion | None:
+    """Give where a place's version is kept: in the first of the homes of topics that is on this disk, hidden.
+
+    Services that share the home and the place share it, too. None where no home is on this disk.
+    """
+    for home in homes:
+        scheme, _, path = (home or "").partition(":")
+        if scheme == "local" and path:
+            name = hashlib.sha256(control.encode()).hexdigest()[:16]
+            try:
+                return KeptVersion(Path(path).expanduser() / ".control" / f"version-{name}.json")
+            except (ConfigError, RuntimeError):
+                return None
+    return None
