@@ -1,7 +1,7 @@
 """HTTP as the service speaks it: uvicorn's protocol with bounds on connections, on heads, and on patience.
 
-uvicorn waits for ever for a request that was begun, reads a head of any size, and answers what is no HTTP in plain
-text.
+uvicorn waits for ever for a request that was begun, and for an answer to be taken, reads a head of any size, and
+answers what is no HTTP in plain text.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _GRACE = 2.0  # seconds that the application has to answer a slow request itself
 class _Protocol(HttpToolsProtocol):
     limits: ClassVar[Limits]
     _timer: asyncio.TimerHandle | None = None
+    _full: asyncio.TimerHandle | None = None
     _head = 0
     _read = 0
     _is_over = False
@@ -36,7 +37,18 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_timer()
+        self.resume_writing()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._full = self.loop.call_later(self.limits.seconds + _GRACE, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._full is not None:
+            self._full.cancel()
+            self._full = None
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing() or self._is_over:

@@ -195,3 +195,17 @@ def test_a_page_of_another_site_can_send_nothing_to_a_service_without_tokens(tmp
 
         assert answer.status == status
         assert len(asked.stored("order")) == (status == 202)
+
+
+def test_who_does_not_take_his_answers_is_left(service):
+    """Of lines that are refused each, an answer is many times as long as the request."""
+    body = b"x\n" * 5000
+    request = head(len(body), "Content-Type: application/x-ndjson").replace(b"events", b"events?failed=drop", 1) + body
+    with service.connection() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        one.settimeout(10)
+        with pytest.raises(ConnectionError):
+            for _ in range(1000):
+                one.sendall(request)
+
+    assert service.service.room.used == 0
