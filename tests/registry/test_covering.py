@@ -133,6 +133,38 @@ def test_two_drafts_are_not_compared_by_guess() -> None:
     assert covers(Document({"type": "array", "items": TEXT}), Document(old)) != "yes"
 
 
+_WITHIN = {"properties": {"l": {"$ref": "#"}}}  # what the canonical forms leave open
+_DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+NOT_COVERED = {
+    "first items of their own": (
+        {"$schema": _DRAFT_7, "items": [{}], **_WITHIN},
+        {"$schema": _DRAFT_7, "items": [TEXT], **_WITHIN},
+        [1],
+    ),
+    "no further items": ({"prefixItems": [{}], "unevaluatedItems": False, **_WITHIN}, {"maxItems": 0, **_WITHIN}, [1]),
+    "no further members": ({"unevaluatedProperties": False, **_WITHIN}, {"maxProperties": 0, **_WITHIN}, {"l": 1}),
+    "no further members than those of a reference": (
+        {"$ref": "#/$defs/a", "unevaluatedProperties": False, "anyOf": [{"minItems": 0}], "$defs": {"a": _WITHIN}},
+        {"maxProperties": 0, **_WITHIN},
+        {"l": 1},
+    ),
+    "a name that ends a line": (
+        {"patternProperties": {"^a$": TEXT}, "additionalProperties": INTEGER, **_WITHIN},
+        {"properties": {**_WITHIN["properties"], "a\n": TEXT}},
+        {"a\n": 1},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOT_COVERED)
+def test_is_not_covered(case: str) -> None:
+    old, new, payload = NOT_COVERED[case]
+
+    assert takes(old)(payload)
+    assert not takes(new)(payload)
+    assert covers(Document(new), Document(old)) != "yes"
+
+
 def test_a_promise_says_nothing_of_maps_patterns_and_what_is_named_elsewhere() -> None:
     read = Document(objects(a=TEXT, b=INTEGER))
     for write in (

@@ -18,8 +18,10 @@ Answer = Literal["yes", "no", "unknown"]
 
 _STRUCTURE = {"$ref", "allOf", "anyOf", "properties", "patternProperties", "additionalProperties", "items"}
 _SILENT = {"title", "description", "$comment", "default", "examples", "deprecated", "$defs", "definitions", "$schema"}
-_WEAKER = {*_STRUCTURE, "oneOf", "prefixItems"}
-_SPREAD = {"$ref", "allOf"}
+_UNEVALUATED = {"unevaluatedItems", "unevaluatedProperties"}
+"""What says more without the words beside it; of a writer it is left out with them."""
+_WEAKER = {*_STRUCTURE, *_UNEVALUATED, "oneOf", "prefixItems"}
+_SPREAD = {"$ref", "allOf", *_UNEVALUATED}
 """What ``Document.spread`` has followed already."""
 
 _MOST_STEPS = 500
@@ -156,10 +158,10 @@ class _Proof:
 
     def _items(self, read: dict[str, Any], sure: list[dict[str, Any]]) -> bool:
         wanted = read.get("items", True)
+        if isinstance(wanted, list):  # of the drafts before 2020-12, one for each of the first items
+            return False
         if is_anything(wanted):
             return True
-        if isinstance(wanted, list):
-            return False
         listed = [node["items"] for node in sure if isinstance(node.get("items"), (dict, bool))]
         return self._each(wanted, listed, [node.get("prefixItems", []) for node in sure])
 

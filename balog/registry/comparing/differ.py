@@ -212,16 +212,25 @@ def _enumerated(nodes: Sequence[dict[str, Any]]) -> list[Any] | None:
     return None
 
 
-def _types(document: Document, nodes: Sequence[Node], depth: int = 0) -> set[str]:
-    """Give the types that values of a place may have, as far as its words tell."""
+def _types(document: Document, nodes: Sequence[Node], known: dict[int, set[str]] | None = None) -> set[str]:
+    """Give the types that values of a place may have, as far as its words tell.
+
+    Args:
+        known: of each alternative that was met: what leads back to itself, or is referred to twice, is looked at once.
+    """
     kinds = set(_TYPES) - {"integer"}
+    known = {} if known is None else known
     if any(node is False for node in nodes):
         return set()
     for node in document.spread(nodes, sure=True):
         said = _listed_types(node)
         for word in ("anyOf", "oneOf"):
-            if isinstance(node.get(word), list) and depth < DEEPEST:
-                some = set().union(*(_types(document, [part], depth + 1) for part in node[word]))
+            if isinstance(node.get(word), list):
+                for part in node[word]:
+                    if id(part) not in known:
+                        known[id(part)] = set(kinds)  # while it is looked at: anything
+                        known[id(part)] = _types(document, [part], known)
+                some = set().union(*(known[id(part)] for part in node[word]))
                 said = some if said is None else _both(said, some)
         if said is not None:
             kinds = _both(kinds, said)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import lru_cache
 from typing import Any
 
 from balog.errors import MissingExtraError
@@ -123,12 +123,8 @@ class Document:
         found = []
         for node in self.spread(nodes, sure):
             said = [node["properties"][name]] if name in _mapping(node.get("properties")) else []
-            unsure = False
-            for pattern, one in _mapping(node.get("patternProperties")).items():
-                answer = matches(pattern, name)
-                unsure |= answer is None
-                said += [one] if answer or (answer is None and not sure) else []
-            if not said and "additionalProperties" in node and not (unsure and sure):
+            said += [one for pattern, one in _mapping(node.get("patternProperties")).items() if matches(pattern, name)]
+            if not said and "additionalProperties" in node:
                 said = [node["additionalProperties"]]
             found += said
         return found
@@ -234,13 +230,19 @@ def is_anything(node: Node) -> bool:
     return node is not False
 
 
-def matches(pattern: str, name: str) -> bool | None:
-    """Tell whether a member's name is one of ``patternProperties``; None where Python can't tell for sure."""
-    try:
-        found = re.search(pattern, name, re.ASCII) is not None
-    except re.error:
-        return None
-    return found if name.isascii() and not set(pattern) & set("\\(") else found or None
+def matches(pattern: str, name: str) -> bool:
+    """Tell whether a member's name is one of ``patternProperties``, by the engine that holds payloads against them."""
+    return bool(_matcher(pattern)(name))
+
+
+@lru_cache(maxsize=1024)
+def _matcher(pattern: str) -> Callable[[Any], bool]:
+    import jsonschema_rs
+
+    schema = {"pattern": pattern}
+    compiled = jsonschema_rs.validator_for(schema, pattern_options=jsonschema_rs.RegexOptions(), offline=True)
+    is_valid: Callable[[Any], bool] = compiled.is_valid
+    return is_valid
 
 
 def _alone(node: Node) -> Node:

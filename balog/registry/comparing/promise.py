@@ -69,9 +69,7 @@ class _Promises:
         return [
             name
             for name in self._reader.declared(reads)
-            if name not in named
-            and name not in taken
-            and not any(matches(pattern, name) is not False for pattern in patterns)
+            if name not in named and name not in taken and not any(matches(pattern, name) for pattern in patterns)
         ]
 
 
