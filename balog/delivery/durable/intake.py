@@ -242,6 +242,7 @@ class Intake:
     def _open(self, topic: str) -> Lane:
         if len(self._lanes) >= _OPEN_LANES:
             self._close_idle()
+
         def late(store: Store, ids: list[str]) -> None:
             if not lane.keeps_ids:
                 self._recent.add(topic, store, ids)
