@@ -133,6 +133,12 @@ def test_two_drafts_are_not_compared_by_guess() -> None:
     assert covers(Document({"type": "array", "items": TEXT}), Document(old)) != "yes"
 
 
+def test_what_has_no_canonical_form_is_not_proved_by_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Document, "canonical", lambda document, nodes: None)
+
+    assert covers(Document(INTEGER), Document(TEXT)) == "unknown"
+
+
 _WITHIN = {"properties": {"l": {"$ref": "#"}}}  # what the canonical forms leave open
 _DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 NOT_COVERED = {
