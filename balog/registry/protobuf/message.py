@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import lru_cache
 from typing import Any
 
@@ -153,9 +154,18 @@ def _faults(found: list[tuple[Steps, str]]) -> list[Fault]:
     return [Fault(json_path(steps), reason) for steps, reason in found[:MAX_FAULTS]]
 
 
-@lru_cache(maxsize=256)
 def compiled(source: bytes, message: str) -> CompiledMessage:
     """See ``compile_proto``."""
+    with _LOCKS[hash(source) % len(_LOCKS)]:
+        return _compiled(source, message)
+
+
+_LOCKS = [threading.Lock() for _ in range(16)]
+"""So that several threads that meet the same content at once wait for one protoc, and few for another's."""
+
+
+@lru_cache(maxsize=256)
+def _compiled(source: bytes, message: str) -> CompiledMessage:
     pool = _pool(source)
     return CompiledMessage(describing.choose_message(pool, message), pool)
 

@@ -19,7 +19,7 @@ class Rules:
     """The rules of a message and of all that it holds; may be used from any thread.
 
     Raises:
-        SchemaError: a rule's CEL expression does not compile.
+        SchemaError: a rule's CEL expression does not compile, or asks for a field that there is not.
     """
 
     def __init__(self, message: Any, pool: Any) -> None:
@@ -28,12 +28,14 @@ class Rules:
         self._own = dict(_own_rules(message, pool))
         self.any = any(True for here in reached(message) for _ in annotated(here, pool))
         for here in reached(message) if self.any else ():
-            try:
-                self._validator.collect_violations(message_factory.GetMessageClass(here)())
-            except protovalidate.CompilationError as error:
-                raise SchemaError(f"{here.full_name}: {' '.join(str(error).split())[:300]}") from None
-            except protovalidate.EvaluationError:
-                continue  # of an empty message only
+            for tried in (message_factory.GetMessageClass(here)(), _filled(here)):
+                try:
+                    self._validator.collect_violations(tried)
+                except protovalidate.CompilationError as error:
+                    raise SchemaError(_told(here, error)) from None
+                except protovalidate.EvaluationError as error:
+                    if "no_such_field" in str(error):  # others are of the values only
+                        raise SchemaError(_told(here, error)) from None
 
     def faults(self, message: Any) -> list[tuple[Steps, str]]:
         """Give every rule that a message breaks, as where and what.
@@ -77,6 +79,24 @@ class Rules:
                 steps.append(int(value) if subscript.field == "index" else text)
             here = field.message_type.fields_by_name["value"].message_type if is_map(field) else field.message_type
         return tuple(steps), ""
+
+
+def _told(message: Any, error: Exception) -> str:
+    return f"{message.full_name}: {' '.join(str(error).split())[:300]}"
+
+
+def _filled(message: Any) -> Any:
+    """Give a message with one, empty, of each kind of message that it holds, so that rules which go through them run."""
+    made = message_factory.GetMessageClass(message)()
+    for field in message.fields:
+        held = getattr(made, field.name)
+        if is_map(field):
+            key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+            if value.message_type is not None:
+                held[key.default_value].SetInParent()
+        elif field.message_type is not None:
+            (held.add() if field.is_repeated else held).SetInParent()
+    return made
 
 
 def annotated(message: Any, pool: Any) -> Iterator[tuple[str, Any]]:

@@ -111,12 +111,33 @@ def test_a_rule_that_does_not_compile_is_refused_at_once(expression: str) -> Non
     assert "\n" not in str(caught.value)
 
 
-def test_a_rule_about_a_field_that_is_not_there_lets_nothing_pass() -> None:
+@pytest.mark.parametrize(
+    "expression",
+    ["this.nope > 1", "this.one.nope > 1", "this.many.all(m, m.nope > 1)", "this.named.all(n, this.named[n].nope > 1)"],
+)
+def test_a_rule_about_a_field_that_is_not_there_is_refused_at_once(expression: str) -> None:
+    cel = f'{{id: "x" message: "m" expression: "{expression}"}}'
+    with pytest.raises(SchemaError, match="no_such_field : nope"):
+        compiled(
+            f"message A {{ option (buf.validate.message).cel = {cel}; B one = 1; repeated B many = 2;"
+            " map<int32, B> named = 3; } message B { int32 n = 1; }"
+        )
+
+
+def test_a_rule_about_what_is_not_there_yet_is_none_of_those() -> None:
     type_ = compiled(
-        'message A { option (buf.validate.message).cel = {id: "x" message: "m" expression: "this.nope > 1"};'
-        " int32 a = 1; }"
+        'message A { option (buf.validate.message).cel = {id: "x" message: "m" expression: "this.m[\'k\'] > 1"};'
+        " map<string, int32> m = 1; }"
     )
-    assert type_.check(b'{"a": 1}') == [("$", "a rule of it cannot be evaluated for these values")]
+    assert type_.check(b'{"m": {"k": 3}}') == []
+
+
+def test_a_rule_that_walks_lists_within_lists_ends() -> None:
+    cel = '{id: "x" message: "m" expression: "this.all(i, this.all(j, i + j > 0))"}'
+    type_ = compiled(f"message A {{ repeated int32 a = 1 [(buf.validate.field).cel = {cel}]; }}")
+    assert type_.check(b'{"a": [' + b",".join([b"1"] * 5000) + b"]}") == [
+        ("$", "a rule of it cannot be evaluated for these values")
+    ]
 
 
 def test_a_rule_for_another_type_is_refused_at_once() -> None:
