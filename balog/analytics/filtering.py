@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,10 +20,13 @@ import pyarrow as pa
 from msgspec import UNSET, Raw, Struct
 
 from balog.errors import BalogError
-from balog.event import Event, Header, encode
+from balog.event import Event, Header, encode, new_id
 from balog.expressions.selection import Selection
+from balog.sinks import StoreSinkConfig
 from balog.sinks.attempt import attempt, reason_of
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
+from balog.sinks.store_part import MANIFESTS, describe
+from balog.storage import StorageError, open_storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,8 +75,8 @@ def read_events(spark: SparkSession, paths: Sequence[str], selection: Selection,
 def filter_events(events: DataFrame, selection: Selection, sink: SinkConfig) -> Filtered:
     """Write what a filter makes of events to a sink, from Spark's workers.
 
-    A worker that dies begins its part of the input anew: where the sink knows ids, as most topics do, that changes
-    nothing; elsewhere events may come again, with the same ids.
+    A worker that dies begins its part of the input anew. In an archive its files then replace those that it left, and
+    where the sink knows ids, as most topics do, nothing changes; elsewhere events may come again, with the same ids.
 
     Args:
         events: with the columns of ``read_events``.
@@ -79,7 +84,7 @@ def filter_events(events: DataFrame, selection: Selection, sink: SinkConfig) -> 
     Raises:
         BalogError: the sink does not take events, however often it is tried.
     """
-    made = events.mapInArrow(partial(_write, selection=selection, config=sink), _COUNTS).collect()
+    made = events.mapInArrow(partial(_write, selection=selection, config=sink, job=new_id()), _COUNTS).collect()
     return Filtered(
         sum(row.wanted for row in made),
         sum(row.written for row in made),
@@ -88,12 +93,53 @@ def filter_events(events: DataFrame, selection: Selection, sink: SinkConfig) -> 
     )
 
 
-def _write(batches: Iterator[pa.RecordBatch], selection: Selection, config: SinkConfig) -> Iterator[pa.RecordBatch]:
+def _write(
+    batches: Iterator[pa.RecordBatch], selection: Selection, config: SinkConfig, job: str
+) -> Iterator[pa.RecordBatch]:
     """Write one partition, in a worker."""
+    from pyspark import TaskContext
+
+    events = (selection.make(event) for batch in batches for event in _events(batch))
+    if isinstance(config, StoreSinkConfig):
+        context = TaskContext.get()
+        with TemporaryDirectory(prefix="balog-filter-") as folder:
+            aside = msgspec.structs.replace(config, path=folder, url=None, options={}, staging=None)
+            counts = _pour(events, aside)
+            name = f"{job}-{context.partitionId() if context else 0:05}"
+            files = [
+                file.rename(file.with_name(f"{name}-{number:05}.{file.name.partition('.')[2]}"))
+                for number, file in enumerate(sorted(Path(folder).glob("*/date=*/[!.]*")))
+            ]
+            _patiently(lambda: _publish(files, config), config)
+    else:
+        counts = _pour(events, config)
+    yield pa.RecordBatch.from_pylist([msgspec.structs.asdict(counts)], _ARROW)
+
+
+def _publish(files: Sequence[Path], config: StoreSinkConfig) -> None:
+    """Put the files of a partition into the archive, in the place of those that another attempt left there.
+
+    Raises:
+        SinkError: the archive does not take them; those that it took are there whole.
+    """
+    place = config.path or config.url or ""
+    storage = open_storage(f"{place.rstrip('/')}/{config.topic}", config.options)
+    try:
+        for file in files:
+            manifest = describe(file)
+            storage.upload(file, f"{file.parent.name}/{file.name}")
+            storage.upload(manifest, f"{MANIFESTS}/{manifest.name}")
+    except StorageError as error:
+        raise SinkError(str(error), retryable=error.retryable) from None
+    finally:
+        storage.close()
+
+
+def _pour(events: Iterator[Event], config: SinkConfig) -> Filtered:
+    """Write events to a sink."""
     sink: Sink | None = None
     counts = Filtered()
     try:
-        events = (selection.make(event) for batch in batches for event in _events(batch))
         while some := list(islice(events, _BATCH)):
             if sink is None:
                 sink = config.build()
@@ -102,7 +148,7 @@ def _write(batches: Iterator[pa.RecordBatch], selection: Selection, config: Sink
     finally:
         if sink is not None:
             sink.close()
-    yield pa.RecordBatch.from_pylist([msgspec.structs.asdict(counts)], _ARROW)
+    return counts
 
 
 def _deliver(sink: Sink, config: SinkConfig, batch: list[Delivery], counts: Filtered) -> Filtered:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -85,20 +86,26 @@ def _topics(config: Filter, url: str) -> list[str]:
         click.echo(f"balog filter: nothing in {', '.join(missing)} yet", err=True)
     if not found:
         raise ConfigError("none of the filter's sources is there; is it the right home?", url)
-    return [f"{url}#{topic}" for topic in found]
+    return [f"{_absolute(url)}#{topic}" for topic in found]
 
 
 def _sink(config: Filter, url: str | None, place: str | None) -> SinkConfig:
     """Give the config of what is written to; what can't be is said before Spark starts."""
     sink: SinkConfig
     if place is None:
-        sink = TopicSinkConfig(url=url or "", topic=config.to)
+        sink = TopicSinkConfig(url=_absolute(url or ""), topic=config.to)
     elif "://" in place:
         sink = StoreSinkConfig(url=place, topic=config.to)
     else:
-        sink = StoreSinkConfig(path=place, topic=config.to)
+        sink = StoreSinkConfig(path=os.path.abspath(place), topic=config.to)
     sink.build().close()
     return sink
+
+
+def _absolute(url: str) -> str:
+    """Give a home of topics as workers in another folder find it."""
+    scheme, _, path = url.partition(":")
+    return f"{scheme}:{os.path.abspath(os.path.expanduser(path))}" if scheme == "local" and path else url
 
 
 def _run(

@@ -1,7 +1,9 @@
 """A filter in Spark and the same one in the service: the same events, with the same ids."""
 
+import gzip
 import json
 import time
+from datetime import datetime, timezone
 from random import Random
 
 import msgspec
@@ -9,11 +11,15 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
+
+from balog.analytics import filtering
 from balog.analytics.filtering import filter_events, read_events
 from balog.delivery.document import Filter
 from balog.delivery.jobs.filters import FilterJob, selection_of
 from balog.event import decode, encode
 from balog.sinks import StoreSinkConfig, TopicSinkConfig
+from balog.storage.local import LocalStorage
 from balog.topics import Message, open_topics
 from tests.expressions.predicates import Predicates
 
@@ -135,6 +141,54 @@ def test_both_at_the_same_topic_change_nothing(spark, home):
     assert by_id(read(home, "both")).keys() == {
         selection.make(event).header.id for event in events if selection.wants(event)
     }
+
+
+@pytest.mark.parametrize("dies_at", [3, 6])
+def test_a_worker_that_dies_leaves_nothing_twice_in_an_archive(tmp_path, monkeypatch, dies_at):
+    """Given one that dies while it reads, or with one of its files there, then what is there is the next attempt's."""
+    config = StoreSinkConfig(path=str(tmp_path / "archive"), topic="t")
+    rows = [
+        {
+            "id": f"LG{number:022}",
+            "channel": "c",
+            "timestamp": datetime(2026, 11, 20 + number % 2, tzinfo=timezone.utc),
+            "level": "INFO",
+            "schema": "1.0.0",
+            "composition": False,
+            "context_json": None,
+            "payload_json": "{}",
+        }
+        for number in range(6)
+    ]
+
+    def run(dies):
+        def batches():
+            for number, row in enumerate(rows):
+                if dies and number == dies_at:
+                    raise KeyboardInterrupt
+                yield pa.RecordBatch.from_pylist([row])
+
+        list(filtering._write(batches(), selection_of(Filter(name="f", sources=("s",), to="t")), config, "LGjob"))
+
+    upload, uploaded = LocalStorage.upload, []
+
+    def die(self, file, name):
+        upload(self, file, name)
+        uploaded.append(name)
+        if len(uploaded) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "upload", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(True)
+    run(False)
+
+    files = sorted((tmp_path / "archive" / "t").glob("date=*/*"))
+    lines = [decode(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
+    assert sorted(event.header.id for event in lines) == [row["id"] for row in rows]
+    assert [file.name for file in files] == ["LGjob-00000-00000.jsonl.gz", "LGjob-00000-00001.jsonl.gz"]
+    assert len(list((tmp_path / "archive" / "t" / "_manifest").iterdir())) == 2
 
 
 def test_an_archive_becomes_another_archive(spark, home, tmp_path):
