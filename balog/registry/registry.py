@@ -36,8 +36,8 @@ class UnknownTypeError(BalogError):
     """The registry has no type of that name; the message says which there are."""
 
     def __init__(self, type: str, known: list[str]) -> None:
-        super().__init__(f"the registry knows no type {_said(type)}; there are {_some(known)}")
-        self.type = type
+        super().__init__(f"the registry knows no type {_said(type)}; there are {_some(known) or 'none'}")
+        self.type, self.known = type, known
 
 
 class UnknownVersionError(BalogError):

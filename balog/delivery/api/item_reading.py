@@ -145,7 +145,7 @@ class ItemReader:
             return Refused(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
         if not may_wait:
             raise Cold
-        schema = self._schema(wire)
+        schema = self._schema(wire, caller)
         if schema.form != "protobuf":
             raise EventError(f"{schema.type} {schema.version} is described by JSON Schema; send JSON")
         from balog.registry.protobuf import compile_proto
@@ -160,10 +160,13 @@ class ItemReader:
             return Refused(413, (problem,), type=schema.type, version=schema.version)
         if is_deeper(inner, self._limits.depth):
             raise EventError(f"nested deeper than {self._limits.depth}")
-        members = {"cls_type": schema.type, "version": schema.version, **_members.decode(inner)}
+        fields = _members.decode(inner)
+        members = {"cls_type": schema.type, "version": schema.version, **fields}
         event = Event.new(wire.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
         if fresh_id:
             event.header.id = fresh_id
+        if "cls_type" in fields or "version" in fields:  # then it may say that it is of another type
+            return self._judge(event, caller, "$", may_wait)
         return self._judge(event, caller, "$", may_wait, faults)
 
     def _judge(
@@ -196,7 +199,7 @@ class ItemReader:
                 validator = self._validator(said_type, said_version or None, may_wait) if said_type else None
                 faults = () if validator is None else validator.check(bytes(event.raw_payload))
         except UnknownTypeError as error:
-            return refuse(422, Problem(f"{path}.cls_type", str(error)))
+            return refuse(422, Problem(f"{path}.cls_type", _unknown(error, caller)))
         except UnknownVersionError as error:
             return refuse(422, Problem(f"{path}.version", str(error)))
         except BalogError as error:
@@ -237,10 +240,12 @@ class ItemReader:
                 return None
         return latest
 
-    def _schema(self, wire: Wire) -> Schema:
+    def _schema(self, wire: Wire, caller: Caller) -> Schema:
         try:
             return self._registry.get(wire.type, wire.version)
-        except (UnknownTypeError, UnknownVersionError) as error:
+        except UnknownTypeError as error:
+            raise EventError(_unknown(error, caller)) from None
+        except UnknownVersionError as error:
             raise EventError(str(error)) from None
         except BalogError as error:
             problem = Problem("$", f"the registry has no answer now: {error}")
@@ -251,6 +256,11 @@ class _Refuse(Exception):
     def __init__(self, refused: Refused) -> None:
         super().__init__()
         self.refused = refused
+
+
+def _unknown(error: UnknownTypeError, caller: Caller) -> str:
+    """Say which types there are, of those that are the caller's business."""
+    return str(UnknownTypeError(error.type, [type for type in error.known if caller.is_for(type)]))
 
 
 def _check_utf8(item: bytes) -> None:

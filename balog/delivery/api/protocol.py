@@ -67,6 +67,10 @@ class _Protocol(HttpToolsProtocol):
         if self._timer is None:
             self._begin_timer()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._head >= 0:  # what trails a body in chunks would count as the request's own headers
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         self._head = -(1 << 62)  # what comes until the next head is body, which the application bounds
         super().on_headers_complete()

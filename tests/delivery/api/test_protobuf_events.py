@@ -20,6 +20,12 @@ message Wide {
   Wide inside = 2;
 }
 """
+DISGUISED = b"""syntax = "proto3";
+message Disguised {
+  string cls_type = 1 [json_name = "cls_type"];
+  string version = 2;
+}
+"""
 WIRE = {"content_type": "application/x-protobuf"}
 
 
@@ -31,6 +37,8 @@ def service(tmp_path_factory):
     place.write_bytes(PROTO)
     (folder / "schemas" / "wide").mkdir()
     (folder / "schemas" / "wide" / "1.0.0.proto").write_bytes(WIDE)
+    (folder / "schemas" / "disguised").mkdir()
+    (folder / "schemas" / "disguised" / "1.0.0.proto").write_bytes(DISGUISED)
     with serving(folder, Limits(event_bytes=5000, depth=8)) as asked:
         yield asked
 
@@ -96,3 +104,10 @@ def test_a_message_is_parsed_once(service, monkeypatch):
 
     assert service.post(encoded(9), "?type=sale", **WIRE)[0] == 202
     assert calls == []
+
+
+def test_a_message_that_says_itself_of_which_type_it_is_is_held_against_that_one(service):
+    order = compile_proto(DISGUISED).from_json(b'{"cls_type":"order","version":"1.0.0"}')
+
+    status, answer = service.post(order, "?type=disguised", **WIRE)
+    assert (status, answer["items"][0]["problems"][0]["reason"]) == (422, "'price' is missing")
