@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -49,14 +48,16 @@ def command(
     """
     from balog.delivery.micro import Micro
 
+    code = 0
     with Micro(registry, document, data=data, listen=listen or (":0" if cmd else ":8080")) as micro:
+        before = len(micro.failed())  # of an earlier run, where --data has kept it
         if cmd:
             code = _run(cmd, micro.url)
         else:
             _say(f"listens at {micro.url}; events go to {micro.url}/v1/events")
-            code = _wait(micro)
-        failed = micro.failed()
-        counts = Counter(event.cls_type or "no type" for event in micro.events())
+            _wait(micro, before)
+        failed = micro.failed()[before:]
+        counts = micro.taken()
         kinds = ", ".join(f"{name} {count}" for name, count in counts.most_common(_MAX_LINES))
         _say(f"{counts.total()} events taken{f' ({kinds})' if kinds else ''}, {len(failed)} refused")
         if cmd:
@@ -75,11 +76,10 @@ def _run(cmd: Sequence[str], url: str) -> int:
     return 128 - code if code < 0 else code
 
 
-def _wait(micro: Micro) -> int:
+def _wait(micro: Micro, told: int) -> None:
     """Wait for the end, and tell what is refused meanwhile."""
     import select
 
-    told = 0
     with StopSignals() as stop:
         while stop.number is None:
             select.select([stop.wake], [], [], _LOOK_SECONDS)
@@ -87,7 +87,6 @@ def _wait(micro: Micro) -> int:
             for one in failed[told:]:
                 _say(f"refused: {one}")
             told = len(failed)
-    return 0
 
 
 def _say(message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,14 @@ class Micro:
         names = [name for name in self.topics.names() if name != FAILED_EVENTS] if topic is None else [topic]
         found = (event for name in names for event in self._read(name))
         return [event for event in found if cls_type is None or event.cls_type == cls_type]
+
+    def taken(self) -> Counter[str]:
+        """Count what was taken since it started, by stream."""
+        counts: Counter[str] = Counter()
+        for (stream, status, _), count in self._service.meters.outcomes().items():
+            if status == "202":
+                counts[stream] += count
+        return counts
 
     def failed(self) -> list[FailedEvent]:
         """Give what was refused."""

@@ -156,6 +156,23 @@ class TestCommand:
         assert done.exit_code == 1
         assert "refused: order 1.0.0: $.payload.price" in done.stderr
 
+    def test_what_is_in_the_folder_already_is_not_this_command_s(self, registry: Path, tmp_path: Path) -> None:
+        document = tmp_path / "document.json"
+        document.write_text('{"filters": [{"name": "all", "sources": ["order"], "to": "copy"}]}')
+        words = ["micro", "--registry", str(registry), "--document", str(document), "--data", str(tmp_path / "data")]
+        program = (
+            "import os, time; from balog.delivery import Client\n"
+            "with Client(os.environ['BALOG_SERVICE']) as client: client.send([{}])\n"
+            "time.sleep(1)"
+        )
+        before = CliRunner().invoke(main, [*words, "--", sys.executable, "-c", program.format(REFUSED)])
+        assert before.exit_code == 1
+
+        done = CliRunner().invoke(main, [*words, "--", sys.executable, "-c", program.format(ORDER)])
+
+        assert "1 events taken (order 1), 0 refused" in done.stderr
+        assert done.exit_code == 0
+
     def test_the_command_s_own_code_is_the_end_s(self) -> None:
         done = CliRunner().invoke(main, ["micro", "--", sys.executable, "-c", "raise SystemExit(7)"])
 
