@@ -90,7 +90,9 @@ class EventsApi:
             service.meters.add("body_bytes", size)
             encoding = headers.get("content-encoding", "")
             if not body and "upgrade" in headers:  # the parser takes what is behind for another protocol
-                raise Refusal(400, "want HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"})
+                raise Refusal(
+                    400, "want HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"}
+                )
             wire = _wire(options, caller) if form == "protobuf" else None
             if encoding or size > _IN_LOOP_BYTES:
                 items, found, size = await self._read_apart(body, encoding, form, caller, key or "", wire)
