@@ -96,6 +96,21 @@ def test_a_file_is_uploaded_and_removed(storage, tmp_path):
     assert storage.read("x/y") is None
 
 
+def test_a_file_that_goes_while_its_folder_is_listed_hides_no_other(tmp_path, monkeypatch):
+    for name in "abc":
+        (tmp_path / name).write_bytes(b"x")
+    scan = os.scandir
+
+    def scan_slowly(path):
+        with scan(path) as found:
+            entries = list(found)
+        (tmp_path / "b").unlink(missing_ok=True)
+        return entries
+
+    monkeypatch.setattr(os, "scandir", scan_slowly)
+    assert list(open_storage(str(tmp_path), None, "test").files()) == [("a", 1), ("c", 1)]
+
+
 def test_a_file_that_is_too_large_is_not_read(storage):
     storage.write(b"x" * 11, "big")
 

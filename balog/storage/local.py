@@ -91,11 +91,12 @@ class LocalStorage:
 
     def _files(self, folder: str, enter: Callable[[str], bool]) -> Iterator[tuple[str, int]]:
         with self._told(folder) as path:
-            entries = [
-                (f"{folder}/{entry.name}".lstrip("/"), entry.stat().st_size if entry.is_file() else None)
-                for entry in sorted(os.scandir(path), key=lambda entry: entry.name)
-                if not entry.name.startswith((".", "_")) and (entry.is_file() or entry.is_dir())
-            ]
+            entries: list[tuple[str, int | None]] = []
+            for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
+                if not entry.name.startswith((".", "_")) and (entry.is_file() or entry.is_dir()):
+                    with suppress(FileNotFoundError):  # it has just gone
+                        size = entry.stat().st_size if entry.is_file() else None
+                        entries.append((f"{folder}/{entry.name}".lstrip("/"), size))
         for name, size in entries:
             if size is not None:
                 yield name, size
