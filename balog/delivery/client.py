@@ -26,6 +26,7 @@ _MAX_REQUEST_EVENTS = 1000
 _MAX_REQUEST_BYTES = 4 << 20
 _CLOSE_SECONDS = 10.0
 _POLL_SECONDS = 0.02
+_SHORTEST = 0.05  # seconds for an answer, when the time is all but over
 
 
 class DeliveryError(BalogError):
@@ -35,12 +36,14 @@ class DeliveryError(BalogError):
         acks: what it said, by the place of the event in what was sent.
         unsent: the events that it said nothing of. It may have taken some of them: sent again, with their ids, they
             are stored once.
+        retryable: whether sending them again can help.
     """
 
-    retryable = True
-
-    def __init__(self, reason: str, acks: Mapping[int, Item], unsent: Sequence[Event]) -> None:
+    def __init__(
+        self, reason: str, acks: Mapping[int, Item], unsent: Sequence[Event], *, retryable: bool = True
+    ) -> None:
         super().__init__(reason)
+        self.retryable = retryable
         self.acks = dict(acks)
         self.unsent = list(unsent)
 
@@ -153,12 +156,13 @@ class Client:
         trouble = ""
         while left:
             try:
-                asked = self._send_once(bodies, left, acks, keep_failed)
+                asked = self._send_once(bodies, left, acks, keep_failed, until)
                 trouble = "" if asked is None else "it has no room"
             except SinkError as error:
                 asked, trouble = error.retry_after, str(error)
                 if not error.retryable:
-                    raise DeliveryError(trouble, acks, [events[n] for n in left if n not in acks]) from None
+                    unsent = [events[number] for number in left if number not in acks]
+                    raise DeliveryError(trouble, acks, unsent, retryable=False) from None
             left = [number for number in left if number not in acks]
             wait = max(asked or 0.0, pause * random.uniform(0.5, 1.0))
             if left and time.monotonic() + wait > until:
@@ -174,7 +178,7 @@ class Client:
         return [acks[number] for number in range(len(events))]
 
     def _send_once(
-        self, bodies: Sequence[bytes], left: Sequence[int], acks: dict[int, Item], keep_failed: bool
+        self, bodies: Sequence[bytes], left: Sequence[int], acks: dict[int, Item], keep_failed: bool, until: float
     ) -> float | None:
         """Send what is left, note what is known now; give the seconds that the service asked to wait, if it did."""
         asked: float | None = None
@@ -182,7 +186,12 @@ class Client:
         while parts:
             part = parts.pop(0)
             try:
-                answer = self._api.post([bodies[number] for number in part], only_failed=False, keep_failed=keep_failed)
+                answer = self._api.post(
+                    [bodies[number] for number in part],
+                    only_failed=False,
+                    keep_failed=keep_failed,
+                    timeout=min(self._config.timeout, max(until - time.monotonic(), _SHORTEST)),
+                )
             except HttpError as error:
                 if error.answer.status != 413:
                     raise

@@ -87,7 +87,12 @@ class HttpClient:
         self._pool = pool if pool is not None else open_pool(url, timeout, ca_file)
 
     def post(
-        self, path: str, body: bytes, content_type: str = "application/json", headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        body: bytes,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
     ) -> Response:
         """Post a body; give any answer of 2xx.
 
@@ -99,16 +104,26 @@ class HttpClient:
         if self._is_gzipped:
             sent["Content-Encoding"] = "gzip"
             body = gzip.compress(body, 5)
-        return self.request("POST", path, body, sent)
+        return self.request("POST", path, body, sent, timeout)
 
-    def request(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
-        """Send any request, with these headers as they are; see ``post``."""
+    def request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], timeout: float | None = None
+    ) -> Response:
+        """Send any request, with these headers as they are and this ``timeout`` if one is given; see ``post``."""
         import urllib3
 
         url = self._url.rstrip("/") + path if path else self._url
+        more = {} if timeout is None else {"timeout": timeout}
         try:
             answer = self._pool.request(
-                method, url, body=body, headers=dict(headers), redirect=False, retries=False, preload_content=False
+                method,
+                url,
+                body=body,
+                headers=dict(headers),
+                redirect=False,
+                retries=False,
+                preload_content=False,
+                **more,
             )
             try:
                 data = b"" if method == "HEAD" else self._read(answer)
@@ -214,7 +229,7 @@ def open_pool(url: str, timeout: float, ca_file: str | None) -> Any:
     try:
         import urllib3
     except ImportError:
-        raise MissingExtraError("a sink over HTTP", "sinks") from None
+        raise MissingExtraError("HTTP", "sinks") from None
     import ssl
 
     options: dict[str, Any] = {

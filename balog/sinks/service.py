@@ -88,12 +88,15 @@ class ServiceApi:
         headers: Mapping[str, str] = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.client = HttpClient(url, headers=headers, timeout=timeout, ca_file=ca_file, is_gzipped=is_gzipped)
 
-    def post(self, bodies: Iterable[bytes], *, only_failed: bool, keep_failed: bool = True) -> Answer:
+    def post(
+        self, bodies: Iterable[bytes], *, only_failed: bool, keep_failed: bool = True, timeout: float | None = None
+    ) -> Answer:
         """Post events, each a line; what is told of each of them is in the answer, also when none was taken.
 
         Args:
             only_failed: ask only for the items that failed, which then have their ``index``.
             keep_failed: what is refused for its faults is kept by the service, to be mended.
+            timeout: seconds, instead of those that it was made with.
 
         Raises:
             SinkError: no answer, one that is no service's, or the request as a whole was refused.
@@ -101,7 +104,7 @@ class ServiceApi:
         asked = ["items=failed"] * only_failed + ["failed=drop"] * (not keep_failed)
         path = f"{_PATH}?{'&'.join(asked)}" if asked else _PATH
         try:
-            answer = self.client.post(path, b"".join(body + b"\n" for body in bodies), _LINES).body
+            answer = self.client.post(path, b"".join(body + b"\n" for body in bodies), _LINES, timeout=timeout).body
         except HttpError as error:
             if error.answer.status not in _EACH_REFUSED:
                 raise

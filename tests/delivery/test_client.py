@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,10 +101,21 @@ class TestSend:
     def test_a_request_that_is_refused_whole_is_not_sent_again(self, server: HttpStandIn, client: Client) -> None:
         server.will(Answer(400, b'{"problem": "not JSON"}'))
 
-        with pytest.raises(DeliveryError, match="400"):
+        with pytest.raises(DeliveryError, match="400") as caught:
             client.send([ORDER])
 
         assert len(server.requests) == 1
+        assert not caught.value.retryable
+
+    def test_a_service_that_hangs_takes_no_more_than_the_time(self, server: HttpStandIn, client: Client) -> None:
+        server.will(Answer(trouble="hang"))
+        begin = time.monotonic()
+
+        with pytest.raises(DeliveryError, match="no answer in time") as caught:
+            client.send([ORDER], timeout=0.3)
+
+        assert time.monotonic() - begin < 5
+        assert caught.value.retryable
 
     def test_more_than_fits_in_a_request_goes_in_several(self, client: Client, server: HttpStandIn) -> None:
         acks = client.send([ORDER] * 2500)
