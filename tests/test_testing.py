@@ -223,9 +223,10 @@ def test_the_plugin_costs_no_import_unless_the_fixture_is_used(pytester: pytest.
 def test_what_the_page_shows_runs(pytester: pytest.Pytester) -> None:
     page = (Path(__file__).parents[1] / "docs" / "testing.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python ?(\S*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert [name for name, _ in blocks] == ["job.py", "test_job.py", "", "handlers.py", "test_handlers.py"]
+    names = [name for name, _ in blocks]
+    assert names == ["job.py", "test_job.py", "", "handlers.py", "test_handlers.py", "shop.py", "test_shop.py"]
     for name, text in blocks:
         (pytester.path / (name or "test_block.py")).write_text(
             text if name else "def test_block():\n" + re.sub("^", "    ", text, flags=re.MULTILINE)
         )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=5)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=6)
