@@ -388,9 +388,10 @@ def test_a_stop_makes_durable_what_was_taken() -> None:
             home.may_go_on.set()
             assert await stop == []
             assert {placed.status for (placed,) in await asyncio.gather(*puts)} == {202}
+            [refused] = await intake.put([accepted()])
+            assert (refused.status, refused.retry_after) == (503, 1.0)
+            assert "stopping" in refused.reason
             assert stored(home) == ids(events)
-            refused = await intake.put([accepted()])
-            assert (refused[0].status, refused[0].retry_after) == (503, 1.0)
 
     run(test())
 
