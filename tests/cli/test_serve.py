@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ def started(*words: str, cwd: Path) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": ""},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1124)),
     )
 
 
@@ -28,6 +30,7 @@ def test_it_says_where_it_is_serves_and_stops_when_told(tmp_path: Path):
     (tmp_path / "c.json").write_text('{"topics": "local:topics", "listen": ":0"}')
     with started("--config", "c.json", cwd=tmp_path) as process:
         line = process.stdout.readline()
+        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (1124, 1124)  # each topic takes three
         url = line.removeprefix("balog serve: ready at ").strip()
         with urllib3.PoolManager(retries=False) as http:
             secret = http.request("POST", url + "/v1/events", body=b'{"cls_type": "log", "message": "s3cret", "x": 1}')

@@ -31,6 +31,9 @@ IDLE = 30.0
 SAMPLE = 200
 MAX_TOPICS = 500
 MAX_TYPES = 20
+MAX_OPEN = 50
+"""Topics that stay open between two looks; each has files or a connection, of which a process has not many."""
+
 _PART = 20
 
 
@@ -77,7 +80,8 @@ class Inspector:
     """Looks at all topics of a home, at most 500 by their names, while somebody asks. May be asked from any thread.
 
     Args:
-        home: the topics; it is not closed.
+        home: the topics; it is not closed. Those beyond the first 50 are closed after each look: in a home that others
+            use, they open them again.
         clock: seconds that only grow.
     """
 
@@ -126,11 +130,13 @@ class Inspector:
                     return
             if self._clock() >= names_due:
                 names_due = self._list() + NAMES_EVERY
-            for look in list(self._looks.values()):
+            for number, look in enumerate(list(self._looks.values())):
                 if self._over.is_set():
                     return
                 if self._clock() >= look.due:
                     look.again()
+                    if number >= MAX_OPEN:
+                        look.close()
             with self._lock:
                 if not self._over.is_set():
                     self._lock.wait(EVERY / 4)
@@ -181,6 +187,10 @@ class _Look:
             self._state = None
             described = self._clock()
         self.due = self._clock() + max(EVERY, _PART * (described - begun))
+
+    def close(self) -> None:
+        with suppress(BalogError):
+            self._topic.close()
 
     def _tell(self, state: TopicState, now: float) -> None:
         before, seconds = self._state, now - self._at

@@ -1,7 +1,9 @@
 """Topics looked at in the background: what they hold, how fast, for whom."""
 
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -155,6 +157,27 @@ def test_a_topic_that_takes_long_is_looked_at_less_often(home, clock, until, mon
     clock.now += 10.0
     until(lambda: inspector.topics() and len(looks) == 2)
     inspector.close()
+
+
+def test_a_home_of_many_topics_takes_few_files(home, inspector, until, monkeypatch):
+    """Given more topics than may stay open, then the others are closed after each look, and told all the same."""
+    monkeypatch.setattr(inspection, "MAX_OPEN", 3)
+    for number in range(12):
+        with home.topic(f"t{number:02}") as topic:
+            topic.publish([Message("a", b"{}")])
+    until(lambda: [view.messages for view in inspector.topics()] == [1] * 12)
+    inspector.close()
+
+    files = [os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd") if exists(number)]
+    assert {Path(file).name for file in files if str(home.path) in file and file.endswith(".sqlite")} == {
+        "t00.sqlite",
+        "t01.sqlite",
+        "t02.sqlite",
+    }
+
+
+def exists(number):
+    return os.path.lexists(f"/proc/self/fd/{number}")
 
 
 def test_many_may_ask_at_once(home, inspector, until):
