@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 import time
@@ -24,6 +25,10 @@ TOPIC = ["singer-events", "--topics", TOPICS]
 FORWARD = ["--topics", TOPICS, "--topic", "singer-events", "--config", "demo/forward.json", "--group", "forward"]
 SLOWEST = "SELECT application, outcome, round(duration, 1) AS seconds, records FROM run ORDER BY seconds DESC"
 INCIDENT = "balog/tap-weather"
+TYPES = ["--registry", "demo/types", "--document", "demo/document.json"]
+SERVICE = ["balog", "micro", *TYPES, "--data", f"{OUT / 'service'}", "--"]
+DELIVER = ["python", "-m", "demo.deliver"]
+REPLAY = f"balog replay --failed local:{OUT / 'service/topics'} --patch demo/patch.json --service $BALOG_SERVICE"
 TARGET = [".demo/target-csv/bin/target-csv", "--config", "demo/target.json"]
 
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -105,6 +110,15 @@ def demo(root: Path, receiver: Receiver) -> None:
         Pipeline([["balog", "report", str(OUT / "tables"), "--html", str(OUT / "report.html")]]),
     )
     step("12. Everything else is SQL", Pipeline([["balog", "query", SLOWEST, "--tables", str(OUT / "tables")]]))
+    step(
+        "13. The event service takes each airport as a typed event; two of an old program are refused, so exit code 1",
+        Pipeline([[*SERVICE, *DELIVER, f"{OUT / 'csv/airports.csv'}"]]),
+        expected=[1],
+    )
+    step(
+        "14. A patch mends what was refused; those of Hawaii are filtered into a topic, and called back",
+        Pipeline([[*SERVICE, "sh", "-c", f"{REPLAY} && {shlex.join(DELIVER)}"]]),
+    )
     ask(
         [
             lambda: check.csv_is_complete(OUT / "csv/airports.csv", data.read(root, data.AIRPORTS), "airports"),
@@ -114,6 +128,8 @@ def demo(root: Path, receiver: Receiver) -> None:
             lambda: check.runs_were_called_back(receiver, OUT / "archive", "/runs"),
             lambda: check.runs_were_called_back(receiver, OUT / "archive", "/forwarded"),
             lambda: check.tables_are_complete(OUT / "tables", OUT / "archive"),
+            lambda: check.airports_are_delivered(f"local:{OUT / 'service/topics'}", data.read(root, data.AIRPORTS)),
+            lambda: check.airports_were_called_back(receiver, data.read(root, data.AIRPORTS), "/hawaii", "HI"),
             lambda: check.page_is_whole(OUT / "report.html"),
         ]
     )
@@ -124,6 +140,7 @@ def _settings(receiver: Receiver) -> list[str]:
     os.environ["PAGERDUTY_ROUTING_KEY"] = receiver.routing_key
     os.environ["WEBHOOK_SECRET"] = receiver.secret
     os.environ["DEMO_WEBHOOK"] = f"{receiver.url}/forwarded"
+    os.environ["DEMO_HAWAII"] = f"{receiver.url}/hawaii"
     settings = {
         "archive": OUT / "archive",
         "prometheus": OUT / "metrics.prom",

@@ -13,12 +13,15 @@ from typing import Any
 
 import duckdb
 
+from balog.event import decode
 from balog.topics import open_topics
 from demo.data import Row
 from demo.receiver import Receiver
 
 __all__ = [
     "Wrong",
+    "airports_are_delivered",
+    "airports_were_called_back",
     "alerts_are_settled",
     "csv_is_complete",
     "every_event_was_handled",
@@ -104,6 +107,29 @@ def runs_were_called_back(receiver: Receiver, archive: Path, path: str) -> str:
     if not runs or came != runs or receiver.refused:
         raise Wrong(f"{path}: {len(came)} callbacks of {len(runs)} runs; refused: {receiver.refused}")
     return f"{path} got the reports of all {len(runs)} runs, each signed"
+
+
+def airports_are_delivered(topics: str, source: list[Row]) -> str:
+    """The service's topic has each airport of the source once, with its place; of what was refused nothing is left."""
+    with open_topics(topics) as home:
+        payloads = [decode(each.body).payload for each in home.topic("airports").peek(2 * len(source))]
+        left = [group.pending for group in home.topic("failed_events").describe().groups]
+    names = ("iata", "latitude", "longitude")
+    if sorted(tuple(each[name] for name in names) for each in payloads) != sorted(
+        tuple(row[name] for name in names) for row in source
+    ):
+        raise Wrong(f"{topics}: {len(payloads)} airports where the source has {len(source)}, or they are not the same")
+    if left != [0]:
+        raise Wrong(f"{topics}: of what was refused there is left, by group: {left}")
+    return f"{topics} has all {len(payloads):,} airports as typed events, the refused ones mended"
+
+
+def airports_were_called_back(receiver: Receiver, source: list[Row], path: str, state: str) -> str:
+    """Each airport of this state came as a callback to this path, signed as it should be, and no other."""
+    came = sorted(event["payload"]["iata"] for event in receiver.callbacks[path].values())
+    if not came or came != sorted(row["iata"] for row in source if row["state"] == state):
+        raise Wrong(f"{path}: callbacks of {came}")
+    return f"{path} got the {len(came)} airports of {state}, each signed"
 
 
 class _Asked(HTMLParser):

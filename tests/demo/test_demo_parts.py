@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.event import new_id
+from balog.event import Event, encode, new_id
 from balog.topics import Message, open_topics
 from demo import check, data
 from demo.pipeline import Pipeline
@@ -205,3 +205,37 @@ class TestPipeline:
     def test_it_reads_as_one_would_type_it(self) -> None:
         pipeline = Pipeline([["tap", "--config", "a b.json"], ["target"]], Path("out"))
         assert str(pipeline) == "tap --config 'a b.json' \\\n    | target \\\n    > out"
+
+
+HONOLULU: list[data.Row] = [{"iata": "HNL", "state": "HI", "latitude": 21.3, "longitude": -157.9}]
+
+
+class TestAirports:
+    def delivered(self, folder: Path, rows: list[data.Row], acked: bool) -> str:
+        with open_topics(f"local:{folder}") as home:
+            home.topic("airports").publish(
+                Message(id=event.header.id, body=encode(event))
+                for event in (Event.new("airport", {"cls_type": "airport", **row}) for row in rows)
+            )
+            refused = home.topic("failed_events")
+            refused.publish([Message(id=new_id(), body=b"{}")])
+            got = refused.receive("replay")
+            if acked:
+                refused.ack("replay", got)
+        return check.airports_are_delivered(f"local:{folder}", HONOLULU)
+
+    def test_all_of_them_and_nothing_refused_is_left(self, tmp_path: Path) -> None:
+        assert "all 1 airports" in self.delivered(tmp_path, HONOLULU, acked=True)
+
+    def test_one_that_is_missing_or_twice_is_wrong(self, tmp_path: Path) -> None:
+        for number, rows in enumerate([[{**HONOLULU[0], "iata": "ITO"}], [*HONOLULU, *HONOLULU]]):
+            with pytest.raises(check.Wrong, match=r"\d airports where the source has 1"):
+                self.delivered(tmp_path / str(number), rows, acked=True)
+
+    def test_one_that_is_still_refused_is_wrong(self, tmp_path: Path) -> None:
+        with pytest.raises(check.Wrong, match="refused"):
+            self.delivered(tmp_path, HONOLULU, acked=False)
+
+    def test_one_that_was_not_called_back_is_wrong(self) -> None:
+        with Receiver() as receiver, pytest.raises(check.Wrong, match="/hawaii: callbacks of"):
+            check.airports_were_called_back(receiver, HONOLULU, "/hawaii", "HI")
