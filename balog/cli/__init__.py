@@ -31,7 +31,7 @@ COMMANDS = {
     "micro": "Run the whole event service in one process, for a laptop, a test or a CI job.",
     "query": "Answer SQL over the tables of events.",
     "load": "Load events into tables, each once; look after the tables.",
-    "replay": "Send the events that wait in a spool to their sinks.",
+    "replay": "Send the events that wait in a spool to their sinks, or what a service refused.",
     "report": "Turn archived events into tables and one HTML page, with Spark.",
     "run": "Run a tap; its log lines and metrics become events, and its run a report.",
     "schema": "Keep the types of events: infer, register, validate, compare, document.",
@@ -95,6 +95,8 @@ def main() -> None:
     balog consume mypackage --topics local:PATH           act on them: your handlers …
     balog forward --topics local:PATH --topic NAME …      … or any sinks
     balog topics describe NAME --topics local:PATH        see what waits, and for whom
+    balog serve --config service.json                     take events over HTTP, route, filter, call back
+    balog micro                                           the same for a laptop or a test, with nothing to set up
     balog load PATH --tables FOLDER                       keep them as tables
     balog report PATH                                     ask about all of them
 

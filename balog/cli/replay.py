@@ -45,8 +45,9 @@ _QUIET_SECONDS = 2.0
 @click.option("--patch", metavar="FILE", help='With --failed: what to change first, {"set", "compute", "unset"}.')
 @click.option("--where", metavar="EXPR", help="With --failed: only those, such as payload.type = 'order'.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="With --failed: look at so many at most.")
-@click.option("--token-env", metavar="NAME", help="With --failed: the environment variable with the bearer token.")
-@click.option("--token-file", metavar="FILE", help="With --failed: the file with the bearer token.")
+@click.option(
+    "--token-file", metavar="FILE", help="With --failed: the token; else it is in the environment, BALOG_TOKEN."
+)
 def command(
     spool: Path | None,
     sink: str | None,
@@ -59,7 +60,6 @@ def command(
     patch: str | None,
     where: str | None,
     limit: int | None,
-    token_env: str | None,
     token_file: str | None,
 ) -> None:
     """Send the events that wait in SPOOL to the sinks that they are for, or what a service refused to it again.
@@ -76,13 +76,13 @@ def command(
     With --failed, each event keeps its id; what is refused again stays, for a better patch.
     """
     of_a_spool = sink is not None or with_dead or deadline is not None or path is not None
-    of_failed = any(given is not None for given in (service, patch, where, limit, token_env, token_file))
+    of_failed = any(given is not None for given in (service, patch, where, limit, token_file))
     if failed_url is not None:
         if spool is not None or of_a_spool:
             raise click.UsageError("--failed is instead of SPOOL, and takes none of --sink --dead --deadline --config")
         from balog.cli.replay_failed import replay_failed
 
-        replay_failed(failed_url, service, token_env, token_file, patch, where, limit, dry_run)
+        replay_failed(failed_url, service, token_file, patch, where, limit, dry_run)
         return
     if spool is None or of_failed:
         raise click.UsageError("give SPOOL, or --failed URL with its options")

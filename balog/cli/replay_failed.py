@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -24,7 +25,6 @@ _DRY_RUN = 1000
 def replay_failed(
     url: str,
     service: str | None,
-    token_env: str | None,
     token_file: str | None,
     patch: str | None,
     where: str | None,
@@ -36,7 +36,7 @@ def replay_failed(
     from balog.delivery.client import Client
     from balog.delivery.replaying import Replaying
 
-    if service is None:
+    if service is None and not dry_run:
         raise ConfigError("--failed wants --service, the URL of the service that is to take the events")
     mending = Patch.load(patch) if patch is not None else Patch()
     condition = Expression(where) if where is not None else None
@@ -54,7 +54,7 @@ def replay_failed(
 
     with (
         open_topics(url) as home,
-        Client(service, token=_token(token_env, token_file)) as client,
+        Client(service or "http://localhost", token=_token(token_file)) as client,
         StopSignals() as stop,
     ):
         replaying = Replaying(home.topic(FAILED_EVENTS), client, mending, condition, show, complain)
@@ -72,10 +72,10 @@ def replay_failed(
         sys.exit(1)
 
 
-def _token(env: str | None, file: str | None) -> Secret | None:
-    if env is not None and file is not None:
-        raise ConfigError("give --token-env or --token-file, not both")
-    return Secret(env=env, file=file) if env is not None or file is not None else None
+def _token(file: str | None) -> Secret | None:
+    if file is not None:
+        return Secret(file=file)
+    return Secret(env="BALOG_TOKEN") if os.environ.get("BALOG_TOKEN") else None
 
 
 def _say(message: str) -> None:

@@ -40,6 +40,10 @@ def command(name: str, may: tuple[Any, ...], types: tuple[str, ...], path: Path 
     """Make a bearer token for a service; it is shown this once, and only its hash is kept.
 
     The token goes to stdout, the entry for the file of tokens to stderr, or into --file.
+
+    \b
+    balog token shop --may send --types 'order*' --file tokens.json
+    balog token ops --may read --may configure --file tokens.json
     """
     token, entry = make_token(name, may, types)
     if path is not None:

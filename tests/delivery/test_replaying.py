@@ -174,13 +174,11 @@ class TestCommand:
         return url
 
     def test_a_dry_run_shows_the_event_and_sends_nothing(
-        self, url: str, service: ServiceStandIn, server: HttpStandIn, tmp_path: Path
+        self, url: str, service: ServiceStandIn, tmp_path: Path
     ) -> None:
         (tmp_path / "patch.json").write_text(json.dumps({"compute": TO_NUMBER}))
 
-        done = self.invoke(
-            "--failed", url, "--service", server.url, "--patch", str(tmp_path / "patch.json"), "--dry-run"
-        )
+        done = self.invoke("--failed", url, "--patch", str(tmp_path / "patch.json"), "--dry-run")
 
         assert done.exit_code == 0
         assert decode(done.stdout.strip()).payload["price"] == 1.5
@@ -199,6 +197,26 @@ class TestCommand:
         assert done.exit_code == 0, done.stderr
         assert list(service.events) == ["LGone"]
 
+    @pytest.mark.parametrize("from_file", [False, True])
+    def test_the_token_is_the_environment_s_or_a_file_s(
+        self,
+        url: str,
+        service: ServiceStandIn,
+        server: HttpStandIn,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        from_file: bool,
+    ) -> None:
+        (tmp_path / "token").write_text("from-file")
+        monkeypatch.setenv("BALOG_TOKEN", "from-environment")
+
+        self.invoke(
+            "--failed", url, "--service", server.url, *["--token-file", str(tmp_path / "token")][: 2 * from_file]
+        )
+
+        sent = server.requests[0].headers["authorization"]
+        assert sent == f"Bearer {'from-file' if from_file else 'from-environment'}"
+
     @pytest.mark.parametrize(
         "words",
         [
@@ -207,7 +225,6 @@ class TestCommand:
             ("spool", "--failed", "local:x"),
             ("--failed", "local:x", "--dead"),
             ("--failed", "local:x"),
-            ("--failed", "local:x", "--service", "http://h", "--token-env", "A", "--token-file", "B"),
         ],
     )
     def test_what_does_not_go_together_is_wrong_use(self, words: tuple[str, ...]) -> None:
