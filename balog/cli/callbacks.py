@@ -69,7 +69,7 @@ def enable(name: str, path: Path) -> None:
 @contextmanager
 def _opened(path: Path) -> Iterator[DisabledCallbacks]:
     config = configs.load(path, ServiceConfig)
-    known = DisabledCallbacks(place_of(config.control, config.topics))
+    known = DisabledCallbacks(place_of(config.control, config.topics), config.control_options)
     try:
         yield known
     finally:

@@ -42,13 +42,16 @@ def find_service_problems(path: str | os.PathLike[str]) -> tuple[ServiceConfig |
 
 def service_problems(config: ServiceConfig) -> Iterator[ConfigError]:
     """Find what only opening the parts shows; nothing is made, and no other machine asked."""
+    for name in ("registry", "control"):
+        if getattr(config, f"{name}_options") and getattr(config, name) is None:
+            yield ConfigError(f"are for a store; give {name}", path=f"$.{name}_options")
     yield from _at("$.topics", lambda: open_topics(config.topics).close())
     if (fallback := config.fallback) is not None:
         yield from _at("$.fallback", lambda: open_fallback(fallback, config.topics).close())
     if (registry := config.registry) is not None:
-        yield from _at("$.registry", lambda: open_any_registry(registry).close())
+        yield from _at("$.registry", lambda: open_any_registry(registry, config.registry_options).close())
     if (control := config.control) is not None:
-        yield from _at("$.control", lambda: open_store(control).close())
+        yield from _at("$.control", lambda: open_store(control, config.control_options).close())
     if (tokens := config.tokens) is not None:
         yield from _at("$.tokens", lambda: Tokens(tokens))
     yield from _at("$.listen", lambda: _check_reach(config))
@@ -82,7 +85,11 @@ def _at(path: str, open_it: Callable[[], object]) -> Iterator[ConfigError]:
     try:
         open_it()
     except ConfigError as error:
-        inside = path + error.path.removeprefix("$") if error.path and not error.source else path
+        inside = path
+        if error.path.startswith("options"):
+            inside = f"{path}_{error.path}"
+        elif error.path.startswith("$") and not error.source:
+            inside = path + error.path[1:]
         reason = f"{error.source}: {error.path}: {error.reason}" if error.source else error.reason
         yield ConfigError(reason, path=inside)
     except BalogError as error:  # an extra that is missing

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Struct
 
+from balog.errors import ConfigError
 from balog.registry import IncompatibleError, Registry, Schema, SchemaError, VersionTakenError, open_registry
 from balog.registry.comparing import Mode, Verdict
 from balog.registry.naming import is_type, parse_file_name
@@ -155,5 +156,7 @@ def open_any_registry(
         ConfigError, MissingExtraError: the place can't be one, or its packages are not installed.
     """
     if place is not None and place.startswith(("http://", "https://")):
+        if options:
+            raise ConfigError("are for a store; a service takes a token, by BALOG_TOKEN", path="options")
         return RemoteRegistry(place, os.environ.get("BALOG_TOKEN") or None, patience)
     return open_registry(place, options, patience)

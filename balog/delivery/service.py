@@ -86,13 +86,13 @@ class Service:
         with ExitStack() as stack:
             self.say = say
             self.tokens = Tokens(config.tokens, say) if config.tokens is not None else None
-            self.registry = open_any_registry(config.registry, patience=float("inf"))
+            self.registry = open_any_registry(config.registry, config.registry_options, patience=float("inf"))
             stack.callback(self.registry.close)
             self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
             self._fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
             if self._fallback is not None:
                 stack.callback(self._fallback.close)
-            self.control = open_store(config.control) if config.control is not None else None
+            self.control = open_store(config.control, config.control_options) if config.control is not None else None
             if self.control is not None:
                 stack.callback(self.control.close)
             self.intake = Intake(self.topics, fallback=self._fallback, in_flight_bytes=config.limits.in_flight_bytes)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from balog.sinks.topic import TopicsUrl
+from balog.storage import Options
 
 __all__ = ["Limits", "ServiceConfig"]
 
@@ -57,6 +58,7 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
         Annotated[str, Meta(min_length=1, description="Folder or URL of the schemas; balog's own types if none.")]
         | None
     ) = None
+    registry_options: Options = {}
     unknown_types: Annotated[
         Literal["refuse", "accept"], Meta(description="Events of a type or version that the registry does not know.")
     ] = "refuse"
@@ -66,6 +68,7 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
         ]
         | None
     ) = None
+    control_options: Options = {}
     tokens: (
         Annotated[
             str,

@@ -27,6 +27,7 @@ from balog.sinks.clickhouse_table import (
     quoted,
 )
 from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
+from balog.storage import Options
 
 if TYPE_CHECKING:
     from balog.registry.registry import Registry
@@ -73,6 +74,7 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
         Annotated[str, Meta(min_length=1, description="Folder or URL of the schemas; balog's own types if none.")]
         | None
     ) = None
+    registry_options: Options = msgspec.field(default_factory=dict)
     compress: Annotated[bool, Meta(description="Send bodies gzipped.")] = True
     timeout: Timeout = 30.0
     ca_file: CaFile | None = None
@@ -101,7 +103,7 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
             is_gzipped=self.compress,
             secrets=[password] if password else [],
         )
-        return ClickHouseSink(client, self.database, _SchemaTypes(self.registry))
+        return ClickHouseSink(client, self.database, _SchemaTypes(self.registry, self.registry_options))
 
 
 class ClickHouseSink:
@@ -332,10 +334,10 @@ class _Refusal(SinkError):
 class _SchemaTypes:
     """Looks up the columns of a type's fields in its newest schema; none where it has none, or it is out of reach."""
 
-    def __init__(self, place: str | None) -> None:
+    def __init__(self, place: str | None, options: Mapping[str, Any]) -> None:
         from balog.registry.registry import open_registry
 
-        self._registry: Registry = open_registry(place)
+        self._registry: Registry = open_registry(place, options)
 
     def __call__(self, name: str) -> Mapping[str, str]:
         try:

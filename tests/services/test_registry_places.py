@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from balog.delivery.control import open_control
+from balog.delivery.remote_registry import open_any_registry
+from balog.delivery.service import Service
+from balog.delivery.settings import ServiceConfig
 from balog.registry import Schema, VersionTakenError, open_registry
 from balog.storage import StorageError
 from tests.services.servers.moto import MotoServer, running_moto
@@ -45,6 +50,30 @@ def test_what_is_registered_at_s3_is_there(server: MotoServer) -> None:
     with open_registry(place, options) as again:
         assert again.get("order") == order()
         assert [fault.reason for fault in again.validator("order").check(b"{}")] == ["'id' is missing"]
+
+
+def test_a_service_stands_on_s3(server: MotoServer, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"endpoint_url": server.endpoint}
+    with open_registry(f"{PLACE}/served", options) as registry:
+        registry.register(order())
+    config = ServiceConfig(
+        topics=f"local:{tmp_path}",
+        listen=":0",
+        registry=f"{PLACE}/served",
+        registry_options=options,
+        control="s3://schemas/control",
+        control_options=options,
+    )
+    document = b'{"callbacks": [{"name": "partner", "source": "orders", "url": "https://example.com/"}]}'
+
+    with Service(config) as service:
+        with open_any_registry(service.url) as remote:
+            assert remote.get("order") == order()
+        control = open_control(service.url)
+        control.push(document, who="", message="")
+        control.close()
+        assert service.applier.pick_up(1, patience=30.0).number == 1
+        assert [job.state for job in service.applier.status().jobs] == ["running"]
 
 
 def test_of_many_registrations_at_s3_one_wins(server: MotoServer) -> None:

@@ -27,9 +27,9 @@ def job_maker(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[Ki
         if kind == "table":
             from balog.delivery.jobs.tables import TableJob
 
-            return TableJob(part, config.topics, say, config.registry)
+            return TableJob(part, config.topics, say, config.registry, config.registry_options)
         from balog.delivery.jobs.callbacks import CallbackJob
 
-        return CallbackJob(part, config.topics, say, config.control)
+        return CallbackJob(part, config.topics, say, config.control, config.control_options)
 
     return make

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec.structs import asdict
 
@@ -17,17 +18,20 @@ from balog.sinks.http import check_url
 __all__ = ["TableJob", "check_table", "sink_of"]
 
 
-def sink_of(config: ClickHouseTable | YTsaurusTable, registry: str | None = None) -> SinkConfig:
+def sink_of(
+    config: ClickHouseTable | YTsaurusTable, registry: str | None = None, options: Mapping[str, Any] | None = None
+) -> SinkConfig:
     """Give the sink that writes a table's events.
 
     Args:
         registry: the place of the schemas that ClickHouse's columns are made of; balog's own types if none.
+        options: of that place.
     """
     given = asdict(config)
     for member in ("name", "sources"):
         del given[member]
     if isinstance(config, ClickHouseTable):
-        return ClickHouseSinkConfig(**given, registry=registry)
+        return ClickHouseSinkConfig(**given, registry=registry, registry_options=dict(options or {}))
     return YTsaurusSinkConfig(**given)
 
 
@@ -64,6 +68,7 @@ class TableJob(EngineJob):
         home_url: the home of its topics.
         say: takes one line for people.
         registry: the place of the schemas that ClickHouse's columns are made of.
+        registry_options: of that place.
 
     Raises:
         ConfigError: the sink can't be built; ``path`` is the table's member.
@@ -76,8 +81,9 @@ class TableJob(EngineJob):
         home_url: str,
         say: Callable[[str], None],
         registry: str | None = None,
+        registry_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self._sink = sink_of(config, registry)
+        self._sink = sink_of(config, registry, registry_options)
         super().__init__("table", config.name, home_url, say, batch=self._sink.batch.events)
         self._sources = config.sources
 

@@ -86,7 +86,7 @@ def _told(message: Any, error: Exception) -> str:
 
 
 def _filled(message: Any) -> Any:
-    """Give a message with one, empty, of each kind of message that it holds, so that rules which go through them run."""
+    """Give a message with an empty one in each field of messages, so that rules which go through them run."""
     made = message_factory.GetMessageClass(message)()
     for field in message.fields:
         held = getattr(made, field.name)

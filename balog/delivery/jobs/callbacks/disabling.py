@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -34,14 +36,15 @@ class DisabledCallbacks:
 
     Args:
         place: a folder, or a URL that ``balog.storage`` opens.
+        options: of the URL's file system.
 
     Raises:
         ConfigError: a place that can't be.
         MissingExtraError: its packages are not installed.
     """
 
-    def __init__(self, place: str) -> None:
-        self._storage = open_storage(place, field="state")
+    def __init__(self, place: str, options: Mapping[str, Any] | None = None) -> None:
+        self._storage = open_storage(place, options, field="state")
 
     def get(self, name: str) -> Disabled | None:
         """Give what is known of a callback; None when it is not disabled.

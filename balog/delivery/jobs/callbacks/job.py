@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from typing import Any
 
 from balog.delivery.document import Callback
 from balog.delivery.jobs import JobStatus, Kind
@@ -33,6 +34,7 @@ class CallbackJob:
         home_url: the home of the topics.
         say: takes one line for people: trouble, recovery, dead letters, that it is disabled.
         control: the service's place of versions, where also is kept which callbacks are disabled.
+        control_options: of that place.
 
     Raises:
         ConfigError: something in the config that can't be.
@@ -40,13 +42,20 @@ class CallbackJob:
 
     kind: Kind = "callback"
 
-    def __init__(self, config: Callback, home_url: str, say: Callable[[str], None], control: str | None = None) -> None:
+    def __init__(
+        self,
+        config: Callback,
+        home_url: str,
+        say: Callable[[str], None],
+        control: str | None = None,
+        control_options: Mapping[str, Any] | None = None,
+    ) -> None:
         check_callback(config)
         self.name = config.name
         self.group = f"callback.{config.name}"
         self._config = config
         self._url = home_url
-        self._control = control
+        self._control, self._control_options = control, control_options
         self._news = News(f"callback {config.name}", say)
         self._thread: threading.Thread | None = None
         self._is_over = False
@@ -68,7 +77,7 @@ class CallbackJob:
         with ExitStack() as stack:
             self._endpoint = Endpoint(self._config)
             stack.callback(self._endpoint.close)
-            self._switch = Switch(self._config, place_of(self._control, self._url), self._news)
+            self._switch = Switch(self._config, place_of(self._control, self._url), self._news, self._control_options)
             stack.callback(self._switch.close)
             topics = stack.enter_context(open_topics(self._url))
             topic = stack.enter_context(topics.topic(self._config.source))

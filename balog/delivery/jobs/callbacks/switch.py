@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.disabling import Disabled, DisabledCallbacks, digest
@@ -24,18 +26,19 @@ class Switch:
     Args:
         config: the callback's.
         place: where it is kept.
+        options: of that place.
 
     Raises:
         ConfigError: a place that can't be.
         MissingExtraError: its packages are not installed.
     """
 
-    def __init__(self, config: Callback, place: str, news: News) -> None:
+    def __init__(self, config: Callback, place: str, news: News, options: Mapping[str, Any] | None = None) -> None:
         self.is_off = False
         self.trouble = ""
         self._name = config.name
         self._digest = digest(config)
-        self._kept = DisabledCallbacks(place)
+        self._kept = DisabledCallbacks(place, options)
         self._news = news
         self._unkept: Disabled | None = None
         self._looked_at = float("-inf")
