@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -48,8 +50,18 @@ class DeliveryError(BalogError):
         self.unsent = list(unsent)
 
 
+class _Parts(NamedTuple):
+    """``parent`` is kept as it is: whatever it does at its end would be done to the parent's files, too."""
+
+    pid: int
+    api: ServiceApi
+    queue: Dispatcher
+    parent: _Parts | None
+
+
 class Client:
-    """Sends events to ``balog serve``. Any thread may call; use it as a context, or ``close`` it.
+    """Sends events to ``balog serve``. Any thread may call, and a child of a fork, which sends for itself. Use it as
+    a context, or ``close`` it.
 
     ::
 
@@ -92,10 +104,22 @@ class Client:
             ca_file=ca_file,
             batch=Batching(events=_MAX_REQUEST_EVENTS, bytes=_MAX_REQUEST_BYTES),
         )
-        self._api: ServiceApi = self._config.api()
-        self._queue = Dispatcher(
-            [self._config], complain, spool=None if spool is None else SpoolConfig(path=str(spool))
-        )
+        self._spool = None if spool is None else SpoolConfig(path=str(spool))
+        self._lock = threading.Lock()
+        self._opened = self._open()
+
+    def _open(self, parent: _Parts | None = None) -> _Parts:
+        api = self._config.api()
+        return _Parts(os.getpid(), api, Dispatcher([self._config], complain, spool=self._spool), parent)
+
+    @property
+    def _parts(self) -> _Parts:
+        """What sends. A child of a fork has neither the threads of its parent, nor may it use its connections."""
+        if self._opened.pid != os.getpid():
+            with self._lock:
+                if self._opened.pid != os.getpid():
+                    self._opened = self._open(self._opened)
+        return self._opened
 
     def publish(self, item: Event | Mapping[str, Any]) -> str:
         """Queue an event, or a payload with its ``cls_type``, and give the event's id.
@@ -104,7 +128,7 @@ class Client:
             ConfigError: a payload without a ``cls_type``.
         """
         event = _event_of(item)
-        self._queue.put(Delivery(event, encode(event)))
+        self._parts.queue.put(Delivery(event, encode(event)))
         return event.header.id
 
     def flush(self, timeout: float = _CLOSE_SECONDS) -> int:
@@ -126,7 +150,7 @@ class Client:
     @property
     def figures(self) -> Figures:
         """What became of the events that were published, in numbers."""
-        return self._queue.figures().get(self._config.name, Figures())
+        return self._parts.queue.figures().get(self._config.name, Figures())
 
     def send(
         self, items: Iterable[Event | Mapping[str, Any]], timeout: float = 30.0, *, keep_failed: bool = True
@@ -167,8 +191,8 @@ class Client:
             wait = max(asked or 0.0, pause * random.uniform(0.5, 1.0))
             if left and time.monotonic() + wait > until:
                 raise DeliveryError(
-                    f"{self._api.client.place}: {len(left)} of {len(events)} events not acked in {timeout:g} seconds: "
-                    f"{trouble}",
+                    f"{self._parts.api.client.place}: {len(left)} of {len(events)} events not acked in {timeout:g} "
+                    f"seconds: {trouble}",
                     acks,
                     [events[number] for number in left],
                 )
@@ -182,11 +206,11 @@ class Client:
     ) -> float | None:
         """Send what is left, note what is known now; give the seconds that the service asked to wait, if it did."""
         asked: float | None = None
-        parts = _parts(bodies, left)
+        parts = _cut(bodies, left)
         while parts:
             part = parts.pop(0)
             try:
-                answer = self._api.post(
+                answer = self._parts.api.post(
                     [bodies[number] for number in part],
                     only_failed=False,
                     keep_failed=keep_failed,
@@ -201,7 +225,7 @@ class Client:
                     parts[:0] = [part[: len(part) // 2], part[len(part) // 2 :]]
                 continue
             if len(answer.items) != len(part):
-                raise SinkError(f"{self._api.client.place} does not answer as an event service does")
+                raise SinkError(f"{self._parts.api.client.place} does not answer as an event service does")
             for number, item in zip(part, answer.items):
                 if item.status == 429 or item.status >= 500:
                     asked = max(asked or 0.0, item.retry_after or 0.0)
@@ -211,8 +235,8 @@ class Client:
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> int:
         """Send what is queued, for at most ``timeout`` seconds, spool the rest; give the number of lost events."""
-        figures = self._queue.close(timeout)
-        self._api.close()
+        figures = self._parts.queue.close(timeout)
+        self._parts.api.close()
         return sum(found.lost for found in figures.values())
 
     def __enter__(self) -> Client:
@@ -231,7 +255,7 @@ def _event_of(item: Event | Mapping[str, Any]) -> Event:
     return Event.new(name, dict(item))
 
 
-def _parts(bodies: Sequence[bytes], left: Sequence[int]) -> list[list[int]]:
+def _cut(bodies: Sequence[bytes], left: Sequence[int]) -> list[list[int]]:
     """Cut what is left into requests."""
     parts: list[list[int]] = []
     size = 0

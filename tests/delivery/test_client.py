@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -106,6 +107,22 @@ class TestSend:
 
         assert len(server.requests) == 1
         assert not caught.value.retryable
+
+    def test_after_a_fork_the_child_sends_for_itself(self, client: Client, service: ServiceStandIn) -> None:
+        client.publish(ORDER)
+        assert client.flush() == 0
+        if (child := os.fork()) == 0:
+            code = 1
+            try:
+                client.publish(ORDER)
+                [ack] = client.send([ORDER])
+                code = client.flush() + client.close() + (ack.status != 202)
+            finally:
+                os._exit(code)
+
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(service.events) == 3
+        assert client.send([ORDER])[0].status == 202
 
     def test_a_service_that_hangs_takes_no_more_than_the_time(self, server: HttpStandIn, client: Client) -> None:
         server.will(Answer(trouble="hang"))
