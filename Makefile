@@ -16,7 +16,7 @@ TEST_PARTS = $(DEMO_PARTS) .demo/meltano/installed
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
 
-demo: .venv/installed-demo java demo-parts ## two taps, a broker, a target, handlers and a Spark report, on real data
+demo: .venv/installed-demo java demo-parts ## two taps, a broker, a target, handlers, a Spark report and the event service, on real data
 	@$(BIN)/python -m demo
 
 demo-parts: $(DEMO_PARTS) ## install the demo's taps, target and data, each in its own environment
