@@ -84,6 +84,11 @@ def test_one_that_is_not_disabled_is_told(command):
     assert (result.exit_code, result.stderr) == (1, "balog callbacks: nobody is not disabled\n")
 
 
+def test_where_no_service_ran_yet_none_is_disabled(command):
+    result = command("disabled")
+    assert (result.exit_code, result.output) == (0, "")
+
+
 def test_another_service_hears_of_it(house, receiver, monkeypatch):
     monkeypatch.setattr(switch, "LOOK_ON", 0.05)
     waits = house.start(receiver.url, concurrency=1)
