@@ -27,6 +27,7 @@ from balog.delivery.document import Document
 from balog.delivery.durable.fallback import open_fallback
 from balog.delivery.durable.intake import Intake
 from balog.delivery.durable.placing import Accepted
+from balog.delivery.durable.thread_work import Workers
 from balog.delivery.jobs import JobStatus
 from balog.delivery.jobs.making import job_maker
 from balog.delivery.jobs.sources import source_problems
@@ -40,6 +41,7 @@ from balog.topics import Topics, open_topics
 __all__ = ["Service"]
 
 _REFRESH = 5.0  # seconds between two looks at the registry
+_ASKERS = 8  # threads that wait for the registry
 _FAREWELL = 1.0  # seconds for clients to take their last answer
 _PUBLISH = 10.0  # seconds for an event of the service's own to become durable
 
@@ -59,6 +61,7 @@ class Service:
 
     Attributes:
         say: as given.
+        askers: threads for what may have to wait for the registry, so that nothing else waits for it.
         started: when, by the monotonic clock.
 
     Raises:
@@ -89,6 +92,8 @@ class Service:
             self.registry = open_any_registry(config.registry, config.registry_options, patience=float("inf"))
             stack.callback(self.registry.close)
             self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
+            # Looking opens and closes all topics there are, so it has a home of its own.
+            looked_at = topics if topics is not None else stack.enter_context(open_topics(config.topics))
             self._fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
             if self._fallback is not None:
                 stack.callback(self._fallback.close)
@@ -100,7 +105,7 @@ class Service:
         self.reader = ItemReader(self.registry, config)
         self.failed = FailedEvents(self.name)
         self.meters = Meters(self._gauges)
-        self.inspector = Inspector(self.topics)
+        self.inspector = Inspector(looked_at)
         self.applier = Applier(
             self.control,
             self.name,
@@ -113,6 +118,7 @@ class Service:
             drain=config.drain,
             kept=kept_of(config.control, config.fallback, config.topics) if config.control is not None else None,
         )
+        self.askers = Workers(_ASKERS, "registry")
         self.room: Any = None
         self.url = ""
         self.lost: list[str] = []
@@ -187,6 +193,7 @@ class Service:
             self._thread.join()
             self._thread = None
         self.inspector.close()
+        self.askers.close()
         self._closing.close()
 
     def __enter__(self) -> Service:
@@ -266,7 +273,7 @@ class Service:
         while True:
             await asyncio.sleep(_REFRESH)
             try:
-                await asyncio.to_thread(self.registry.refresh)
+                await self.askers.run(self.registry.refresh).future
                 found = ""
             except Exception as error:  # a look that ends would leave the registry as it is for ever
                 found = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"

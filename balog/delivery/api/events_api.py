@@ -8,6 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
@@ -101,9 +102,7 @@ class EventsApi:
                 try:
                     found = service.reader.read(items.bodies, caller, key or "", wire, may_wait=False)
                 except Cold:
-                    found = await asyncio.to_thread(
-                        service.reader.read, items.bodies, caller, key or "", wire, may_wait=True
-                    )
+                    found = await self._read_slowly(items, caller, key or "", wire)
             if service.is_stopping:
                 raise _stopping()
             answer = await self._place(items, found, form, caller, wire, options.get("failed") != "drop")
@@ -124,15 +123,25 @@ class EventsApi:
             size += len(inflated)
         try:
 
-            def read() -> tuple[Items, list[Accepted | Refused]]:
+            def read() -> tuple[Items, list[Accepted | Refused] | None]:
                 items = split(inflated, form, limits.events)
-                return items, reader.read(items.bodies, caller, key, wire, may_wait=True)
+                try:
+                    return items, reader.read(items.bodies, caller, key, wire, may_wait=False)
+                except Cold:
+                    return items, None
 
             items, found = await asyncio.to_thread(read)
+            if found is None:
+                found = await self._read_slowly(items, caller, key, wire)
         except BaseException:
             self.room.give(size - len(body))
             raise
         return items, found, size
+
+    async def _read_slowly(self, items: Items, caller: Caller, key: str, wire: Wire | None) -> list[Accepted | Refused]:
+        """Read items whose schemas are not here yet, where nobody else waits for the registry."""
+        read = partial(self._service.reader.read, items.bodies, caller, key, wire, may_wait=True)
+        return await self._service.askers.run(read).future
 
     async def _place(
         self,

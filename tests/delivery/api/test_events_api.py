@@ -1,6 +1,9 @@
 import base64
 import gzip
 import json
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -233,6 +236,31 @@ def test_a_new_version_is_taken_at_once(tmp_path: Path):
         put_schema(tmp_path / "schemas", "new", "1.0.0", {"type": "object"})
 
         assert asked.post({"cls_type": "new", "version": "1.0.0"})[0] == 202
+
+
+def test_a_registry_that_hangs_holds_up_nobody_whose_types_are_known(tmp_path: Path):
+    with serving(tmp_path) as asked:
+        large = [order(note="x" * 1000)] * 100
+        assert asked.post(large)[0] == 202
+        may_go_on, real = threading.Event(), asked.service.registry.validator
+
+        def hang(*given):
+            may_go_on.wait(60)
+            return real(*given)
+
+        asked.service.registry.validator = hang
+        with ThreadPoolExecutor(40) as clients:
+            try:
+                waiting = [clients.submit(asked.post, {"cls_type": "made_up"}) for _ in range(40)]
+                while asked.service.room.used < 40 * len('{"cls_type": "made_up"}'):
+                    time.sleep(0.01)
+                with Asked(asked.service).http as another:
+                    answer = another.request("POST", asked.service.url + "/v1/events", json=large, timeout=20)
+
+                assert answer.status == 202
+            finally:
+                may_go_on.set()
+            assert {one.result()[0] for one in waiting} == {422}
 
 
 def test_unknown_types_are_taken_where_the_config_says_so(tmp_path: Path):
