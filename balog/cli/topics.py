@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from datetime import datetime, timezone
 from typing import IO, Any
 
 import click
 import msgspec
 
+from balog.cli.registries import open_named, registry_options
 from balog.cli.settings import as_pairs
 from balog.cli.topics_moving import dump, ingest, key_option, offsets, redrive, topics_option
 from balog.errors import BalogError, ConfigError, EventError, MessageError, TopicError
@@ -142,7 +144,8 @@ def peek_topic(
 @topics_option
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"), default="-")
-@click.option("--check", is_flag=True, help="Refuse what breaks the schemas that come with balog.")
+@click.option("--check", is_flag=True, help="Refuse what breaks the schemas of the registry.")
+@registry_options
 @click.option(
     "--payload",
     "payload",
@@ -155,7 +158,16 @@ def peek_topic(
 @click.option("--channel", default="balog.topics.publish", show_default=True, help="With --payload: the channel.")
 @click.option("--level", type=click.Choice(list(LEVELS)), default="INFO", show_default=True, help="With --payload.")
 def publish_lines(
-    url: str, topic: str, file: IO[bytes], check: bool, payload: dict[str, str], key: str, channel: str, level: Any
+    url: str,
+    topic: str,
+    file: IO[bytes],
+    check: bool,
+    place: str | None,
+    options: str | None,
+    payload: dict[str, str],
+    key: str,
+    channel: str,
+    level: Any,
 ) -> None:
     """Publish events to TOPIC, one a line of FILE (or of standard input).
 
@@ -166,7 +178,6 @@ def publish_lines(
     balog topics publish --topics local:topics orders events.jsonl
     echo '{"rows": 3}' | balog topics publish --topics local:topics orders --payload cls_type=app.job
     """
-    checker = SchemaCheck() if check else None
     key_of = key_reader(key, "--key")
     source = getattr(file, "name", "<stdin>")
     refused = 0
@@ -180,7 +191,7 @@ def publish_lines(
     def refuse_message(message: Message, error: MessageError) -> None:
         refuse(f"{source}: event {message.id}", error)
 
-    def read() -> Iterator[Message]:
+    def read(checker: SchemaCheck | None) -> Iterator[Message]:
         for number, line in enumerate(file, 1):
             text = line.rstrip(b"\r\n")
             if not text.strip():
@@ -191,8 +202,11 @@ def publish_lines(
                 refuse(f"{source}: line {number}", error)
 
     sent = new = 0
-    with open_topics(url) as home:
-        for count, stored in publish_all(home.topic(topic), read(), refuse_message):
+    with ExitStack() as stack:
+        registry = stack.enter_context(open_named(place, options)) if check else None
+        checker = None if registry is None else SchemaCheck(registry)
+        home = stack.enter_context(open_topics(url))
+        for count, stored in publish_all(home.topic(topic), read(checker), refuse_message):
             sent, new = sent + count, new + stored
     there = f" ({sent - new} were there already)" if sent - new else ""
     _say(f"{new} events were published{there}" + (f", {refused} lines were refused" if refused else ""))

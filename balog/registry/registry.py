@@ -98,7 +98,8 @@ class Registry:
         self._listed = 0.0
         self._listing_lock = threading.Lock()
         self._schemas: dict[tuple[str, str, Store, Kept], Schema] = {}
-        self._validators: dict[tuple[str, str, Store, Kept], Validator] = {}
+        self._validators: dict[tuple[str, str, Store, Kept], Validator | SchemaError] = {}
+        self._registering = threading.Lock()
 
     def types(self) -> list[str]:
         """Give the names of all types, sorted."""
@@ -147,7 +148,13 @@ class Registry:
         key = (type, version, store, kept)
         validator = self._validators.get(key)
         if validator is None:
-            validator = self._validators[key] = make_validator(self.get(type, version))
+            try:
+                validator = make_validator(self.get(type, version))
+            except SchemaError as error:  # protoc does not run anew for each payload
+                validator = error
+            self._validators[key] = validator
+        if isinstance(validator, SchemaError):
+            raise SchemaError(validator.reason, validator.source, validator.path)
         return validator
 
     def register(self, schema: Schema, mode: Mode = "backward") -> Verdict:
@@ -165,6 +172,10 @@ class Registry:
             StorageError: the store can't be reached.
         """
         self.check(schema)
+        with self._registering:  # two at once may each follow what there is, and not each other
+            return self._register(schema, mode)
+
+    def _register(self, schema: Schema, mode: Mode) -> Verdict:
         self.refresh()
         if self.problem:
             raise StorageError(self.problem)

@@ -69,12 +69,12 @@ class FolderStore:
         """See ``Store``. A folder that is not there yet has nothing in it."""
         found: Listing = {}
         with self._lock:
-            for path, size in self._files():
+            for path, mark in self._files():
                 type, _, last = path.partition("/")
                 name = parse_file_name(last)
                 # Of one version in two forms the first one counts, in the alphabet's order: json before proto.
                 if name is not None and is_type(type):
-                    found.setdefault(type, {}).setdefault(name.version, Kept(name, str(size)))
+                    found.setdefault(type, {}).setdefault(name.version, Kept(name, mark))
         return found
 
     def read(self, type: str, kept: Kept) -> bytes | None:
@@ -101,17 +101,32 @@ class FolderStore:
         with self._lock:
             self._storage.close()
 
-    def _files(self, type: str = "") -> list[tuple[str, int]]:
-        """Give the files of a type, or of all."""
+    def _files(self, type: str = "") -> list[tuple[str, str]]:
+        """Give the files of a type, or of all, each with its mark: its size and when it was written."""
         if isinstance(self._storage, RemoteStorage):  # one request for a thousand files, and not one for each type
             prefix = f"{type}/" if type else ""
-            return sorted((prefix + entry.name, entry.size) for entry in self._storage.entries(type) or ())
+            return sorted(
+                (prefix + entry.name, f"{entry.size}-{entry.modified}") for entry in self._storage.entries(type) or ()
+            )
+        for last in (False, False, True):
+            try:
+                found = sorted(self._storage.files(lambda folder: folder == type if type else is_type(folder)))
+                return [(path, f"{size}-{self._storage.modified(path)}") for path, size in found]
+            except StorageError as error:
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+                if not self._is_there():
+                    break
+                if last:  # one that is deleted meanwhile does not empty the folder
+                    raise
+        return []
+
+    def _is_there(self) -> bool:
         try:
-            return sorted(self._storage.files(lambda folder: folder == type if type else is_type(folder)))
+            self._storage.modified()
         except StorageError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return []
-            raise
+            return not isinstance(error.__cause__, FileNotFoundError)
+        return True
 
     @staticmethod
     def _is_version_of(path: str, schema: Schema) -> bool:

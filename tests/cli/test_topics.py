@@ -210,6 +210,14 @@ class TestPublish:
         assert "secret-value" not in done.stderr
         assert "1 events were published" in done.stderr
 
+    def test_check_by_a_registry_knows_its_types(self, url: str, tmp_path: Path) -> None:
+        (tmp_path / "order").mkdir()
+        (tmp_path / "order" / "1.0.0.json").write_text('{"required": ["id"]}')
+        feed = encode(Event.new("a", {"cls_type": "order", "version": "1.0.0"}))
+        done = run("publish", "--topics", url, "orders", "--check", "--registry", tmp_path, feed=feed)
+        assert "line 1: $.payload: breaks its schema: 'id' is missing" in done.stderr
+        assert done.returncode == 1
+
 
 class TestRedrive:
     def redrive(self, url: str, *more: object) -> "subprocess.CompletedProcess[str]":

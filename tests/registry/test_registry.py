@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from balog.registry import (
     UnknownTypeError,
     UnknownVersionError,
     VersionTakenError,
+    make_validator,
     open_registry,
 )
 from balog.registry.store import FolderStore
-from balog.storage import StorageError
+from balog.storage import StorageError, open_storage
+from balog.storage.local import LocalStorage
 
 OPEN = {"type": "object", "properties": {"id": {"type": "integer"}}}
 
@@ -253,6 +256,75 @@ def test_a_schema_that_was_changed_by_hand_is_read_again(tmp_path: Path) -> None
     (tmp_path / "order" / "1.0.0.json").write_text('{"type": "object", "required": ["id"]}')
 
     assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ["'id' is missing"]
+
+
+def test_a_change_by_hand_to_the_same_size_is_read_again(place: str) -> None:
+    registry = open_registry(place, patience=-1)
+    registry.register(order(document={"type": "object", "required": ["a"]}))
+    assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ["'a' is missing"]
+    time.sleep(0.02)  # the clock of files is coarse
+    open_storage(f"{place}/order").write(b'{"type": "object", "required": ["b"]}', "1.0.0.json")
+
+    assert [fault.reason for fault in registry.validator("order").check(b"{}")] == ["'b' is missing"]
+
+
+def test_what_is_no_schema_is_found_out_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "order").mkdir()
+    (tmp_path / "order" / "1.0.0.json").write_text('{"type": 1}')
+    registry = open_registry(str(tmp_path))
+    tried = []
+    monkeypatch.setattr(
+        "balog.registry.registry.make_validator", lambda schema: tried.append(schema) or make_validator(schema)
+    )
+
+    for _ in range(3):
+        with pytest.raises(SchemaError, match=r"^order/1\.0\.0: \$\.type: "):
+            registry.validator("order")
+
+    assert len(tried) == 1
+
+
+def test_what_is_deleted_while_it_is_listed_does_not_empty_the_registry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry.register(order())
+    files = LocalStorage.files
+
+    def late(storage: LocalStorage, *given: Any) -> Any:
+        yield from files(storage, *given)
+        yield "order/1.1.0.json", 2  # somebody has deleted it since
+
+    monkeypatch.setattr(LocalStorage, "files", late)
+
+    assert registry.versions("order") == ["1.0.0"]
+    assert "no such file" in registry.problem.lower()
+
+
+def test_of_two_at_once_that_do_not_follow_each_other_one_is_registered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry(FolderStore(str(tmp_path)), patience=-1)
+    registry.register(order())
+    judge = Registry.judge
+
+    def slowly(registry: Registry, *given: Any) -> Any:
+        verdict = judge(registry, *given)
+        time.sleep(0.1)
+        return verdict
+
+    monkeypatch.setattr(Registry, "judge", slowly)
+
+    def register(version: str, kind: str) -> bool:
+        document = {"type": "object", "properties": {**OPEN["properties"], "b": {"type": kind}}}
+        try:
+            registry.register(order(version, document))
+        except IncompatibleError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(register, ["1.1.0", "1.2.0"], ["string", "integer"])) == [False, True]
 
 
 def test_threads_share_a_registry(tmp_path: Path) -> None:
