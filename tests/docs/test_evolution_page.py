@@ -1,10 +1,12 @@
 """The page on versions: its Python runs, its commands are taken, and its modes are all of them."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import get_args
 
-from balog.cli.schema_checking import check, diff
 from balog.registry.comparing import Mode
 
 PAGE = (Path(__file__).parents[2] / "docs" / "evolution.md").read_text(encoding="utf-8")
@@ -18,14 +20,23 @@ def test_its_python_runs() -> None:
         exec(block, {})
 
 
-def test_its_commands_have_options_that_there_are() -> None:
-    commands = re.findall(r"^balog schema (check|diff)(.*)$", PAGE, re.MULTILINE)
+def test_its_commands_run(tmp_path: Path) -> None:
+    (tmp_path / "order").mkdir()
+    for name, text in re.findall(r"^```json (\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
+        (tmp_path / name).write_text(text)
+    (commands,) = re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    environment = {name: value for name, value in os.environ.items() if name != "BALOG_REGISTRY"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
 
-    assert commands
-    for name, rest in commands:
-        command = {"check": check, "diff": diff}[name]
-        known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
-        assert set(re.findall(r"--[a-z-]+", rest)) <= known
+    done = subprocess.run(
+        ["sh", "-e", "-c", commands], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "1 stored events tried, 0 refused" in done.stderr
+    assert done.stderr.endswith(
+        "not compatible (full_transitive); the least version is 2.0.0, and 1.1.0 is too small a step\n"
+    )
 
 
 def test_its_modes_are_all_of_them() -> None:
