@@ -1,5 +1,6 @@
 """The life of a service: what it refuses to begin with, what it picks up, and how it ends."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from balog.delivery.api.tokens import add_token, make_token
 from balog.delivery.control import open_control
 from balog.delivery.service import Service
 from balog.delivery.settings import ServiceConfig
@@ -78,6 +80,25 @@ def test_what_it_took_is_there_for_the_next_one(tmp_path: Path):
             assert asked.post(ORDER)[0] == 202
             assert len(asked.stored("order")) == number
         assert asked.service.lost == []
+
+
+def test_what_a_program_logs_is_in_its_topic_when_the_program_has_ended(tmp_path: Path):
+    sender, entry = make_token("app", ("send",), ("log",))
+    add_token(tmp_path / "tokens.json", entry)
+    code = """
+import balog, sys
+balog.configure(application="app", output=sys.argv[1])
+log = balog.get_logger("app.main")
+for number in range(300):
+    log.info("hello", number=number)
+"""
+    with serving(tmp_path, tokens=str(tmp_path / "tokens.json")) as asked:
+        output = f"{asked.service.url}?token_env=SENDER&spool={tmp_path / 'spool'}"
+        subprocess.run([sys.executable, "-c", code, output], env={**os.environ, "SENDER": sender}, check=True, timeout=60)
+
+        events = asked.stored("log")
+    assert [event.payload["fields"]["number"] for event in events] == list(range(300))
+    assert {(event.header.channel, event.payload["message"]) for event in events} == {("app.main", "hello")}
 
 
 def test_it_can_be_stopped_twice_and_leaves_no_thread(tmp_path: Path):
