@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from balog import config as configs
 from balog.broker.checking import find_problems, notes, reach
@@ -69,8 +70,7 @@ def _check_document(path: Path) -> None:
     """Check what says what event services do; the secrets that it names need not be here."""
     from balog.delivery.control.checking import read_document
 
-    configs.load(path, Any)  # says where it is no JSON
-    document, problems = read_document(path.read_bytes(), str(path))
+    document, problems = read_document(msgspec.json.encode(configs.load(path, Any)), str(path))
     _tell(path, problems)
     assert document is not None  # noqa: S101
     parts: dict[str, Sized] = {

@@ -277,8 +277,7 @@ def _troubles(status: ServiceStatus, newest: int) -> list[str]:
 
 def _checked(file: Path) -> bytes:
     """Read a document that has no problem, or tell all of them and exit."""
-    configs.load(file, Any)  # says where it is no JSON
-    data = file.read_bytes().removeprefix(b"\xef\xbb\xbf")
+    data = msgspec.json.encode(configs.load(file, Any))
     _, problems = read_document(data, str(file))
     for problem in problems:
         click.echo(str(problem), err=True)
@@ -303,8 +302,7 @@ def _opened(place: str, options: str | None, token_file: str | None) -> Iterator
 def _document(control: Control, named: str) -> bytes:
     """Give the document of a version or a file."""
     if not named.isdigit():
-        configs.load(named, dict[str, Any])
-        return Path(named).read_bytes().removeprefix(b"\xef\xbb\xbf")
+        return msgspec.json.encode(configs.load(named, dict[str, Any]))
     return control.document(control.entry(int(named))) if int(named) else b"{}"
 
 

@@ -1,4 +1,5 @@
 import json
+import os
 import threading
 from datetime import datetime, timedelta, timezone
 
@@ -54,6 +55,16 @@ def test_a_document_is_pushed_and_listed(balog, document):
     assert json.loads(balog("show")) == TWO
     assert json.loads(balog("show", 1)) == ONE
     assert json.loads(balog("show", 0)) == {}
+
+
+def test_a_document_may_come_through_a_pipe(balog, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for words, said in ((["push"], "version 1: 1 change\n"), (["diff"], "")):
+        writer = threading.Thread(target=pipe.write_text, args=(json.dumps(ONE),), daemon=True)
+        writer.start()
+        assert balog(*words, pipe) == said
+        writer.join(10)
 
 
 def test_a_bad_document_is_refused_with_all_that_is_wrong(balog, document, place):
