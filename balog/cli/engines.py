@@ -14,10 +14,19 @@ from balog.consumers import ConsumerHub, Counts, Engine
 from balog.consumers.failures import FailureEvents
 from balog.consumers.hooks import Hook
 from balog.consumers.operator import Operator
+from balog.errors import ConfigError
 from balog.recording.configuring import configure, peek
 from balog.topics import open_topics
 
-__all__ = ["TOPICS_HELP", "engine_options", "open_engine", "set_up_logging", "summary"]
+__all__ = [
+    "TOPICS_HELP",
+    "absolute_home",
+    "engine_options",
+    "existing_topics",
+    "open_engine",
+    "set_up_logging",
+    "summary",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -132,3 +141,27 @@ def summary(counts: Counts) -> str:
         f"{counts.received} received, {counts.succeeded} succeeded, {counts.unwanted} unwanted, "
         f"{counts.failed} failed attempts, {counts.dead} dead-lettered"
     )
+
+
+def existing_topics(command: str, sources: Sequence[str], url: str) -> list[str]:
+    """Give the URLs of the sources that exist, and say which do not: a topic is made when something is published to it.
+
+    Args:
+        url: the home; the URLs that are given name a folder on this machine as workers in another one find it.
+
+    Raises:
+        ConfigError: none exists.
+    """
+    with open_topics(url) as home:
+        found = [topic for topic in sources if home.topic(topic).exists()]
+    if missing := [topic for topic in sources if topic not in found]:
+        click.echo(f"{command}: nothing in {', '.join(missing)} yet", err=True)
+    if not found:
+        raise ConfigError(f"none of the sources is there: {', '.join(sources):.300}; is it the right home?", url)
+    return [f"{absolute_home(url)}#{topic}" for topic in found]
+
+
+def absolute_home(url: str) -> str:
+    """Give a home of topics as workers in another folder find it."""
+    scheme, _, path = url.partition(":")
+    return f"{scheme}:{os.path.abspath(os.path.expanduser(path))}" if scheme == "local" and path else url

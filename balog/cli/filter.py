@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from balog import config as configs
-from balog.cli.engines import TOPICS_HELP
+from balog.cli.engines import TOPICS_HELP, absolute_home, existing_topics
 from balog.delivery.document import Document, Filter
 from balog.delivery.jobs.filters import check_filters, selection_of
 from balog.errors import BalogError, ConfigError, MissingExtraError
 from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
-from balog.topics import open_topics
 
 if TYPE_CHECKING:
     from balog.analytics.filtering import Filtered
@@ -58,7 +57,7 @@ def command(
         missing = "its sources are read" if not paths else "it writes to a topic"
         raise ConfigError(f"{missing} from no home of topics; give --topics URL", "the command line")
     sink = _sink(config, url, place)
-    sources = list(paths) or _topics(config, url or "")
+    sources = list(paths) or existing_topics("balog filter", config.sources, url or "")
     done = _run(config, sources, sink, (since, until), master, remote)
     where = f"{place}/{config.to}" if place is not None else f"topic {config.to}"
     click.echo(f"{done.wanted:,} events wanted, {done.written:,} written to {where}, {done.refused:,} refused")
@@ -78,34 +77,17 @@ def _find(document: str, name: str) -> Filter:
     return loaded.filters[found]
 
 
-def _topics(config: Filter, url: str) -> list[str]:
-    """Give the sources that exist; a topic is made when something is first published to it."""
-    with open_topics(url) as home:
-        found = [topic for topic in config.sources if home.topic(topic).exists()]
-    if missing := [topic for topic in config.sources if topic not in found]:
-        click.echo(f"balog filter: nothing in {', '.join(missing)} yet", err=True)
-    if not found:
-        raise ConfigError("none of the filter's sources is there; is it the right home?", url)
-    return [f"{_absolute(url)}#{topic}" for topic in found]
-
-
 def _sink(config: Filter, url: str | None, place: str | None) -> SinkConfig:
     """Give the config of what is written to; what can't be is said before Spark starts."""
     sink: SinkConfig
     if place is None:
-        sink = TopicSinkConfig(url=_absolute(url or ""), topic=config.to)
+        sink = TopicSinkConfig(url=absolute_home(url or ""), topic=config.to)
     elif "://" in place:
         sink = StoreSinkConfig(url=place, topic=config.to)
     else:
         sink = StoreSinkConfig(path=os.path.abspath(place), topic=config.to)
     sink.build().close()
     return sink
-
-
-def _absolute(url: str) -> str:
-    """Give a home of topics as workers in another folder find it."""
-    scheme, _, path = url.partition(":")
-    return f"{scheme}:{os.path.abspath(os.path.expanduser(path))}" if scheme == "local" and path else url
 
 
 def _run(

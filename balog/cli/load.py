@@ -144,6 +144,7 @@ def _from_document(
 ) -> tuple[tuple[str, ...], str]:
     """Give the sources and the place of a table of an event service's document."""
     from balog import config as configs
+    from balog.cli.engines import existing_topics
     from balog.delivery.document import Document, LoadedTable
 
     if sources or place is not None:
@@ -154,7 +155,7 @@ def _from_document(
     if name is None or name not in tables:
         wrong = "give --table NAME" if name is None else f"no table {name!r:.110} that is loaded"
         raise ConfigError(f"{wrong}; there are {', '.join(tables) or 'none'}", path, "$.tables")
-    return tuple(f"{url}#{topic}" for topic in tables[name].sources), tables[name].to
+    return tuple(existing_topics("balog load", tables[name].sources, url)), tables[name].to
 
 
 def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options, say: Progress) -> None:

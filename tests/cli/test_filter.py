@@ -31,7 +31,7 @@ def call(tmp_path, monkeypatch):
         (["big", "--config", "d.json"], "its sources are read from no home of topics; give --topics URL"),
         (["big", "x", "--config", "d.json"], "it writes to a topic from no home of topics; give --topics URL"),
         (["big", "--config", "d.json", "--topics", "nonsense"], "nonsense"),
-        (["big", "--config", "d.json", "--topics", "local:t"], "none of the filter's sources is there"),
+        (["big", "--config", "d.json", "--topics", "local:t"], "none of the sources is there: orders, returns"),
         (["big", "x", "--config", "d.json", "--to", "a"], "x: no such file or folder"),
         (["big", ".", "--config", "d.json", "--to", "a", "--since", "soon"], "--since: 'soon' is no moment"),
     ],

@@ -111,9 +111,11 @@ def test_a_document_says_what_is_loaded(spark: Any, tmp_path: Path, monkeypatch:
         for topic in ("orders", "returns"):
             event = Event.new("a", {"n": 1})
             home.topic(topic).publish([Message(event.header.id, encode(event))])
-        table = {"type": "load", "name": "x", "sources": ["orders", "returns"], "to": str(tmp_path / "tables")}
+        sources = ["orders", "refunds", "returns"]
+        table = {"type": "load", "name": "x", "sources": sources, "to": str(tmp_path / "tables")}
         (tmp_path / "d.json").write_text(json.dumps({"tables": [table]}))
         done = load("--document", str(tmp_path / "d.json"), "--table", "x", "--topics", home.url)
     assert done.exit_code == 0, done.output
     assert "2 rows" in done.output
+    assert "balog load: nothing in refunds yet" in done.output
     assert (tmp_path / "tables" / "events").is_dir()
