@@ -94,7 +94,9 @@ for number in range(300):
 """
     with serving(tmp_path, tokens=str(tmp_path / "tokens.json")) as asked:
         output = f"{asked.service.url}?token_env=SENDER&spool={tmp_path / 'spool'}"
-        subprocess.run([sys.executable, "-c", code, output], env={**os.environ, "SENDER": sender}, check=True, timeout=60)
+        subprocess.run(
+            [sys.executable, "-c", code, output], env={**os.environ, "SENDER": sender}, check=True, timeout=60
+        )
 
         events = asked.stored("log")
     assert [event.payload["fields"]["number"] for event in events] == list(range(300))
