@@ -50,7 +50,7 @@ _EVENTS_FAULT = frozenset({6, 26, 27, 32, 33, 38, 41, 53, 69, 70, 72, 117, 130, 
 """Codes that find fault with a row: it can't be parsed, or its column can't hold it."""
 
 _VALUE = re.compile(rb"while read(?:ing)? the value of key ")
-"""What is said of a value whatever the code is: of an unknown element of an Enum that is 49, "a mistake of the server's"."""
+"""What is said of a value, whatever the code is: that of an unknown element of an Enum is 49, its own mistake."""
 
 _LAYOUT_CHANGED = frozenset({8, 10, 16, 47, 60})
 """Codes for a table or column that is not there: somebody dropped it since it was looked at."""
