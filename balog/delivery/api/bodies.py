@@ -7,7 +7,7 @@ import io
 import sys
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from itertools import accumulate
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -19,7 +19,10 @@ from balog.singer.batch.compression import Limits as Inflated
 from balog.singer.batch.compression import decompress
 from balog.singer.batch.dialects import BatchError
 
-__all__ = ["Form", "Gone", "Items", "Room", "content_form", "inflate", "is_deeper", "read_body", "split"]
+__all__ = ["Form", "Gone", "Items", "Room", "content_form", "inflate", "is_deeper", "read_body", "read_whole", "split"]
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Form = Literal["json", "lines", "protobuf"]
@@ -259,3 +262,26 @@ def is_deeper(document: bytes, limit: int) -> bool:
     marks = document.translate(None, _NO_MARKS)
     outside = b"".join(marks.split(b'"')[::2])  # every second part lies between two strings
     return max(accumulate(map(_STEPS.__getitem__, outside)), default=0) > limit
+
+
+async def read_whole(request: Request, most: int, what: str) -> bytes:
+    """Read the body of a request that is no event: a document, a schema.
+
+    Args:
+        most: bytes that there may be.
+        what: what it is, for the refusal.
+
+    Raises:
+        Refusal: it is larger, or breaks off.
+    """
+    from starlette.requests import ClientDisconnect
+
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > most:
+                raise Refusal(413, f"a {what} has at most {most} bytes")
+    except ClientDisconnect:
+        raise Refusal(400, "the request ended before its body") from None
+    return bytes(data)

@@ -8,10 +8,11 @@ from typing import Any, TypeVar
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from balog.delivery.api.bodies import read_whole
 from balog.delivery.api.page import page
 from balog.delivery.api.refusals import Refusal
 from balog.delivery.api.status import StatusDesk
@@ -61,7 +62,7 @@ def routes(service: Any) -> list[Route]:
     async def push(request: Request) -> Response:
         caller = _allow(service, request, "configure")
         message, base = _text(request, "message"), _number(request, "base")
-        data = await _body(request)
+        data = await read_whole(request, _MAX_DOCUMENT, "document")
         _, problems = await run_in_threadpool(read_document, data)
         if problems:
             found = [{"path": one.path or "$", "reason": one.reason} for one in problems]
@@ -169,18 +170,6 @@ def _allow(service: Any, request: Request, right: Right) -> Caller:
     if not (right == "read" and caller.may("configure")):  # who may change the document may see it, and what it does
         caller.check(right)
     return caller
-
-
-async def _body(request: Request) -> bytes:
-    data = bytearray()
-    try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > _MAX_DOCUMENT:
-                raise Refusal(413, f"a document has at most {_MAX_DOCUMENT} bytes")
-    except ClientDisconnect:
-        raise Refusal(400, "the request ended before its body") from None
-    return bytes(data)
 
 
 def _text(request: Request, name: str) -> str:

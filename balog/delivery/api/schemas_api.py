@@ -7,10 +7,11 @@ from typing import Any, get_args
 
 import msgspec
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from balog.delivery.api.bodies import read_whole
 from balog.delivery.api.refusals import Refusal
 from balog.delivery.api.tokens import ANYONE, Caller, Right
 from balog.delivery.remote_registry import FORMS, Refused, TypeEntry, VersionEntry
@@ -75,7 +76,7 @@ def routes(service: Any) -> list[Route]:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in _FORMS:
             raise Refusal(415, f"want {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
-        schema = Schema(type, version, _FORMS[kind], await _body(request), message)
+        schema = Schema(type, version, _FORMS[kind], await read_whole(request, MAX_SCHEMA_BYTES, "schema"), message)
         verdict: Verdict = await run_in_threadpool(service.registry.register, schema, mode)
         return _json(verdict, 201)
 
@@ -123,18 +124,6 @@ def _allow(service: Any, request: Request, right: Right, type: str | None = None
     caller: Caller = ANYONE if tokens is None else tokens.caller(request.headers.get("authorization", ""))
     caller.check(right, type)
     return caller
-
-
-async def _body(request: Request) -> bytes:
-    data = bytearray()
-    try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > MAX_SCHEMA_BYTES:
-                raise Refusal(413, f"a schema has at most {MAX_SCHEMA_BYTES} bytes")
-    except ClientDisconnect:
-        raise Refusal(400, "the request ended before its body") from None
-    return bytes(data)
 
 
 def _json(content: Any, status: int = 200) -> Response:
