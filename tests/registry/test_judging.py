@@ -1,5 +1,6 @@
 """Verdicts: modes, the least version, histories, what tables become."""
 
+import time
 from typing import Any
 
 import pytest
@@ -64,6 +65,24 @@ def test_each_break_comes_with_a_payload_that_shows_it() -> None:
         ("$.b", {"id": ""}, "new"),
         ("$.a", {"id": "", "a": ""}, "new"),
     ]
+
+
+def test_a_pattern_that_usual_texts_match_is_shown_to_break() -> None:
+    text = {"type": ["string", "null"]}
+
+    (found, *_) = compare(json_schema(text), json_schema({**text, "pattern": "^[A-Za-z0-9]*={0,2}$"}, "1.1.0")).findings
+
+    assert (found.undecided, found.example) == (False, "?!")
+
+
+def test_alternatives_of_the_whole_within_each_other_end() -> None:
+    whole = {"$ref": "#"}
+    old = {"minimum": 0.3, "properties": {"a": {"type": "integer"}}, "oneOf": [{"maximum": 1, **whole}, whole, whole]}
+
+    begin = time.perf_counter()
+    compare(json_schema(old), json_schema({**old, "properties": {"a": {"type": "string"}}}, "1.1.0"))
+
+    assert time.perf_counter() - begin < 10
 
 
 def test_what_cannot_be_decided_breaks_and_says_so() -> None:

@@ -26,6 +26,8 @@ _SPREAD = {"$ref", "allOf", *_UNEVALUATED}
 
 _MOST_STEPS = 500
 _DEEPEST = 60
+_MOST_NODES = 100
+"""What a proof may take into account at one place: each branch adds copies of what is beside it."""
 
 
 def covers(reader: Document, writer: Document, reads: Sequence[Node] = (), writes: Sequence[Node] = ()) -> Answer:
@@ -89,6 +91,8 @@ class _Proof:
         if plain and _canonical(self._reader, self._writer, [read], writes or [True]) == "yes":
             return True
         sure = self._writer.spread(writes, sure=True)
+        if len(sure) > _MOST_NODES:
+            return False
         return (plain and self._by_words(read, sure)) or self._by_branches(read, sure)
 
     def _by_branches(self, read: Node, sure: list[dict[str, Any]]) -> bool:

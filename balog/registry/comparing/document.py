@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
@@ -98,13 +99,13 @@ class Document:
         Args:
             sure: only those that a value of the place must be valid by.
         """
-        found: list[dict[str, Any]] = []
-        left = list(nodes)
+        found: dict[int, dict[str, Any]] = {}
+        left = deque(nodes)
         while left:
-            node = left.pop(0)
-            if not isinstance(node, dict) or any(one is node for one in found):
+            node = left.popleft()
+            if not isinstance(node, dict) or id(node) in found:
                 continue
-            found.append(node)
+            found[id(node)] = node
             if "$ref" in node and (target := resolve(self.root, node["$ref"])) is not None:
                 left.append(target)
             for name in _ALL if sure else (*_ALL, *_SOME):
@@ -112,7 +113,7 @@ class Document:
             if not sure:
                 left += [node[name] for name in _BRANCHES if name in node]
                 left += _valued(node.get("dependentSchemas")) + _valued(node.get("dependencies"))
-        return found
+        return list(found.values())
 
     def declared(self, nodes: Iterable[Node]) -> dict[str, None]:
         """Give the names of members that have a schema of their own at a place, in order."""

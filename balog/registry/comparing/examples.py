@@ -205,7 +205,7 @@ def _scalars(said: list[dict[str, Any]]) -> list[Any]:
         found += node["enum"] if isinstance(node.get("enum"), list) else []
         found += [node["const"]] if "const" in node else []
     if _may_be(said, "string"):
-        found += ["", "a"]
+        found += ["", "a", "?!"]
         for node in said:
             found += matching(node["pattern"]) if isinstance(node.get("pattern"), str) else []
             found += [OF_FORMATS[node["format"]]] if node.get("format") in OF_FORMATS else []
