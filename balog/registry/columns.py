@@ -1,0 +1,150 @@
+"""The type of the column that a value gets by its JSON Schema, in the names of Spark's SQL.
+
+- ``string`` → string, with the format ``date-time`` timestamp, ``date`` date; ``integer`` → bigint; ``number`` →
+  double; ``boolean`` → boolean; an enum or a const has its values' type;
+- an array is an array of its items; an object with properties a struct, any other object a map of string to the type
+  that ``additionalProperties`` gives, or to text (JSON text where a value is not a string);
+- a value that may be null is just the other type; a number that may also be written as a string with a numeric pattern
+  is a number; integer and number together are double; any other mixture, a type within itself, what has no type at all,
+  and what is nested more than 64 deep is its JSON text in a string.
+
+Of names that differ by case alone the first one stays: Spark's columns know no case.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["TEXT", "Column", "List", "Map", "Struct", "column_of"]
+
+_DEEPEST = 64
+_FORMATS = {"date-time": "timestamp", "date": "date"}
+_SCALARS = {"integer": "bigint", "number": "double", "boolean": "boolean"}
+
+TEXT = "string"
+
+
+class List(NamedTuple):
+    """An array of items of one type."""
+
+    item: Column
+
+
+class Struct(NamedTuple):
+    """Fields by their names, in order."""
+
+    fields: dict[str, Column]
+
+
+class Map(NamedTuple):
+    """Values of one type by text."""
+
+    value: Column
+
+
+Column = str | List | Struct | Map
+"""``string``, ``bigint``, ``double``, ``boolean``, ``timestamp``, ``date``, or one of several parts."""
+
+
+def column_of(schema: Any, target: Callable[[dict[str, Any]], Any]) -> Column:
+    """Give the type for what a (sub-)schema describes.
+
+    Args:
+        target: gives the schema that one with a ``$ref`` leads to; what it raises goes through.
+    """
+    return _Reader(target).read(schema, ())
+
+
+class _Reader:
+    def __init__(self, target: Callable[[dict[str, Any]], Any]) -> None:
+        self._target = target
+
+    def read(self, schema: Any, above: tuple[int, ...]) -> Column:
+        """Turn one (sub-)schema into a type; ``above`` are the ids of those it is inside of."""
+        if not isinstance(schema, dict) or id(schema) in above or len(above) > _DEEPEST:
+            return TEXT
+        above = (*above, id(schema))
+        if "$ref" in schema:
+            return self.read(self._target(schema), above)
+        parts = schema.get("anyOf") or schema.get("oneOf")
+        if isinstance(parts, list):
+            parts = [part for part in parts if not _is_null(part)]
+            return _joined(parts, [self.read(part, above) for part in parts])
+        if isinstance(schema.get("allOf"), list):
+            return self._all(schema, above)
+        names = schema.get("type", [])
+        kinds = [names] if isinstance(names, str) else list(names)
+        if not kinds:
+            kinds = ["object"] if "properties" in schema else sorted(_valued(schema))
+        kinds = [kind for kind in kinds if kind != "null"]
+        made = [self._one(kind, schema, above) for kind in kinds]
+        return _joined([{**schema, "type": kind} for kind in kinds], made)
+
+    def _one(self, kind: str, schema: dict[str, Any], above: tuple[int, ...]) -> Column:
+        if kind == "string":
+            return _FORMATS.get(str(schema.get("format")), TEXT)
+        if kind == "array":
+            return List(self.read(schema.get("items"), above))
+        if kind != "object":
+            return _SCALARS.get(kind, TEXT)
+        properties = schema.get("properties")
+        if isinstance(properties, dict) and properties:
+            return Struct({name: self.read(inner, above) for name, inner in _distinct(properties.items())})
+        return Map(self.read(schema.get("additionalProperties"), above))
+
+    def _all(self, schema: dict[str, Any], above: tuple[int, ...]) -> Column:
+        rest = {name: value for name, value in schema.items() if name != "allOf"}
+        made = [self.read(part, above) for part in (*schema["allOf"], *([rest] if _says_type(rest) else []))]
+        structs = [kind for kind in made if isinstance(kind, Struct)]
+        if structs:
+            return Struct(dict(_distinct(field for kind in structs for field in kind.fields.items())))
+        return next((kind for kind in made if kind != TEXT), TEXT)
+
+
+def _distinct(items: Any) -> Iterator[tuple[str, Any]]:
+    seen: set[str] = set()
+    for name, item in items:
+        if name.lower() not in seen:
+            seen.add(name.lower())
+            yield name, item
+
+
+def _says_type(schema: Mapping[str, Any]) -> bool:
+    return bool({"type", "properties", "enum", "const", "$ref", "anyOf", "oneOf"} & set(schema))
+
+
+def _is_null(schema: Any) -> bool:
+    return isinstance(schema, dict) and (
+        schema.get("type") == "null" or ("const" in schema and schema["const"] is None)
+    )
+
+
+def _valued(schema: Mapping[str, Any]) -> set[str]:
+    """Give the names of the types of an enum's or a const's values."""
+    values = schema["enum"] if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
+    names = {str: "string", bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+    return {names[type(value)] for value in values if value is not None}
+
+
+def _joined(schemas: Sequence[Any], kinds: Sequence[Column]) -> Column:
+    """Give the one type for a value that may be of any of these."""
+    numbers = [kind for kind in kinds if kind in ("bigint", "double")]
+    others = [
+        kind for schema, kind in zip(schemas, kinds, strict=True)
+        if kind not in numbers and not (numbers and _is_numeric_text(schema))
+    ]  # fmt: skip
+    if numbers and not others:
+        return "double" if "double" in numbers else "bigint"
+    if not numbers and others and all(kind == others[0] for kind in others):
+        return others[0]
+    return TEXT
+
+
+def _is_numeric_text(schema: Any) -> bool:
+    pattern = schema.get("pattern") if isinstance(schema, dict) else None
+    try:
+        return isinstance(pattern, str) and bool(re.search(pattern, "1")) and not re.search(pattern, "x")
+    except re.error:
+        return False
