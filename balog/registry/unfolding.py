@@ -12,6 +12,8 @@ __all__ = ["Unfolding", "resolve", "unfold"]
 MAX_DEPTH = 100
 MAX_UNFOLDED = 100_000
 
+_AT_ONCE = ("not", "if", "then", "else")
+_EACH_AT_ONCE = ("allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies")
 _CHOICES = frozenset({"anyOf", "oneOf", "allOf", "if", "patternProperties", "dependentSchemas"})
 _ELSEWHERE = ("$dynamicRef", "$recursiveRef")
 
@@ -35,10 +37,15 @@ def unfold(document: dict[str, Any], where: str = "") -> Unfolding:
     Alternatives that refer to alternatives double with each step; 30 such steps are 10⁹ checks.
 
     Raises:
-        SchemaError: deeper than 100, or unfolding to more than 100,000 sub-schemas.
+        SchemaError: deeper than 100, unfolding to more than 100,000 sub-schemas, or asking of a value what it asks of
+            the same value. The specification leaves the meaning of that open, and validators go round in it.
     """
     if _depth(document) > MAX_DEPTH:
         raise SchemaError(f"nested deeper than {MAX_DEPTH}", where)
+    if _asks_itself(document):
+        raise SchemaError(
+            "a $ref leads back to where it is before it goes into a member or an item of the value", where
+        )
     walk = _Walk(document)
     try:
         size = walk.count(document)
@@ -65,6 +72,52 @@ def resolve(document: Any, reference: Any) -> Any:
         else:
             return None
     return node
+
+
+def _asks_itself(document: Any) -> bool:
+    """Tell whether a sub-schema is held against a value in the course of being held against that same value."""
+    done: set[int] = set()
+    for start in _schemas(document):
+        path: set[int] = set()
+        stack: list[tuple[Any, Iterator[Any]]] = []
+        node: Any = start
+        while True:
+            if isinstance(node, dict) and id(node) not in done:
+                if id(node) in path:
+                    return True
+                path.add(id(node))
+                stack.append((node, _asked_at_once(document, node)))
+            while stack:
+                node = next(stack[-1][1], None)
+                if node is not None:
+                    break
+                left, _ = stack.pop()
+                path.discard(id(left))
+                done.add(id(left))
+            if not stack:
+                break
+    return False
+
+
+def _schemas(document: Any) -> Iterator[dict[str, Any]]:
+    nodes = [document]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            yield node
+        nodes += _inner(node)
+
+
+def _asked_at_once(document: Any, schema: dict[str, Any]) -> Iterator[Any]:
+    """Give the schemas that are held against the same value as this one."""
+    target = resolve(document, schema.get("$ref"))
+    if target is not None:
+        yield target
+    for name in _AT_ONCE:
+        if name in schema:
+            yield schema[name]
+    for name in _EACH_AT_ONCE:
+        yield from _inner(schema.get(name))
 
 
 def _depth(document: Any) -> int:

@@ -86,13 +86,6 @@ def test_a_type_within_itself_is_told_once() -> None:
     assert told(tree(INTEGER), tree(TEXT)) == [("$.value", "type integer became string", "-+")]
 
 
-def test_alternatives_that_lead_back_to_themselves_are_looked_at_once() -> None:
-    def twice(value: Any) -> dict[str, Any]:
-        return {**objects(a=value), "anyOf": [{"$ref": "#"}, {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}, INTEGER]}
-
-    assert told(twice(INTEGER), twice(TEXT)) == [("$.a", "type integer became string", "-+")]
-
-
 def test_long_lists_and_strange_names_stay_on_a_line() -> None:
     old = {**objects(**{"a\nb": {"enum": [*range(20)]}}), "required": ["a\nb"]}
 

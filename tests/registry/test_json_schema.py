@@ -182,8 +182,27 @@ def test_a_chain_of_references_without_end_is_refused() -> None:
         JsonValidator({"$ref": "#/$defs/s0", "$defs": {**chain, "s5000": {}}})
 
 
-def test_a_schema_that_is_nothing_but_itself_ends() -> None:
-    assert faults({"allOf": [{"$ref": "#"}], "required": ["a"]}, {}) == ["$: 'a' is missing (there may be more)"]
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#"},
+        {"allOf": [{"$ref": "#"}], "required": ["a"]},
+        {"not": {"oneOf": [{"$ref": "#"}, {"type": "object"}]}, "unevaluatedProperties": False},
+        {"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"then": {"$ref": "#/$defs/b"}, "if": {}}}},
+        {"dependentSchemas": {"a": {"anyOf": [{"$ref": "#/$defs/c"}]}}, "$defs": {"c": {"else": {"$ref": "#"}}}},
+    ],
+)
+def test_a_schema_that_asks_itself_of_the_same_value_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(SchemaError, match="leads back to where it is"):
+        JsonValidator(schema)
+
+
+def test_a_schema_that_leads_to_itself_by_a_member_or_two_ways_is_none_of_those() -> None:
+    both = {"allOf": [{"$ref": "#/$defs/b"}, {"$ref": "#/$defs/b"}], "$defs": {"b": {"required": ["a"]}}}
+    tree = {"properties": {"a": {"$ref": "#"}}, "items": {"$ref": "#"}, "not": {"items": {"$ref": "#"}}}
+
+    assert faults(both, {"a": 1}) == []
+    assert faults(tree, {"a": {}}) != []
 
 
 BRANCH = {"type": "object", "properties": {"a": {"$ref": "#"}}}

@@ -81,12 +81,12 @@ def test_both_agree_on_what_is_valid(schema: dict[str, Any], definition: dict[st
     schema = {**schema, "$defs": {"d": definition}}
     payload = json.dumps(value).encode()
 
-    faults = JsonValidator(schema).check(payload)
-
     try:
-        expected = jsonschema.Draft202012Validator(schema).is_valid(json.loads(payload))
-    except RecursionError:  # a schema that is nothing but itself
+        faults = JsonValidator(schema).check(payload)
+    except SchemaError:  # it asks itself of the same value
         assume(False)
+
+    expected = jsonschema.Draft202012Validator(schema).is_valid(json.loads(payload))
     assume(not (_has_large(value) and "multipleOf" in json.dumps(schema)))  # floats there, exact here
     assert (not faults) == expected
     for fault in faults:

@@ -11,7 +11,7 @@ from typing import Any
 from balog.errors import MissingExtraError
 from balog.registry.json_schema import json_path
 from balog.registry.schema import SchemaError
-from balog.registry.unfolding import resolve
+from balog.registry.unfolding import resolve, unfold
 
 __all__ = ["DEEPEST", "ITEMS", "OTHERS", "Document", "Node", "Step", "draft_of", "is_anything", "matches", "path_of"]
 
@@ -72,6 +72,7 @@ class Document:
             self.root = _rewritten(self.root, lambda reference: _local(reference, base))
         if self.draft in _REF_ALONE:
             self.root = _alone(self.root)
+        unfold(self.root)
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}
         self._tests: dict[tuple[int, ...], Callable[[Any], bool]] = {}

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from balog.delivery.document import Callback
 from balog.errors import ConfigError
-from balog.storage import open_storage
+from balog.storage import StorageError, open_storage
 
 __all__ = ["Disabled", "DisabledCallbacks", "digest", "place_of"]
 
@@ -66,11 +66,14 @@ class DisabledCallbacks:
         Raises:
             StorageError: the place can't be read.
         """
-        names = [
-            name.removeprefix(_PREFIX).removesuffix(_SUFFIX)
-            for name, _ in self._storage.files()
-            if name.endswith(_SUFFIX)
-        ]
+        try:
+            files = [name for name, _ in self._storage.files()]
+        except StorageError:
+            # A place to which nothing was written is not there; one that can't be reached says so again.
+            if self._storage.size(_file("none")) is not None:
+                raise
+            return []
+        names = [name.removeprefix(_PREFIX).removesuffix(_SUFFIX) for name in files if name.endswith(_SUFFIX)]
         return [found for name in names if (found := self.get(name)) is not None]
 
     def put(self, disabled: Disabled) -> None:
