@@ -379,7 +379,8 @@ class TestConfigure:
                 {"output": "paper"},
                 "configure(output=…): no output 'paper'; there are console, singer, stderr, "
                 "file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-                "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, or a sink's config as an object",
+                "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, "
+                "https://SERVICE?token_env=NAME&spool=PATH, or a sink's config as an object",
             ),
             (
                 {"level": "loud"},
@@ -436,7 +437,8 @@ class TestEnvironment:
         assert complaint == (
             r"balog: BALOG_OUTPUT: no output 'pa\nper'; there are console, singer, stderr, "
             "file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-            "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, or a sink's config as an object; going on with stderr"
+            "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, "
+            "https://SERVICE?token_env=NAME&spool=PATH, or a sink's config as an object; going on with stderr"
         )
         assert [json.loads(line)["payload"]["message"] for line in events] == ["bye"]
         assert done.stdout == "done\n"

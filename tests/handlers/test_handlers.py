@@ -145,7 +145,7 @@ class TestARecordBecomesAnEvent:
     @pytest.mark.parametrize(
         ("number", "level", "severity"),
         [
-            (5, "DEBUG", "Level 5"),
+            (6, "DEBUG", "Level 6"),
             (10, "DEBUG", "DEBUG"),
             (25, "INFO", "NOTICE"),
             (35, "WARNING", "Level 35"),

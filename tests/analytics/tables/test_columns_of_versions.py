@@ -48,6 +48,8 @@ nodes = st.recursive(
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
     document: dict[str, Any] = dict(draw(_objects(nodes)))
+    if "const" in document["properties"].get("cls_type", {}):  # a schema of another type
+        document["properties"]["cls_type"] = {"type": "string"}
     document["$defs"] = {"one": draw(_objects(scalars)), "two": draw(_objects(scalars))}
     return document
 
