@@ -90,6 +90,20 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(shutil.copytree(ROOT, tmp_path_factory.mktemp("checkout") / "balog", ignore=skipped))
 
 
+@pytest.fixture(scope="module")
+def browser() -> Generator[Any, None, None]:
+    """Headless Chromium."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", *quiet])
+        yield browser
+        browser.close()
+
+
 @pytest.fixture(scope="session")
 def spark() -> Generator[Any, None, None]:
     """The one Spark session of a test run, with the data source ``balog``."""

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -91,20 +90,6 @@ def test_without_sparks_packages_one_line_says_what_to_install(tmp_path: Path) -
     assert done.returncode == 1
     assert done.stderr.endswith("run: pip install 'balog[spark]'\n")
     assert done.stderr.count("\n") == 1
-
-
-@pytest.fixture(scope="module")
-def browser() -> Any:
-    """Headless Chromium."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", *quiet])
-        yield browser
-        browser.close()
 
 
 @pytest.mark.service

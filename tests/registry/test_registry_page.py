@@ -1,7 +1,6 @@
 """The page of all types: what it says, and that a browser shows it on a desk and on a phone."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -78,20 +77,6 @@ def test_a_type_that_cannot_be_read_is_told_among_the_others(tmp_path: Path) -> 
 
     assert "not JSON" in page
     assert 'id="metric"' in page
-
-
-@pytest.fixture(scope="module")
-def browser() -> Any:
-    """Headless Chromium."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", *quiet])
-        yield browser
-        browser.close()
 
 
 @pytest.mark.service

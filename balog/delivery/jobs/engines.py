@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
@@ -30,7 +31,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """Seconds until a run that ended in trouble is begun again."""
 
 
-class EngineJob:
+class EngineJob(ABC):
     """An engine at work, see :class:`balog.delivery.jobs.Job`. A subclass says which consumers it has.
 
     Its group is ``KIND.NAME``: each job gets all events of its topics, also those that came before it.
@@ -70,9 +71,9 @@ class EngineJob:
         self._before = Counts()
         self._trouble = ""
 
+    @abstractmethod
     def consumers(self) -> Sequence[SinkConsumer]:
         """Make the consumers of a run, at most one a topic."""
-        raise NotImplementedError
 
     def check(self) -> None:
         """Say at once what can't be, see ``Job``."""

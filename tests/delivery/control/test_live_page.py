@@ -1,7 +1,6 @@
 """The page of a service in headless Chromium: its numbers live, its text harmless, its looks at two widths."""
 
 import re
-import shutil
 import time
 
 import msgspec
@@ -14,20 +13,6 @@ from balog.topics import Message
 
 HOSTILE = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>&lt;b&gt;\'"\u202e\u0007'
 RATE = re.compile(r"[0-9.]+ /s")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """Headless Chromium."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", *quiet])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(autouse=True)
