@@ -37,6 +37,7 @@ COMMANDS = {
     "schema": "Keep the types of events: infer, register, validate, compare, document.",
     "serve": "Run the event service: accept events over HTTP, keep, route, filter and call back.",
     "state": "Read the STATE that a broker has stored: load, show, diff.",
+    "tap": "Prove that a tap, of balog's toolkit or not, keeps to Singer's practices.",
     "test": "Run cases of a broker's config: sample input, and what should come of it.",
     "token": "Make a bearer token for an event service, with its rights.",
     "top": "Show live what each broker and sidecar does, and which side of it is slow.",

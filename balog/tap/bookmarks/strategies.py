@@ -1,0 +1,89 @@
+"""When a stream's bookmark is written in the middle of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from balog.tap.errors import TapError
+
+__all__ = ["BookmarkStrategy", "EndOfStream", "EveryN", "EverySeconds", "make_strategy"]
+
+
+class BookmarkStrategy:
+    """Decides after each record whether the state is written now. One object serves one sync of one stream."""
+
+    def is_due(self, record: dict[str, Any], count: int) -> bool:
+        """Tell whether the state is to be written after this record, the ``count``-th of the sync."""
+        raise NotImplementedError
+
+    def fresh(self) -> BookmarkStrategy:
+        """Give one for another sync."""
+        return self
+
+
+class EndOfStream(BookmarkStrategy):
+    """Only at the end: for a source that does not give records in the order of their replication key."""
+
+    def is_due(self, record: dict[str, Any], count: int) -> bool:
+        """Never in the middle."""
+        return False
+
+
+class EveryN(BookmarkStrategy):
+    """After each ``n`` records."""
+
+    def __init__(self, n: int) -> None:
+        if n < 1:
+            raise TapError(f"every_n({n}): want a number of records, at least 1")
+        self.n = n
+
+    def is_due(self, record: dict[str, Any], count: int) -> bool:
+        """Tell whether ``count`` is a multiple of ``n``."""
+        return count % self.n == 0
+
+
+class EverySeconds(BookmarkStrategy):
+    """When ``seconds`` have passed since the state was written."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        if not seconds > 0:
+            raise TapError(f"every_seconds({seconds}): want seconds, more than 0")
+        self.seconds = seconds
+        self._clock = clock
+        self._last = clock()
+
+    def is_due(self, record: dict[str, Any], count: int) -> bool:
+        """Tell whether the time is over; begins a new one when it is."""
+        now = self._clock()
+        if now - self._last < self.seconds:
+            return False
+        self._last = now
+        return True
+
+    def fresh(self) -> BookmarkStrategy:
+        """Give one whose time begins now."""
+        return EverySeconds(self.seconds, self._clock)
+
+
+class _Own(BookmarkStrategy):
+    def __init__(self, function: Callable[[dict[str, Any], int], bool]) -> None:
+        self.is_due = function  # type: ignore[method-assign]
+
+
+def make_strategy(said: Any) -> BookmarkStrategy:
+    """Make a strategy of what a stream declares: one of the classes here, ``"end_of_stream"`` or a function.
+
+    Raises:
+        TapError: it is none of these.
+    """
+    if isinstance(said, BookmarkStrategy):
+        return said
+    if said is None or said == "end_of_stream":
+        return EndOfStream()
+    if callable(said):
+        return _Own(said)
+    raise TapError(
+        f"bookmark_strategy={said!r}: want end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function"
+    )
