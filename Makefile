@@ -9,7 +9,9 @@ INSTALL = PYTHON="$(PYTHON)" sh .ci/install
 PACKAGING = setup.cfg pyproject.toml .ci/install
 
 DEMO_PARTS = .demo/tap-jsonl/installed .demo/tap-weather/installed .demo/target-csv/installed .demo/vega-datasets/installed
-TEST_PARTS = $(DEMO_PARTS) .demo/meltano/installed
+TAPS = tap-gitlab tap-postgres tap-postgres-pipelinewise tap-rest-api-msdk tap-s3-csv
+TARGETS = target-jsonl target-postgres target-postgres-pipelinewise
+TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano $(TAPS) $(TARGETS))
 
 .PHONY: help demo demo-parts test-parts java test lint bench clean
 
@@ -67,6 +69,14 @@ java: .venv/made
 PIN_tap-jsonl = tap-jsonl==0.3.1
 PIN_tap-weather = singer-python==6.8.0
 PIN_target-csv = meltanolabs-target-csv==0.5.0
+PIN_target-jsonl = target-jsonl==0.1.4
+PIN_target-postgres = meltanolabs-target-postgres==0.8.1
+PIN_target-postgres-pipelinewise = pipelinewise-target-postgres==2.1.2
+PIN_tap-postgres = meltanolabs-tap-postgres==0.10.0
+PIN_tap-postgres-pipelinewise = pipelinewise-tap-postgres==1.8.4
+PIN_tap-s3-csv = pipelinewise-tap-s3-csv==3.0.1
+PIN_tap-gitlab = tap-gitlab==1.0.0
+PIN_tap-rest-api-msdk = tap-rest-api-msdk==1.4.2 'setuptools<81'
 PIN_meltano = meltano==4.4.1
 PIN_singer-sdk = singer-sdk[msgspec]==0.54.9
 PIN_vega-datasets = --no-deps vega-datasets==0.9.0
