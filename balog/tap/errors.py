@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from balog.errors import BalogError
 
-__all__ = ["RecordError", "StreamError", "TapError"]
+__all__ = ["RecordError", "SourceError", "StreamError", "TapError"]
 
 
 class TapError(BalogError):
@@ -39,3 +39,19 @@ class RecordError(BalogError):
         self.stream = stream
         self.reason = reason
         self.path = path
+
+
+class SourceError(BalogError):
+    """The source does not answer, or answers what cannot be: a page again and again, records out of their order.
+
+    The stream that asked fails with it.
+
+    Args:
+        reason: what went wrong, and where, as a clause; never with a secret in it.
+        retryable: whether asking again later can help.
+    """
+
+    def __init__(self, reason: str, *, retryable: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retryable = retryable

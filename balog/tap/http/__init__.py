@@ -1,0 +1,9 @@
+"""Asking a source over HTTP: a retry policy for any library, a client on the standard library, sessions that measure.
+
+None of it is forced on a tap, and nothing here needs a package: ``http.client`` is imported when a ``Client`` asks.
+"""
+
+from balog.tap.http.outcomes import HttpError
+from balog.tap.http.retrying import Policy, retrying
+
+__all__ = ["HttpError", "Policy", "retrying"]

@@ -1,0 +1,165 @@
+"""What came of a request, whoever made it: responses and exceptions of ``requests``, ``httpx``, ``urllib3``, ``urllib``.
+
+None of these is imported: their objects are known by their attributes and by the names of their types.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from balog.tap.errors import SourceError
+
+__all__ = ["HttpError", "endpoint_of", "fault_of", "headers_of", "is_lost", "status_of", "wait_asked"]
+
+_LOST = {  # by the first part of a type's module; a type's bases count, too
+    "requests": frozenset({"ConnectionError", "Timeout", "ChunkedEncodingError"}),
+    "httpx": frozenset({"TransportError"}),
+    "httpcore": frozenset({"NetworkError", "TimeoutException", "ProtocolError"}),
+    "urllib3": frozenset({"TimeoutError", "ProtocolError", "IncompleteRead", "NewConnectionError", "ProxyError"}),
+    "http": frozenset({"BadStatusLine", "IncompleteRead", "RemoteDisconnected"}),
+    "aiohttp": frozenset({"ClientConnectionError", "ServerTimeoutError"}),
+    "botocore": frozenset({"ConnectionError", "HTTPClientError"}),
+}
+_NEVER = frozenset({"SSLError", "InvalidURL", "UnsupportedProtocol", "CertificateError"})
+_EPOCH = 1_000_000_000  # a larger X-RateLimit-Reset is a time, not seconds from now
+_MILLISECONDS = 100_000_000_000
+
+
+class HttpError(SourceError):
+    """An answer that is no success.
+
+    Attributes:
+        response: what came: a ``Response`` of the client here, or another library's.
+        status: its status.
+    """
+
+    def __init__(self, reason: str, response: Any, *, retryable: bool = False) -> None:
+        super().__init__(reason, retryable=retryable)
+        self.response = response
+        self.status = status_of(response) or 0
+
+
+def status_of(outcome: Any) -> int | None:
+    """Give the status of a response, or of an exception that has one; None when there was no answer."""
+    for thing in (outcome, getattr(outcome, "response", None)):
+        for name in ("status_code", "status", "code"):
+            status = getattr(thing, name, None)
+            if type(status) is int and 100 <= status < 600:
+                return status
+    return None
+
+
+def headers_of(outcome: Any) -> Mapping[str, str]:
+    """Give the headers by lower-case names; {} when there are none."""
+    for thing in (outcome, getattr(outcome, "response", None)):
+        headers = getattr(thing, "headers", None)
+        if headers is not None and hasattr(headers, "items"):
+            return {str(name).lower(): str(value) for name, value in headers.items()}
+    return {}
+
+
+def is_lost(error: BaseException) -> bool:
+    """Tell whether an exception says that no answer came: connecting failed, the connection broke, the time was over.
+
+    A certificate that was refused is none of these: asking again gives the same.
+    """
+    for cause in _causes(error):
+        kinds = type(cause).__mro__
+        if any(kind.__name__ in _NEVER for kind in kinds):
+            return False
+    for cause in _causes(error):
+        if isinstance(cause, (ConnectionError, TimeoutError)) or type(cause).__name__ == "gaierror":
+            return True
+        for kind in type(cause).__mro__:
+            if kind.__name__ in _LOST.get(kind.__module__.partition(".")[0], ()):
+                return True
+    return False
+
+
+def fault_of(outcome: Any) -> str:
+    """Say in a few words what went wrong, without any text of the other side, which may have said a secret back."""
+    status = status_of(outcome)
+    if status is not None:
+        from http import HTTPStatus
+
+        try:
+            return f"{status} {HTTPStatus(status).phrase}"
+        except ValueError:
+            return str(status)
+    for cause in _causes(outcome):
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+    return type(outcome).__name__
+
+
+def wait_asked(outcome: Any, now: float | None = None) -> float | None:
+    """Give the seconds for which the other side wants to be left alone; None when it does not say.
+
+    Read are ``Retry-After`` (RFC 9110, 10.2.3: seconds, or a date) and, where no requests are left, the fields that
+    many APIs have: ``X-RateLimit-Reset`` and ``RateLimit-Reset``, seconds from now, or since the epoch.
+
+    Args:
+        now: seconds since the epoch.
+    """
+    headers = headers_of(outcome)
+    now = time.time() if now is None else now
+    if (said := headers.get("retry-after")) is not None and (seconds := _retry_after(said.strip(), now)) is not None:
+        return seconds
+    if status_of(outcome) != 429 and headers.get("x-ratelimit-remaining", "").strip() != "0":
+        return None
+    for name in ("x-ratelimit-reset", "ratelimit-reset", "x-rate-limit-reset"):
+        at = _number(headers.get(name, ""))
+        if at is None:
+            continue
+        if at > _MILLISECONDS:
+            at /= 1000
+        return max(0.0, at - now if at > _EPOCH else at)
+    return None
+
+
+def endpoint_of(url: str) -> str:
+    """Give a URL's path for logs and tags: no host, no query, and ``{id}`` for what looks like one."""
+    path = urlsplit(url).path or "/"
+    return "/".join("{id}" if _is_id(part) else part for part in path.split("/"))[:200]
+
+
+def _is_id(part: str) -> bool:
+    digits = sum(char.isdigit() for char in part)
+    return part.isdecimal() or (digits >= 3 and len(part) >= 12) or len(part) > 40
+
+
+def _retry_after(said: str, now: float) -> float | None:
+    seconds = _number(said)
+    if seconds is not None:
+        return max(0.0, seconds)
+    from email.utils import parsedate_to_datetime  # slow to import, and seldom needed
+
+    try:
+        at = parsedate_to_datetime(said)
+    except (ValueError, TypeError, IndexError):
+        return None
+    if at.tzinfo is None:
+        from datetime import timezone
+
+        at = at.replace(tzinfo=timezone.utc)
+    return max(0.0, at.timestamp() - now)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if abs(value) < 1e15 else None
+
+
+def _causes(error: Any) -> list[Any]:
+    found: list[Any] = []
+    while isinstance(error, BaseException) and error not in found and len(found) < 8:
+        found.append(error)
+        reason = getattr(error, "reason", None)  # of urllib's and urllib3's
+        error = reason if isinstance(reason, BaseException) else error.__cause__ or error.__context__
+    return found
