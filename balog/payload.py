@@ -100,11 +100,19 @@ _Seconds = Annotated[float, Meta(ge=0, le=_LARGEST)]
 
 
 class StreamCount(Struct, kw_only=True):
-    """What one stream carried in a run; ``bytes`` are those of its RECORD lines, newlines included."""
+    """What one stream carried in a run; ``bytes`` are those of its RECORD lines, newlines included.
+
+    A tap of balog's toolkit says more: how many records are ``new`` and how many were ``updated``, where it can tell;
+    how many broke the schema and were set aside (``quarantined``); and the ``problem`` of a stream that failed.
+    """
 
     stream: str
     records: _Count
     bytes: _Count | UnsetType = UNSET
+    new: _Count | UnsetType = UNSET
+    updated: _Count | UnsetType = UNSET
+    quarantined: _Count | UnsetType = UNSET
+    problem: str | UnsetType = UNSET
 
 
 class RunPayload(Struct, tag_field="cls_type", tag="run", kw_only=True):

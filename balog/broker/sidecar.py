@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import IO, Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from balog.broker.child import Child, Signals
 from balog.broker.descriptors import write_all
@@ -24,7 +24,7 @@ from balog.broker.stopwatch import Stopwatch
 from balog.broker.tap_stream import TapStream
 from balog.errors import EventError
 from balog.event import Event, Level, decode, encode, format_timestamp, new_id
-from balog.payload import RunPayload, StreamCount, log_payload
+from balog.payload import RunPayload, StreamCount, log_payload, read
 from balog.redaction import Redactor
 from balog.signals import signals_for_main_thread
 from balog.singer import LineAssembler, LogMessage, write
@@ -117,6 +117,7 @@ class _Run:
         self._logs = 0
         self._lost = 0
         self._code: int | None = None
+        self._own: RunPayload | None = None
         self._problem: str | None = None
         self._excerpt = ""
         self._is_spoilt = False
@@ -201,7 +202,7 @@ class _Run:
             if child.stderr in ready:
                 spoke_at = now
             elif now - spoke_at >= _IDLE_SECONDS:  # sooner, a traceback that comes line by line would be parted
-                self._log(self._assembler.flush())
+                self._log_of_command(self._assembler.flush())
             for stream in ready:
                 data = os.read(stream.fileno(), _READ_BYTES)
                 if not data or not takers[stream](data):
@@ -216,7 +217,7 @@ class _Run:
                 continue
             if now - ended_at > _LINGER_SECONDS or (not ready and now - ended_at >= _IDLE_SECONDS):
                 break
-        self._log(self._assembler.close())
+        self._log_of_command(self._assembler.close())
 
     def _await(self, child: Child, signals: Signals) -> None:
         """Wait for a child that has closed its outputs."""
@@ -245,8 +246,23 @@ class _Run:
             write_all(2, data)
         except OSError:
             pass  # nobody watches
-        self._log(self._assembler.feed(data))
+        self._log_of_command(self._assembler.feed(data))
         return True
+
+    def _log_of_command(self, events: Sequence[Event]) -> None:
+        self._log([event for event in events if not self._is_own_report(event)])
+
+    def _is_own_report(self, event: Event) -> bool:
+        """Take in the report that the command itself writes, as taps of balog's toolkit do: a run is reported once."""
+        if event.cls_type != "run" or event.header.context.get("process") != self._assembler.context.get("process"):
+            return False
+        try:
+            own = read(event)
+        except EventError:
+            return False
+        if isinstance(own, RunPayload):
+            self._own = own
+        return isinstance(own, RunPayload)
 
     def _on_junk(self, reason: str, line: bytes) -> bool:
         number = self._junk.count if self._junk is not None else 1
@@ -311,13 +327,30 @@ class _Run:
             ]
             if stream.state is not None:
                 report.state = Raw(stream.state)
+        if self._own is not None:
+            _add_own(report, self._own, is_counted=stream is not None)
         payload = msgspec.json.decode(msgspec.json.encode(report))
-        if stream is None:  # nobody counted, which is not the same as none
+        if stream is None and self._own is None:  # nobody counted, which is not the same as none
             del payload["records"], payload["streams"]
         return self._event("run", payload, "INFO" if code == 0 else "ERROR")
 
     def _event(self, kind: str, payload: dict[str, Any], level: Level) -> Event:
         return Event.new(f"{self.application}.{kind}", payload, level=level, context=self._assembler.context)
+
+
+def _add_own(report: RunPayload, own: RunPayload, *, is_counted: bool) -> None:
+    """Add what the command says of itself: of each stream what nobody else knows, and why it failed."""
+    seen = {count.stream: count for count in report.streams}
+    for count in own.streams:
+        if is_counted:  # what came out counts
+            known = seen.get(count.stream)
+            count.records, count.bytes = (known.records, known.bytes) if known else (0, UNSET)
+        seen[count.stream] = count
+    report.streams = list(seen.values())
+    if not is_counted:
+        report.records = own.records
+    if report.problem is UNSET:
+        report.problem = own.problem
 
 
 def _signal_name(number: int) -> str:

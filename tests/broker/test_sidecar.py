@@ -124,6 +124,24 @@ class TestEvents:
         assert events[0].header.context["shard"] == 3
         assert events[0].header.context["run_id"] == events[1].header.context["run_id"]
 
+    def test_a_run_that_the_tap_reports_itself_is_reported_once(self):
+        """Given a tap that counts its rows, then the sidecar's report has them, and what it knows itself."""
+        streams = [{"stream": "users", "records": 7, "new": 2, "updated": 5}, {"stream": "logs", "records": 0}]
+        payload = {"cls_type": "run", "outcome": "failed", "duration": 1, "exit_code": 9, "command": "tap-mine"}
+        payload |= {"version": "1.0.0", "records": 7, "streams": streams, "problem": "logs: HTTP 500"}
+        code = f"import sys, balog; balog.get_logger('tap_mine').error('run', payload={payload}); sys.exit(3)"
+        (report,), _ = split(sidecar(*python(code)).stdout)
+        found = report.payload
+        assert (found["records"], found["problem"], found["exit_code"]) == (7, "logs: HTTP 500", 3)
+        assert found["streams"] == streams
+        assert found["cpu_user"] > 0
+
+    def test_a_run_that_somebody_else_reports_passes(self):
+        payload = {"cls_type": "run", "outcome": "failed", "duration": 1, "exit_code": 9, "command": "tap-mine"}
+        log = f"with balog.bound(process=1): balog.get_logger('x').info('run', payload={payload})"
+        events, _ = split(sidecar(*python(f"import balog\n{log}")).stdout)
+        assert [event.payload["exit_code"] for event in events] == [9, 0]
+
     def test_a_record_shows_while_the_tap_goes_on(self):
         """Given a tap that logs and then works on, then its last line does not wait for the next."""
         code = "import sys, time; print('INFO hello', file=sys.stderr, flush=True); time.sleep(60)"

@@ -178,6 +178,18 @@ while time.process_time() < 0.3: pass
             {"stream": "b", "records": 1, "bytes": len(other)},
         ]
 
+    def test_what_came_out_counts_and_what_the_tap_says_beside_it_is_kept(self, folder):
+        """Given a tap whose report has one record more than its stream, then the stream is right."""
+        streams = [{"stream": "users", "records": 3, "new": 1, "updated": 2}]
+        payload = {"cls_type": "run", "outcome": "succeeded", "duration": 1, "exit_code": 0, "command": "x"}
+        payload |= {"records": 3, "streams": streams}
+        line = '{"type":"RECORD","stream":"users","record":{}}'
+        code = f"print({line!r})\nfrom balog import get_logger\nget_logger('x').info('run', payload={payload})"
+        sidecar(*python(code), options=write_config(folder, count=True))
+        report = report_of(folder).payload
+        assert report["streams"] == [{"stream": "users", "records": 1, "bytes": len(line) + 1, "new": 1, "updated": 2}]
+        assert report["records"] == 1
+
     def test_a_record_too_long_to_be_held_is_counted_whole(self, folder):
         code = """
 import sys
