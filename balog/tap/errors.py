@@ -4,11 +4,43 @@ from __future__ import annotations
 
 from balog.errors import BalogError
 
-__all__ = ["RecordError", "SourceError", "StreamError", "TapError"]
+__all__ = ["RecordError", "SchemaError", "SourceError", "StreamError", "TapError"]
 
 
 class TapError(BalogError):
     """The tap's own code declares what cannot be: two streams of one name, a parent that does not exist."""
+
+
+class ConfigProblems(ConfigError):
+    """What a tap was given, a config or a catalog, is refused before anything ran; its text has a line for each problem.
+
+    Args:
+        problems: at least one. ``reason``, ``source`` and ``path`` are those of the first.
+    """
+
+    def __init__(self, problems: Sequence[ConfigError]) -> None:
+        first = problems[0]
+        super().__init__(first.reason, first.source, first.path)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.problems))
+
+
+class SchemaError(TapError):
+    """A schema that a tap declares is none, cannot be read, or refers to what is not there.
+
+    Args:
+        reason: what is wrong and what to do, as a clause.
+        source: the file or URL it came from; "" for one that is said in code.
+        path: where in it, as a JSONPath.
+    """
+
+    def __init__(self, reason: str, source: str = "", path: str = "") -> None:
+        super().__init__(": ".join(part for part in (source, path, reason) if part))
+        self.reason = reason
+        self.source = source
+        self.path = path
 
 
 class StreamError(BalogError):
