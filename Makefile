@@ -75,7 +75,7 @@ PIN_target-postgres-pipelinewise = pipelinewise-target-postgres==2.1.2
 PIN_tap-postgres = meltanolabs-tap-postgres==0.10.0
 PIN_tap-postgres-pipelinewise = pipelinewise-tap-postgres==1.8.4
 PIN_tap-s3-csv = pipelinewise-tap-s3-csv==3.0.1
-PIN_tap-gitlab = tap-gitlab==1.0.0
+PIN_tap-gitlab = tap-gitlab==0.5.1 pytz
 PIN_tap-rest-api-msdk = tap-rest-api-msdk==1.4.2 'setuptools<81'
 PIN_meltano = meltano==4.4.1
 PIN_singer-sdk = singer-sdk[msgspec]==0.54.9

@@ -1,0 +1,252 @@
+"""Taps that others made, each ready to run on data of this machine: command, config, environment."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.services.servers.elasticmq import bare_client
+from tests.services.servers.moto import running_moto
+from tests.services.servers.postgres import Database, PostgresServer
+
+__all__ = ["TAPS", "RealTap", "prepared"]
+
+ROOT = Path(__file__).parents[2]
+PEOPLE = 25
+TOKEN = "glpat-only-of-this-test"
+
+
+@dataclass(frozen=True)
+class RealTap:
+    """How one tap is run."""
+
+    command: list[str]
+    config: dict[str, Any]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+def people() -> list[dict[str, Any]]:
+    """Records with what taps and targets differ in: nulls, decimals, times, objects, letters beyond ASCII."""
+    return [
+        {
+            "id": number,
+            "name": f"Zoë {number}" if number % 3 else None,
+            "price": round(1.1 * number, 2),
+            "is_new": number % 2 == 0,
+            "place": {"x": number, "tags": ["a", "b"]},
+            "updated_at": f"2026-11-20T07:{number:02}:12Z",
+        }
+        for number in range(1, PEOPLE + 1)
+    ]
+
+
+def installed(name: str, program: str) -> str:
+    """Give the path of a program of one of the Makefile's environments; skip where it is not."""
+    if not (ROOT / ".demo" / name / "installed").exists():
+        pytest.skip(f".demo/{name} is not installed: run make test-parts")
+    return str(ROOT / ".demo" / name / "bin" / program)
+
+
+@contextmanager
+def _jsonl(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    (folder / "people.jsonl").write_text("".join(json.dumps(row) + "\n" for row in people()))
+    config = {"path": str(folder / "people.jsonl"), "stream_name": "people", "primary_keys": ["id"]}
+    yield RealTap([installed("tap-jsonl", "tap-jsonl")], config)
+
+
+@contextmanager
+def _weather(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    for year in (2024, 2025):
+        days = [
+            {"date": f"{year}-01-{day:02}", "precipitation": 0.5, "temp_max": 3.5, "weather": "rain"}
+            for day in range(1, 31)
+        ]
+        (folder / f"{year}.jsonl").write_text("".join(json.dumps(day) + "\n" for day in days))
+    config = {"source": str(folder / "{year}.jsonl"), "years": [2024, 2025]}
+    yield RealTap([installed("tap-weather", "python"), str(ROOT / "demo" / "tap_weather.py")], config)
+
+
+def _fill(database: Database) -> None:
+    rows = json.dumps(people())
+    database.run(
+        f"""
+        CREATE TABLE people (id integer PRIMARY KEY, name text, price numeric(10, 2), is_new boolean, place jsonb,
+                             updated_at timestamptz NOT NULL);
+        INSERT INTO people SELECT * FROM json_populate_recordset(NULL::people, $json${rows}$json$);
+        CREATE TABLE cities (code text PRIMARY KEY, founded date, area double precision);
+        INSERT INTO cities VALUES ('BER', '1237-10-28', 891.1), ('ZRH', NULL, 87.88), ('KRK', '1257-06-05', 326.85);
+        """
+    )
+
+
+@contextmanager
+def _postgres(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-postgres", "tap-postgres")
+    server: PostgresServer = postgres()
+    database = server.database("source_sdk")
+    _fill(database)
+    yield RealTap([command], {**database.config, "filter_schemas": ["public"]})
+
+
+@contextmanager
+def _postgres_pipelinewise(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-postgres-pipelinewise", "tap-postgres")
+    server: PostgresServer = postgres()
+    database = server.database("source_pipelinewise")
+    _fill(database)
+    config = {**database.config, "port": str(database.port), "dbname": database.name, "filter_schemas": "public"}
+    yield RealTap([command], {**config, "default_replication_method": "FULL_TABLE"})
+
+
+@contextmanager
+def _s3_csv(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-s3-csv", "tap-s3-csv")
+    with running_moto(folder) as server:
+        s3 = bare_client(server.endpoint, "s3")
+        where = {"CreateBucketConfiguration": {"LocationConstraint": "eu-central-1"}}
+        s3.create_bucket(Bucket="tables", **where)
+        text = io.StringIO()
+        plain = [{key: value for key, value in row.items() if key != "place"} for row in people()]
+        writer = csv.DictWriter(text, list(plain[0]))
+        writer.writeheader()
+        writer.writerows(plain)
+        s3.put_object(Bucket="tables", Key="people/1.csv", Body=text.getvalue().encode())
+        table = {"table_name": "people", "search_prefix": "people", "search_pattern": r".*\.csv"}
+        config = {
+            "start_date": "2020-01-01T00:00:00Z",
+            "bucket": "tables",
+            "aws_endpoint_url": server.endpoint,
+            "aws_access_key_id": "only",
+            "aws_secret_access_key": "of-this-test",
+            "tables": [{**table, "key_properties": ["id"], "date_overrides": ["updated_at"]}],
+        }
+        keys = {"AWS_ACCESS_KEY_ID": "only", "AWS_SECRET_ACCESS_KEY": "of-this-test"}
+        yield RealTap([command], config, {**keys, "AWS_DEFAULT_REGION": "eu-central-1"})
+
+
+class _Api(BaseHTTPRequestHandler):
+    """People in pages of ten, and as much of GitLab's API as its tap asks for."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        url = urlsplit(self.path)
+        page = int(parse_qs(url.query).get("page", ["1"])[0])
+        found = _people_page(page) if url.path == "/people" else _gitlab(url.path.removeprefix("/api/v4"), page)
+        body = json.dumps(found).encode()
+        self.send_response(404 if found is None else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("X-Total-Pages", "2" if url.path.endswith("/commits") else "1")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        pass
+
+
+def _people_page(page: int) -> dict[str, Any]:
+    rows = [{**row, "place": row["place"]["x"]} for row in people()]
+    return {"people": rows[(page - 1) * 10 : page * 10], "next_page": page + 1 if page * 10 < PEOPLE else None}
+
+
+def _gitlab(path: str, page: int) -> Any:
+    at = "2026-11-20T07:00:00.000Z"
+    parts = path.strip("/").split("/")
+    if parts[0] != "projects" or parts[1] not in ("1", "2"):
+        return None
+    project = int(parts[1])
+    if len(parts) == 2:
+        owner = {"id": 7, "name": "Ada", "username": "ada"}
+        times = {"created_at": at, "last_activity_at": f"2026-11-2{project}T08:00:00.000Z"}
+        return {"id": project, "name": f"project {project}", "owner": owner, "tag_list": [], **times}
+    match parts[-1]:
+        case "branches":
+            return [{"name": "main", "merged": False, "protected": True, "commit": {"id": f"c{project}0"}}]
+        case "commits":
+            names = {"author_name": "Ada", "committer_name": "Ada", "message": "as said"}
+            return [{"id": f"c{project}{page}{n}", "title": "t", **names, "created_at": at} for n in range(5)]
+        case "issues":
+            made = {"created_at": at, "updated_at": at, "labels": [], "assignee": None, "milestone": None}
+            author = {"id": 7}
+            return [{"id": project * 10 + n, "iid": n, "author": author, "title": "t", **made} for n in range(3)]
+        case "milestones":
+            times = {"created_at": at, "updated_at": at, "due_date": None, "start_date": None}
+            return [{"id": project, "iid": 1, "project_id": project, "title": "1.0", "state": "active", **times}]
+        case "users":
+            return [{"id": 7, "username": "ada", "name": "Ada", "state": "active", "web_url": "", "avatar_url": None}]
+    return None
+
+
+@contextmanager
+def _api() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Api) as server:
+        thread = Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def _rest_api(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-rest-api-msdk", "tap-rest-api-msdk")
+    stream = {"name": "people", "path": "/people", "primary_keys": ["id"], "replication_key": "updated_at"}
+    with _api() as url:
+        config = {
+            "api_url": url,
+            "pagination_request_style": "jsonpath_paginator",
+            "next_page_token_path": "$.next_page",
+            "streams": [{**stream, "records_path": "$.people[*]"}],
+        }
+        yield RealTap([command], config)
+
+
+@contextmanager
+def _gitlab_api(folder: Path, postgres: Any) -> Iterator[RealTap]:
+    command = installed("tap-gitlab", "tap-gitlab")
+    with _api() as url:
+        start = "2020-01-01T00:00:00Z"
+        config = {"api_url": f"{url}/api/v4", "private_token": TOKEN, "projects": "1 2", "start_date": start}
+        yield RealTap([command], config)
+
+
+TAPS = {
+    "tap-gitlab": _gitlab_api,
+    "tap-jsonl": _jsonl,
+    "tap-postgres": _postgres,
+    "tap-postgres-pipelinewise": _postgres_pipelinewise,
+    "tap-rest-api-msdk": _rest_api,
+    "tap-s3-csv": _s3_csv,
+    "tap-weather": _weather,
+}
+
+
+@contextmanager
+def prepared(name: str, folder: Path, postgres: Any) -> Iterator[tuple[list[str], dict[str, str]]]:
+    """Give a tap's command line, its config in the folder, and the environment to run it in.
+
+    Args:
+        name: of ``TAPS``.
+        folder: for its files; there is nothing else in it.
+        postgres: called for a running server by those that need one.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with TAPS[name](folder, postgres) as tap:
+        (folder / "config.json").write_text(json.dumps(tap.config))
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("BALOG_", "AWS_"))}
+        clean["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])
+        yield [*tap.command, "--config", str(folder / "config.json")], clean | tap.environment
