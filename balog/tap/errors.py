@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from balog.errors import BalogError
+from collections.abc import Sequence
 
-__all__ = ["RecordError", "SchemaError", "SourceError", "StreamError", "TapError"]
+from balog.errors import BalogError, ConfigError
+
+__all__ = ["ConfigProblems", "RecordError", "SchemaError", "SourceError", "StreamError", "TapError"]
 
 
 class TapError(BalogError):
