@@ -14,7 +14,7 @@ class TapError(BalogError):
 
 
 class ConfigProblems(ConfigError):
-    """What a tap was given, a config or a catalog, is refused before anything ran; its text has a line for each problem.
+    """What a tap was given, a config or a catalog, is refused before anything ran; each line of its text is a problem.
 
     Args:
         problems: at least one. ``reason``, ``source`` and ``path`` are those of the first.
