@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from balog.errors import ConfigError, split_refusal
 
-__all__ = ["problems"]
+__all__ = ["problems", "suggest"]
 
 _MAX_PROBLEMS = 100
 
@@ -74,7 +74,7 @@ def _walk_struct(value: Mapping[str, Any], kind: type[Struct], path: str) -> Ite
         if name in fields:
             yield from _walk(item, fields[name].type, f"{path}.{name}")
         elif kind.__struct_config__.forbid_unknown_fields and name != tag_field:
-            yield f"there is no field {name!r}; {_suggest(name, sorted(fields))}", path
+            yield f"there is no field {name!r}; {suggest(name, sorted(fields))}", path
     for name, field in fields.items():
         if field.required and name not in value:
             yield f"the field {name!r} is missing", path
@@ -101,7 +101,7 @@ def _choose(value: Any, kinds: Sequence[Any]) -> Any:
         tag = value[field]
         if isinstance(tag, str) and tag in tagged:
             return tagged[tag]
-        return f"{field} {str(tag)[:40]!r} is none that there is; {_suggest(str(tag), sorted(tagged))}"
+        return f"{field} {str(tag)[:40]!r} is none that there is; {suggest(str(tag), sorted(tagged))}"
     container = list if isinstance(value, list) else dict if isinstance(value, Mapping) else None
     for kind in kinds:
         if container is not None and get_origin(_shape(kind)) is container:
@@ -118,7 +118,7 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
     words = [word for kind in kinds if get_origin(_shape(kind)) is Literal for word in get_args(_shape(kind))]
     if not words or not isinstance(value, str):
         return ""
-    said = f"{value[:40]!r} is none that there is; {_suggest(value, sorted(words))}"
+    said = f"{value[:40]!r} is none that there is; {suggest(value, sorted(words))}"
     field = structs[0].__struct_config__.tag_field if structs else None
     if field is None:
         return said
@@ -128,7 +128,8 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
     return f'{said}; or write {{"{field}": …}} with {", ".join(tags)}'
 
 
-def _suggest(name: str, known: Sequence[str]) -> str:
+def suggest(name: str, known: Sequence[str]) -> str:
+    """Say which of the known names was meant, or which there are, as a clause."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
 
