@@ -3,7 +3,8 @@
 None of it is forced on a tap, and nothing here needs a package: ``http.client`` is imported when a ``Client`` asks.
 """
 
+from balog.tap.http.client import Client, Response
 from balog.tap.http.outcomes import HttpError
 from balog.tap.http.retrying import Policy, retrying
 
-__all__ = ["HttpError", "Policy", "retrying"]
+__all__ = ["Client", "HttpError", "Policy", "Response", "retrying"]

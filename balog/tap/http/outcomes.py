@@ -1,4 +1,4 @@
-"""What came of a request, whoever made it: responses and exceptions of ``requests``, ``httpx``, ``urllib3``, ``urllib``.
+"""What came of a request, whoever made it: ``requests``, ``httpx``, ``urllib3``, ``urllib`` or the client here.
 
 None of these is imported: their objects are known by their attributes and by the names of their types.
 """
@@ -161,5 +161,6 @@ def _causes(error: Any) -> list[Any]:
     while isinstance(error, BaseException) and error not in found and len(found) < 8:
         found.append(error)
         reason = getattr(error, "reason", None)  # of urllib's and urllib3's
-        error = reason if isinstance(reason, BaseException) else error.__cause__ or error.__context__
+        hidden = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        error = reason if isinstance(reason, BaseException) else hidden
     return found

@@ -80,13 +80,11 @@ class Policy:
         if status is not None:
             asks_to_wait = status == 403 and wait_asked(outcome) is not None  # GitHub's way to say 429
             return status in self.statuses or asks_to_wait
-        if not isinstance(outcome, Exception):
-            return False
-        return (
-            isinstance(outcome, self.also)
-            or (isinstance(outcome, SourceError) and outcome.retryable)
-            or is_lost(outcome)
-        )
+        if isinstance(outcome, self.also):
+            return True
+        if isinstance(outcome, SourceError):
+            return outcome.retryable
+        return isinstance(outcome, Exception) and is_lost(outcome)
 
     def attempts(self, endpoint: str = "") -> Iterator[Attempt]:
         """Give one attempt after another, until one is done.
@@ -143,11 +141,16 @@ def retrying(policy: Policy | None = None) -> Callable[[Callable[_P, _R]], Calla
 
 
 class Attempt:
-    """One try, as a context around the call."""
+    """One try, as a context around the call.
+
+    Attributes:
+        is_last: set within the block to have its failure come out, whatever the policy would do.
+    """
 
     def __init__(self, run: _Run) -> None:
         self._run = run
         self.has_failed = False
+        self.is_last = False
 
     @property
     def number(self) -> int:
@@ -174,7 +177,7 @@ class Attempt:
         if error is None or not isinstance(error, Exception):
             return False
         self.has_failed = True
-        if not self._run.goes_on(error):
+        if self.is_last or not self._run.goes_on(error):
             return False
         self._run.wait()
         return True
@@ -221,7 +224,9 @@ class _Run:
             wait=round(self._wait, 3),
             attempt=self.failures,
         )
-        tags = {metrics.Tag.endpoint: self.endpoint, metrics.Tag.http_status_code: status or "none"}
+        tags = {metrics.Tag.http_status_code: status or "none"}
+        if self.endpoint:
+            tags[metrics.Tag.endpoint] = self.endpoint
         metrics.counter("http_retry_count", tags).increment()
 
 

@@ -1,0 +1,331 @@
+import gzip
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from msgspec import Struct
+
+from balog.errors import ConfigError
+from balog.tap.errors import SourceError
+from balog.tap.http import Client, HttpError, Policy, Response
+from balog.testing import capture_events
+from tests.stand_ins.http_server import Answer, HttpStandIn
+
+JSON = {"Content-Type": "application/json"}
+AT_ONCE = Policy(tries=4, sleep=lambda seconds: None)
+
+
+@pytest.fixture
+def server() -> Iterator[HttpStandIn]:
+    with HttpStandIn() as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: HttpStandIn) -> Iterator[Client]:
+    with Client(f"{server.url}/v2", policy=AT_ONCE, timeout=10) as client:
+        yield client
+
+
+class Contact(Struct):
+    id: int
+
+
+def answer(value: Any, **headers: str) -> Answer:
+    return Answer(200, json.dumps(value).encode(), {**JSON, **headers})
+
+
+def test_an_answer_is_decoded(server: HttpStandIn, client: Client) -> None:
+    server.will(answer([{"id": 1}]), answer([{"id": 2, "name": "x"}]))
+    assert client.get("contacts").json() == [{"id": 1}]
+    assert client.get("/contacts").decode(list[Contact]) == [Contact(2)]
+    assert [request.path for request in server.requests] == ["/v2/contacts", "/v2/contacts"]
+
+
+def test_connections_are_kept(server: HttpStandIn, client: Client) -> None:
+    for _ in range(5):
+        client.get("contacts")
+    assert server.connections == 1
+
+
+def test_the_query_is_written_as_apis_read_it(server: HttpStandIn, client: Client) -> None:
+    when = datetime(2026, 11, 20, tzinfo=timezone.utc)
+    client.get("contacts", {"since": when, "tag": ["a b", "c"], "all": True, "none": None, "limit": 100})
+    assert server.requests[0].path == (
+        "/v2/contacts?since=2026-11-20T00%3A00%3A00%2B00%3A00&tag=a+b&tag=c&all=true&limit=100"
+    )
+
+
+def test_bodies_as_json_and_as_forms(server: HttpStandIn, client: Client) -> None:
+    client.post("search", json={"q": "x"})
+    client.post("search", form={"q": "x y"})
+    assert [(request.headers["content-type"], request.body) for request in server.requests] == [
+        ("application/json", b'{"q":"x"}'),
+        ("application/x-www-form-urlencoded", b"q=x+y"),
+    ]
+
+
+def test_passing_troubles_are_tried_again(server: HttpStandIn, client: Client) -> None:
+    server.will(Answer(503), Answer(trouble="reset"), Answer(429), answer("done"))
+    assert client.get("contacts").json() == "done"
+
+
+def test_troubles_that_do_not_pass_come_out(server: HttpStandIn, client: Client) -> None:
+    server.respond = lambda request: Answer(500, b"out of order")
+    with pytest.raises(HttpError, match=r"^GET /v2/contacts answered 500 Internal Server Error: out of order$"):
+        client.get("contacts")
+    assert len(server.requests) == 4
+
+
+def test_what_is_wrong_with_the_request_is_asked_once(server: HttpStandIn, client: Client) -> None:
+    server.respond = lambda request: Answer(404)
+    with pytest.raises(HttpError) as caught:
+        client.get("contacts/1")
+    assert caught.value.status == 404
+    assert len(server.requests) == 1
+
+
+def test_a_status_that_is_allowed_is_given_back(server: HttpStandIn, client: Client) -> None:
+    server.will(Answer(404))
+    assert client.get("contacts/1", allow=(404,)).status == 404
+
+
+def test_a_post_is_tried_again_only_where_nothing_was_done(server: HttpStandIn, client: Client) -> None:
+    server.will(Answer(429), Answer(503), Answer(500))
+    with pytest.raises(HttpError, match="500"):
+        client.post("jobs")
+    assert len(server.requests) == 3
+    server.will(Answer(trouble="reset"))
+    with pytest.raises(SourceError, match="no answer"):
+        client.post("jobs")
+    assert len(server.requests) == 4
+    server.will(Answer(500))
+    assert client.post("search", is_repeatable=True).status == 200
+
+
+def test_a_server_that_is_not_there_is_told_without_the_query(client: Client, server: HttpStandIn) -> None:
+    server.stop()
+    with pytest.raises(SourceError) as caught:
+        client.get("contacts", {"token": "s3cret"})
+    assert str(caught.value) == f"GET /v2/contacts: no answer from {server.url}: Connection refused"
+
+
+def test_a_server_that_comes_back_is_asked_on_a_new_connection(client: Client, server: HttpStandIn) -> None:
+    client.get("contacts")
+    server.stop()
+    server.start()
+    assert client.get("contacts").status == 200
+    assert server.connections == 2
+
+
+def test_no_answer_in_time(server: HttpStandIn) -> None:
+    server.respond = lambda request: Answer(trouble="hang")
+    with Client(server.url, policy=Policy(tries=1), timeout=0.1) as client:
+        with pytest.raises(SourceError, match="TimeoutError"):
+            client.get("contacts")
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Encoding": "gzip"}])
+def test_an_answer_that_breaks_off_is_asked_for_again(
+    server: HttpStandIn, client: Client, headers: dict[str, str]
+) -> None:
+    body = json.dumps(list(range(10_000))).encode()
+    packed = gzip.compress(body) if headers else body
+    server.will(Answer(200, packed, headers, trouble="half"), Answer(200, packed, headers))
+    assert client.get("numbers").json() == list(range(10_000))
+    assert len(server.requests) == 2
+
+
+def test_a_packed_body_is_unpacked(server: HttpStandIn, client: Client) -> None:
+    server.will(Answer(200, gzip.compress(b'{"id":1}'), {"Content-Encoding": "gzip"}))
+    assert client.get("contacts").json() == {"id": 1}
+    assert server.requests[0].headers["accept-encoding"] == "gzip"
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_an_answer_that_is_too_large_is_refused_before_it_is_held(server: HttpStandIn, is_packed: bool) -> None:
+    body = b"0" * 50_000_000
+    headers = {"Content-Encoding": "gzip"} if is_packed else {}
+    server.respond = lambda request: Answer(200, gzip.compress(body, 1) if is_packed else body, headers)
+    with Client(server.url, max_bytes=100_000) as client:
+        with pytest.raises(SourceError, match="larger than 100000 bytes"):
+            client.get("contacts")
+    assert len(server.requests) == 1
+
+
+def test_a_packed_body_that_is_damaged(server: HttpStandIn, client: Client) -> None:
+    server.respond = lambda request: Answer(200, b"no gzip", {"Content-Encoding": "gzip"})
+    with pytest.raises(SourceError, match="damaged"):
+        client.get("contacts")
+
+
+def test_what_is_no_json_says_what_came_instead(server: HttpStandIn, client: Client) -> None:
+    server.will(Answer(200, b"<html>", {"Content-Type": "text/html"}), answer({"id": "x"}))
+    with pytest.raises(SourceError, match=r"/v2/contacts answered 200 with what is no JSON \(text/html, 6 bytes\)"):
+        client.get("contacts").json()
+    with pytest.raises(SourceError, match=r"\$\.id"):
+        client.get("contacts").decode(Contact)
+
+
+def test_text_in_the_charset_of_the_answer() -> None:
+    assert Response(200, {"content-type": "text/plain; charset=latin-1"}, b"\xe4", "http://x").text == "ä"
+    assert Response(200, {"content-type": "text/plain; charset=none"}, "ä".encode(), "http://x").text == "ä"
+
+
+def test_redirects_are_followed_on_the_same_server(server: HttpStandIn, client: Client) -> None:
+    server.will(Answer(302, headers={"Location": "/v3/contacts"}), answer("moved"))
+    assert client.get("contacts").json() == "moved"
+    assert server.requests[1].path == "/v3/contacts"
+
+
+def test_credentials_never_go_to_another_server(server: HttpStandIn) -> None:
+    with HttpStandIn() as other, Client(server.url, auth=lambda: {"Authorization": "Bearer s3cret"}) as client:
+        server.will(Answer(302, headers={"Location": f"{other.url}/contacts"}))
+        with pytest.raises(SourceError, match="redirects away from"):
+            client.get("contacts")
+        with pytest.raises(SourceError, match="the URL to ask leads away from"):
+            client.get(f"{other.url}/contacts?page=2")
+        with pytest.raises(SourceError, match="leads away"):
+            client.get(f"//127.0.0.1:{other.port}/contacts")
+        assert other.requests == []
+
+
+def test_redirects_in_a_circle_end(server: HttpStandIn, client: Client) -> None:
+    server.respond = lambda request: Answer(302, headers={"Location": request.path})
+    with pytest.raises(SourceError, match="redirects more than 5 times"):
+        client.get("contacts")
+
+
+def test_the_url_of_a_next_page_is_asked_as_it_is(server: HttpStandIn, client: Client) -> None:
+    client.get(f"{server.url}/v2/contacts?cursor=a%2Fb")
+    assert server.requests[0].path == "/v2/contacts?cursor=a%2Fb"
+
+
+class Token:
+    """Credentials that know how to become new ones."""
+
+    def __init__(self) -> None:
+        self.number = 1
+        self.refreshed: list[dict[str, str]] = []
+
+    def __call__(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer token-{self.number}"}
+
+    def refresh(self, used: dict[str, str]) -> None:
+        self.refreshed.append(dict(used))
+        self.number += 1
+
+
+def test_an_unauthorized_refreshes_once(server: HttpStandIn) -> None:
+    token = Token()
+    server.will(Answer(401), answer("in"))
+    with Client(server.url, auth=token) as client:
+        assert client.get("contacts").json() == "in"
+        server.respond = lambda request: Answer(401)
+        with pytest.raises(HttpError, match="401 Unauthorized"):
+            client.get("contacts")
+    assert token.refreshed == [{"Authorization": f"Bearer token-{n}"} for n in (1, 2)]
+    assert len(server.requests) == 4
+
+
+def test_an_error_never_says_back_what_was_sent(server: HttpStandIn) -> None:
+    server.respond = lambda request: Answer(403, f"no {request.headers['authorization']} {request.path}".encode())
+    with Client(server.url, auth=lambda: {"Authorization": "Bearer s3cret-token"}) as client:
+        with pytest.raises(HttpError) as caught:
+            client.get("contacts", {"key": "k3y-of-mine"})
+    assert "s3cret" not in str(caught.value)
+    assert "k3y" not in str(caught.value)
+    assert "403 Forbidden: no … /contacts?key=…" in str(caught.value)
+    assert "s3cret" not in repr(client)
+
+
+def test_each_request_is_timed_with_its_endpoint_and_status(server: HttpStandIn, client: Client) -> None:
+    server.will(Answer(503), answer(1))
+    with capture_events() as captured:
+        client.get("contacts/17")
+    points = [event.payload for event in captured if event.payload.get("metric") == "http_request_duration"]
+    assert [point["tags"] for point in points] == [
+        {"endpoint": "/v2/contacts/{id}", "http_status_code": 503, "status": "failed"},
+        {"endpoint": "/v2/contacts/{id}", "http_status_code": 200, "status": "succeeded"},
+    ]
+
+
+def test_requests_keep_to_the_rate(server: HttpStandIn) -> None:
+    with Client(server.url, rate=50) as client:
+        began = time.monotonic()
+        for _ in range(4):
+            client.get()
+        assert time.monotonic() - began >= 3 / 50
+
+
+def test_threads_share_a_client(server: HttpStandIn, client: Client) -> None:
+    server.respond = lambda request: answer(request.path)
+    found: dict[int, Any] = {}
+
+    def ask(number: int) -> None:
+        for _ in range(10):
+            found[number] = client.get(f"n/{number}").json()
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: f"/v2/n/{number}" for number in range(5)}
+    assert server.connections <= 5
+
+
+def test_certificates_are_verified(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    with HttpStandIn(lambda request: answer("safe"), tls=context) as server:
+        with Client(server.url, ca_file=str(tmp_path / "ca.pem")) as client:
+            assert client.get().json() == "safe"
+        with Client(server.url, policy=AT_ONCE) as client, pytest.raises(SourceError, match="no answer") as caught:
+            client.get()
+        assert not caught.value.retryable
+
+
+def test_the_environment_s_proxy_is_used(server: HttpStandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", f"http://me:pass%20word@127.0.0.1:{server.port}")
+    with Client("http://api.example.com/v2") as client:
+        client.get("contacts")
+    assert server.requests[0].path == "http://api.example.com/v2/contacts"
+    assert server.requests[0].headers["proxy-authorization"] == "Basic bWU6cGFzcyB3b3Jk"
+    monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
+    with Client("http://api.example.com") as client, pytest.raises(ConfigError, match="proxy for http is not"):
+        client.get()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["api.example.com", "ftp://x", "https://", "https://me:pw@x", "https://x/?key=1", "https://x/ y", "http://x:99999"],
+)
+def test_a_base_url_that_cannot_be_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="base_url"):
+        Client(url)
+
+
+def test_a_ca_file_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no")
+    for name in ("ca.pem", "none.pem"):
+        with pytest.raises(ConfigError, match="ca_file"):
+            Client("https://x", ca_file=str(tmp_path / name))
+
+
+@pytest.mark.parametrize("options", [{"headers": {"X": "a\r\nEvil: 1"}}, {"headers": {"X\r\nEvil": "1"}}])
+def test_headers_cannot_be_smuggled(server: HttpStandIn, client: Client, options: dict[str, Any]) -> None:
+    with pytest.raises(SourceError, match="ValueError"):
+        client.get("contacts", **options)
+    assert server.requests == []
