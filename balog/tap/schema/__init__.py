@@ -1,5 +1,30 @@
-"""Where schemas come from: files, functions, XSD and WSDL, records; and their references, resolved."""
+"""Where schemas come from: files, functions, types, XSD and WSDL, records; and their references, resolved.
 
-from balog.tap.schema.sources import SchemaSource, generated, json_file
+Each part is usable without the rest of a tap: ``resolve`` and ``flatten`` are of a dict, ``check`` says what is wrong.
+"""
 
-__all__ = ["SchemaSource", "generated", "json_file"]
+from balog.tap.schema.checking import check
+from balog.tap.schema.flattening import flatten
+from balog.tap.schema.references import resolve
+from balog.tap.schema.sources import (
+    SchemaSource,
+    from_type,
+    generated,
+    json_file,
+    json_folder,
+    registry_type,
+    schema_of,
+)
+
+__all__ = [
+    "SchemaSource",
+    "check",
+    "flatten",
+    "from_type",
+    "generated",
+    "json_file",
+    "json_folder",
+    "registry_type",
+    "resolve",
+    "schema_of",
+]

@@ -1,0 +1,232 @@
+"""Documents that schemas are in, by where they are: files, files inside of a zip, web addresses when asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema.checking import MAX_BYTES, decode
+from balog.tap.schema.keywords import Steps, children
+
+__all__ = ["Document", "Documents", "Reader", "Target", "fetch", "read_file"]
+
+Reader = Callable[[str], bytes]
+"""Gives a file's bytes by its path; raises OSError."""
+
+_FETCH_SECONDS = 30
+_OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
+
+
+def read_file(path: str) -> bytes:
+    """Read a file, no more of it than tells that it is too large."""
+    with open(path, "rb") as file:
+        return file.read(MAX_BYTES + 1)
+
+
+def fetch(url: str, most: int = MAX_BYTES) -> bytes:
+    """Read a web address, ``most`` bytes and one at most, within 30 seconds.
+
+    Raises:
+        SchemaError: there is no answer, or another one than 200.
+    """
+    from http.client import HTTPException
+    from urllib.request import urlopen
+
+    try:
+        with urlopen(url, timeout=_FETCH_SECONDS) as response:  # noqa: S310  # callers let http and https alone through
+            data: bytes = response.read(most + 1)
+    except (OSError, HTTPException, ValueError) as error:
+        raise SchemaError(f"cannot be fetched: {error}", url) from None
+    return data
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a reference leads to.
+
+    Attributes:
+        node: the schema.
+        document: the one it is in.
+        base: what relative references in it are relative to, a URL without a fragment.
+        steps: where in the document it is.
+    """
+
+    node: Any
+    document: Document
+    base: str
+    steps: Steps = ()
+
+    def inside(self, node: Any, steps: Steps) -> Target:
+        """Give a schema that is inside of this one."""
+        return Target(node, self.document, _id(node, self.base), (*self.steps, *steps))
+
+
+@dataclass
+class Document:
+    """One document.
+
+    Attributes:
+        name: its file's path as it was said, or its web address; "" when it is in none.
+        location: the same as a URL that others are seen from.
+        is_old: of draft 7 or before, in which what stands beside a ``$ref`` does not count.
+    """
+
+    name: str
+    root: Any
+    location: str = field(init=False)
+    is_old: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.location = _location(self.name)
+        draft = self.root.get("$schema") if isinstance(self.root, dict) else None
+        self.is_old = isinstance(draft, str) and any(name in draft for name in _OLD)
+
+
+class Documents:
+    """Documents and what has a name in them, read when a reference first leads there.
+
+    Args:
+        read: gives a file's bytes.
+        allow_remote: whether http and https are fetched.
+    """
+
+    def __init__(self, read: Reader = read_file, allow_remote: bool = False) -> None:
+        self._read = read
+        self._allow_remote = allow_remote
+        self._named: dict[str, Target] = {}
+        self._missing: dict[str, str] = {}
+
+    def add(self, root: Any, path: str = "") -> Target:
+        """Take in a document; gives its root."""
+        document = Document(path, root)
+        found = Target(root, document, _id(root, document.location))
+        self._named.setdefault(document.location, found)
+        for target, name in _names(document):
+            self._named.setdefault(name, target)
+        return found
+
+    def open(self, path: str) -> Target:
+        """Read a document by its file's path.
+
+        Raises:
+            SchemaError: it is not there, or is not JSON.
+        """
+        location = _location(path)
+        found = self._at(location, "", path)
+        if found is None:
+            raise SchemaError(self._missing[location], path)
+        return found
+
+    def find(self, reference: str, at: Target) -> Target | str:
+        """Give what a reference leads to, or say why it leads nowhere.
+
+        A relative one is seen from the ``$id`` above it, and where nothing is there from the document's own file:
+        an ``$id`` is often the web address under which nobody keeps the schema.
+        """
+        why = ""
+        for base in dict.fromkeys((at.base, at.document.location)):
+            absolute = base + reference if reference.startswith("#") else urljoin(base, reference)
+            if absolute in self._named:  # a whole $id, or an anchor
+                return self._named[absolute]
+            url, fragment = urldefrag(absolute)
+            resource = self._at(url, at.document.location)
+            if resource is None:
+                why = why or f"{unquote(url) if not is_remote(url) else url} {self._missing[url]}"
+                continue
+            if not fragment:
+                return resource
+            if not fragment.startswith("/"):
+                why = why or f"there is no anchor {fragment!r}"
+                continue
+            found = _pointed(resource, unquote(fragment))
+            if isinstance(found, str) and resource.node is not resource.document.root:
+                whole = _pointed(self._named[resource.document.location], unquote(fragment))
+                found = found if isinstance(whole, str) else whole
+            if isinstance(found, Target):
+                return found
+            why = why or found
+        return why
+
+    def _at(self, url: str, by: str, name: str = "") -> Target | None:
+        if url not in self._named and url not in self._missing:
+            found = self._load(url, by, name)
+            if isinstance(found, str):
+                self._missing[url] = found
+            else:
+                self._named[url] = found
+        return self._named.get(url)
+
+    def _load(self, url: str, by: str, name: str) -> Target | str:
+        if is_remote(url):
+            if not self._allow_remote:
+                return "is not fetched; keep a copy beside the schema, or say allow_remote=True"
+            return self.add(decode(fetch(url), url), url)
+        parts = urlsplit(url)
+        if parts.scheme not in ("", "file") or is_remote(by):
+            return "is no file's name, and no schema has it for its $id"
+        path = unquote(parts.path)
+        try:
+            return self.add(decode(self._read(path), name or path), name or path)
+        except OSError as error:
+            return f"cannot be read: {error.strerror or error}"
+        except ValueError as error:  # a path with a null character
+            return f"cannot be read: {error}"
+
+
+def _location(name: str) -> str:
+    return name if is_remote(name) or not name else quote(os.path.abspath(name))
+
+
+def is_remote(location: str) -> bool:
+    """Tell a web address from a path."""
+    return location.startswith(("http://", "https://"))
+
+
+def _id(node: Any, base: str) -> str:
+    """Give the base inside of a schema: its own ``$id`` (``id`` in draft 4), seen from the base around it."""
+    for name in ("$id", "id"):
+        said = node.get(name) if isinstance(node, dict) else None
+        if isinstance(said, str) and not said.startswith("#") and "$ref" not in node:
+            return urldefrag(urljoin(base, said))[0] or base
+    return base
+
+
+def _names(document: Document) -> Iterator[tuple[Target, str]]:
+    """Give what has a name of its own: by ``$id`` and ``id``, ``$anchor`` and ``$dynamicAnchor``."""
+    nodes = [(Target(document.root, document, _id(document.root, document.location)), document.location)]
+    while nodes:
+        target, above = nodes.pop()
+        node = target.node
+        if not isinstance(node, dict):
+            continue
+        if target.base != above:
+            yield target, target.base
+        for name in ("$id", "id"):
+            said = node.get(name)
+            if isinstance(said, str) and said.startswith("#") and not said.startswith("#/"):
+                yield target, target.base + said
+        for name in ("$anchor", "$dynamicAnchor"):
+            if isinstance(node.get(name), str):
+                yield target, f"{target.base}#{node[name]}"
+        nodes += [(target.inside(child, steps), target.base) for steps, child in children(node)]
+
+
+def _pointed(resource: Target, pointer: str) -> Target | str:
+    """Follow a JSON pointer (RFC 6901); gives why it leads nowhere when it does."""
+    found = resource
+    for step in pointer.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        node = found.node
+        if isinstance(node, dict) and key in node:
+            found = found.inside(node[key], (key,))
+        elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
+            found = found.inside(node[int(key)], (int(key),))
+        else:
+            has = f"{len(node)} items" if isinstance(node, list) else ", ".join(node) if isinstance(node, dict) else ""
+            way = "".join(f"/{step}" for step in found.steps)
+            return f"#{way} has no {key!r}; it has {has[:200] or 'nothing'}"
+    return found

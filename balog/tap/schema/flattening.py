@@ -1,0 +1,191 @@
+"""Schemas said in one piece: ``allOf`` merged, ``anyOf`` with null made a type. Targets know neither as a rule.
+
+What is merged is valid for just the same values; what cannot be merged so stays as it was.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from balog.tap.schema.keywords import ANNOTATIONS, rebuilt
+
+__all__ = ["flatten", "intersected", "nullable"]
+
+_MEMBERS = frozenset({"properties", "patternProperties", "additionalProperties"})
+_ITEMS = frozenset({"items", "prefixItems", "additionalItems", "contains", "minContains", "maxContains"})
+_CONDITION = frozenset({"if", "then", "else"})
+_EVALUATED = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+_LEAST = frozenset({"exclusiveMaximum", "maximum", "maxItems", "maxLength", "maxProperties"})
+_MOST = frozenset({"exclusiveMinimum", "minimum", "minItems", "minLength", "minProperties"})
+_CHOICES = frozenset({"$ref", "allOf", "anyOf", "const", "if", "not", "oneOf"})
+_ORDER = ("null", "boolean", "integer", "number", "string", "array", "object")
+
+
+def flatten(schema: dict[str, Any]) -> dict[str, Any]:
+    """Merge each ``allOf`` into what is around it, and each ``anyOf`` or ``oneOf`` of one schema and null.
+
+    The schema's references have been resolved (``resolve``); the given one is left as it was.
+    """
+    made: dict[str, Any] = _flat(schema)
+    return made
+
+
+def _flat(node: Any) -> Any:
+    if not isinstance(node, dict):
+        return node
+    made = rebuilt(node, lambda child, steps: _flat(child))
+    for name in ("anyOf", "oneOf"):
+        one = _or_null(made[name]) if isinstance(made.get(name), list) else None
+        if one is not None:
+            both = intersected(one, {key: value for key, value in made.items() if key != name})
+            made = made if both is None else both
+    parts = made.get("allOf")
+    if not isinstance(parts, list):
+        return made
+    made = {name: value for name, value in made.items() if name != "allOf"}
+    left = []
+    for part in parts:
+        both = intersected(part, made)
+        if both is None:
+            left.append(part)
+        else:
+            made = both
+    return {**made, "allOf": left} if left else made
+
+
+def _or_null(parts: list[Any]) -> dict[str, Any] | None:
+    """Give the one schema for an alternative of a schema and null; None when it is another one."""
+    nulls = [part for part in parts if part == {"type": "null"}]
+    others = [part for part in parts if part != {"type": "null"}]
+    if len(others) != 1 or len(nulls) != 1 or not isinstance(others[0], dict):
+        return None
+    said = others[0].get("type")
+    if said is None or "null" in said or not _CHOICES.isdisjoint(others[0]):
+        return None
+    return nullable(others[0])
+
+
+def nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Give a schema of a type for values of that type or null; one that says no type is given as it is."""
+    said = schema.get("type")
+    if said is None or "null" in said:
+        return schema
+    made = {**schema, "type": ["null", *([said] if isinstance(said, str) else said)]}
+    if isinstance(schema.get("enum"), list):
+        made["enum"] = [*schema["enum"], None]
+    return made
+
+
+def intersected(one: Any, other: Any) -> dict[str, Any] | None:
+    """Give the one schema whose values are valid by both; None when that can't be said without ``allOf``.
+
+    Of titles and the like, those of the second hold.
+    """
+    one, other = _as_dict(one), _as_dict(other)
+    if not one or not other:
+        return {**one, **other}
+    names = one.keys() | other.keys()
+    if not _EVALUATED.isdisjoint(names):
+        return None
+    for group in (_ITEMS, _CONDITION):
+        first, second = group & one.keys(), group & other.keys()
+        if first and second and not first == second == {"items"}:
+            return None
+    if any(isinstance(schema.get(f"exclusive{end}"), bool) for schema in (one, other) for end in ("Minimum", "Maximum")):
+        if not {"minimum", "maximum"}.isdisjoint(one) and not {"minimum", "maximum"}.isdisjoint(other):
+            return None  # draft 4, where one keyword changes what another means
+    made: dict[str, Any] = {}
+    for name in (*one, *(name for name in other if name not in one)):
+        if name in _MEMBERS:
+            continue
+        if name in one and name in other:
+            found = _both(name, one[name], other[name])
+            if found is None:
+                return None
+            made[name] = found[0]
+        else:
+            made[name] = one[name] if name in one else other[name]
+    members = _members(one, other)
+    return None if members is None else {**made, **members}
+
+
+def _as_dict(schema: Any) -> dict[str, Any]:
+    if isinstance(schema, dict):
+        return schema
+    return {} if schema else {"not": {}}
+
+
+def _both(name: str, one: Any, other: Any) -> tuple[Any] | None:
+    """Give what a keyword has to say where two said something, in a tuple; None when it can't say it."""
+    if name in ANNOTATIONS or _same(one, other):
+        return (other,)
+    if name == "type":
+        return _types(one, other)
+    if name == "required":
+        return (list(dict.fromkeys([*one, *other])),)
+    if name == "enum":
+        common = [value for value in one if any(_same(value, each) for each in other)]
+        return (common,) if common else None
+    if name in _LEAST and not isinstance(one, bool):
+        return (min(one, other),)
+    if name in _MOST and not isinstance(one, bool):
+        return (max(one, other),)
+    if name == "uniqueItems":
+        return (one or other,)
+    if name == "items" and not isinstance(one, list) and not isinstance(other, list):
+        found = intersected(one, other)
+        return None if found is None else (found,)
+    return None
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Tell whether two are the same in JSON, in which 1 is not true."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _types(one: Any, other: Any) -> tuple[Any] | None:
+    first, second = ({said} if isinstance(said, str) else set(said) for said in (one, other))
+    common = first & second
+    for some, others in ((first, second), (second, first)):
+        if "integer" in some and "number" in others:
+            common.add("integer")
+    if "number" in common:
+        common.discard("integer")
+    if not common:
+        return None
+    return ([name for name in _ORDER if name in common],) if len(common) > 1 else (common.pop(),)
+
+
+def _members(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:
+    """Give the keywords of an object's members, where one's ``additionalProperties`` is for what it does not name."""
+    if _MEMBERS.isdisjoint(one) or _MEMBERS.isdisjoint(other):
+        return {name: schema[name] for schema in (one, other) for name in schema if name in _MEMBERS}
+    rests = [schema.get("additionalProperties", True) for schema in (one, other)]
+    are_open = all(rest is True or rest == {} for rest in rests)
+    patterns = [schema.get("patternProperties", {}) for schema in (one, other)]
+    if any(patterns) and not are_open:
+        return None
+    made: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
+    first, second = one.get("properties", {}), other.get("properties", {})
+    for name in dict.fromkeys((*first, *second)):
+        found = intersected(first.get(name, rests[0]), second.get(name, rests[1]))
+        if found is None:
+            found = {"allOf": [first.get(name, rests[0]), second.get(name, rests[1])]}
+        properties[name] = found
+    made["properties"] = properties
+    if any(patterns):
+        pairs = {name: [each[name] for each in patterns if name in each] for name in (*patterns[0], *patterns[1])}
+        made["patternProperties"] = {
+            name: schemas[0] if len(schemas) == 1 else {"allOf": schemas} for name, schemas in pairs.items()
+        }
+    if not are_open:
+        rest = False if False in rests else intersected(*rests)
+        if rest is None:
+            return None
+        made["additionalProperties"] = rest
+    return made

@@ -1,0 +1,150 @@
+"""References in a JSON Schema, resolved: a target needs the whole schema in one message, and most follow no ``$ref``.
+
+What stands beside a ``$ref`` holds, too, as drafts 2019-09 and later say; in a document whose ``$schema`` is draft 7 or
+before it does not count, as those say, but for titles, descriptions and the like.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema.checking import MAX_NODES, check, fault
+from balog.tap.schema.documents import Documents, Target
+from balog.tap.schema.flattening import intersected
+from balog.tap.schema.keywords import ANNOTATIONS, IN_PLACE, Steps, rebuilt
+
+__all__ = ["resolve", "resolve_target"]
+
+_DROPPED = frozenset(
+    {"$anchor", "$defs", "$dynamicAnchor", "$id", "$recursiveAnchor", "$schema", "$vocabulary", "definitions"}
+)
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
+
+
+def resolve(
+    schema: dict[str, Any], base: str = "", *, depth: int = 2, allow_remote: bool = False, documents: Any = None
+) -> dict[str, Any]:
+    """Give a schema with what its references lead to in their places: no ``$ref`` and no definitions are left.
+
+    A schema that refers to itself has no end: it is followed into itself ``depth`` times and then cut to its type
+    alone, so whatever was valid still is. ``$dynamicRef`` and ``$recursiveRef`` lead where they would as ``$ref``.
+
+    Args:
+        schema: it is left as it was.
+        base: the file that it is from, which relative names are seen from; the current folder when "".
+        depth: how often a recursive reference is followed into itself.
+        allow_remote: fetch http and https references that no ``$id`` answers.
+        documents: ``Documents`` that were read before; None reads files.
+
+    Raises:
+        SchemaError: a reference leads nowhere, or to itself with nothing between; the schema is none, or one of more
+            than 10,000 schemas when it is resolved.
+    """
+    known = documents or Documents(allow_remote=allow_remote)
+    return resolve_target(known, known.add(schema, base), depth)
+
+
+def resolve_target(documents: Documents, target: Target, depth: int = 2) -> dict[str, Any]:
+    """Do so for one schema of ``documents``, which may be a part of a document."""
+    check(target.node, target.document.name)
+    found = _Resolver(documents, depth).root(target)
+    if not isinstance(found, dict):
+        raise fault("want a schema of records, an object", target.document.name, target.steps)
+    draft = target.document.root.get("$schema") if isinstance(target.document.root, dict) else None
+    return {"$schema": draft, **found} if draft else found
+
+
+class _Resolver:
+    def __init__(self, documents: Documents, depth: int) -> None:
+        self._documents = documents
+        self._depth = depth
+        self._open: Counter[int] = Counter()
+        self._checked: set[int] = set()
+        self._nodes = 0
+        self._cuts = 0
+
+    def root(self, target: Target) -> Any:
+        self._open[id(target.node)] += 1
+        return self._walk(target, ())
+
+    def _walk(self, at: Target, chain: tuple[int, ...]) -> Any:
+        """Resolve one schema; ``chain`` are those that were followed to here for the same value."""
+        node = at.node
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise fault(f"more than {MAX_NODES} schemas when references are resolved", at.document.name, at.steps)
+        if not isinstance(node, dict):
+            return node
+        rest = {
+            name: value
+            for name, value in node.items()
+            if name not in _DROPPED and name not in _REFERENCES and not (name == "id" and isinstance(value, str))
+        }
+        references = [name for name in _REFERENCES if name in node]
+        if references and at.document.is_old:
+            rest = {name: value for name, value in rest.items() if name in ANNOTATIONS}
+        cut: set[str | int] = set()
+
+        def walk(child: Any, steps: Steps) -> Any:
+            before = self._cuts
+            found = self._walk(at.inside(child, steps), chain if steps[0] in IN_PLACE else ())
+            if self._cuts > before:
+                cut.add(steps[0])
+            return found
+
+        before = self._cuts
+        followed = [self._follow(at, name, chain) for name in references]
+        if self._cuts > before:
+            cut.add("$ref")
+        made = _loosened(rebuilt(rest, walk), cut)
+        for target in followed:
+            both = intersected(target, made)
+            made = both if both is not None else {"allOf": [target, made]}
+        return made
+
+    def _follow(self, at: Target, name: str, chain: tuple[int, ...]) -> Any:
+        reference, source, steps = at.node[name], at.document.name, (*at.steps, name)
+        if not isinstance(reference, str):
+            raise fault(f"want a text; found {type(reference).__name__}", source, steps)
+        target = self._documents.find(reference, at)
+        if isinstance(target, str):
+            raise fault(f"{reference!r} leads nowhere: {target}", source, steps)
+        key = id(target.node)
+        if key in chain:
+            raise fault(f"{reference!r} leads back to itself", source, steps)
+        if key not in self._checked:
+            self._checked.add(key)
+            try:
+                check(target.node, target.document.name)
+            except SchemaError as error:
+                raise fault(f"{reference!r} leads to no schema: {error}", source, steps) from None
+        if self._open[key] > self._depth:
+            self._cuts += 1
+            kind = target.node.get("type") if isinstance(target.node, dict) else None
+            return {"type": kind} if kind else {}
+        self._open[key] += 1
+        found = self._walk(target, (*chain, key))
+        self._open[key] -= 1
+        return found if isinstance(found, dict) else {} if found else {"not": {}}
+
+
+def _loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
+    """Leave out what would refuse more once a schema in the keywords ``cut`` allows more: nothing valid may be lost."""
+    if not cut:
+        return schema
+    dropped: set[str] = set()
+    if "not" in cut:
+        dropped.add("not")
+    if "if" in cut:
+        dropped |= {"if", "then", "else"}
+    if "contains" in cut:
+        dropped.add("maxContains")
+    if "$ref" in cut or not IN_PLACE.isdisjoint(cut):
+        dropped |= {"unevaluatedProperties", "unevaluatedItems"}
+    made = {name: value for name, value in schema.items() if name not in dropped}
+    if "oneOf" in cut:
+        alternatives = {"anyOf": made.pop("oneOf")}
+        made = {**made, "allOf": [*made.get("allOf", []), alternatives]} if "anyOf" in made else {**made, **alternatives}
+    return made

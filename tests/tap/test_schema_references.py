@@ -1,0 +1,312 @@
+"""References in schemas: every form in which they are written, and what is valid before is so after."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from referencing import Registry
+from referencing.jsonschema import DRAFT7, DRAFT202012
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema import resolve
+from balog.tap.schema.flattening import flatten
+
+STREET = {"type": "string", "maxLength": 3}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"a": {"$ref": "#/definitions/s"}}, STREET),
+        ({"a": {"$ref": "#/$defs/s"}}, STREET),
+        ({"a": {"$ref": "#/properties/b"}, "b": STREET}, STREET),
+        ({"a": {"$ref": "#/custom/place/0"}}, STREET),
+        ({"a": {"$ref": "#street"}}, STREET),
+        ({"a": {"$ref": "#old-street"}}, STREET),
+        ({"a": {"$ref": "urn:example:street"}}, STREET),
+        ({"a": {"$ref": "https://example.com/street.json"}}, STREET),
+        ({"a": {"$ref": "#/$defs/a~1b~0c%25%20d"}}, STREET),
+        ({"a": {"$ref": "#/$defs/twice"}}, STREET),
+        ({"a": {"$dynamicRef": "#street"}}, STREET),
+        ({"a": {"$ref": "#/$defs/yes"}}, {}),
+        ({"a": {"$ref": "#/$defs/no"}}, {"not": {}}),
+        ({"a": {"$ref": "#/$defs/s", "description": "where"}}, {**STREET, "description": "where"}),
+        ({"a": {"$ref": "#/$defs/s", "maxLength": 2}}, {"type": "string", "maxLength": 2}),
+        ({"a": {"$ref": "#/$defs/s", "pattern": "a"}}, {**STREET, "pattern": "a"}),
+        ({"a": {"items": [{"$ref": "#/$defs/s"}]}}, {"items": [STREET]}),
+        ({"a": {"type": "object", "definitions": {"x": {}}}}, {"type": "object"}),
+    ],
+)
+def test_a_reference_within_a_document(schema: dict[str, Any], expected: Any) -> None:
+    document = {
+        "properties": schema,
+        "definitions": {"s": STREET},
+        "$defs": {
+            "s": STREET,
+            "anchored": {"$anchor": "street", **STREET},
+            "draft 7": {"$id": "#old-street", **STREET},
+            "urn": {"$id": "urn:example:street", **STREET},
+            "web": {"$id": "https://example.com/street.json", **STREET},
+            "a/b~c% d": STREET,
+            "twice": {"$ref": "#/$defs/s"},
+            "yes": True,
+            "no": False,
+        },
+        "custom": {"place": [STREET]},
+    }
+    assert resolve(document)["properties"]["a"] == expected
+
+
+def test_what_only_looks_like_a_reference_is_left() -> None:
+    schema = {
+        "properties": {"$ref": {"type": "string"}, "definitions": {"type": "string"}, "id": {"type": "string"}},
+        "enum": [{"$ref": "#/nowhere"}],
+        "default": {"$ref": "#/nowhere"},
+    }
+    assert resolve(schema) == schema
+
+
+def test_the_given_schema_is_left_as_it_was() -> None:
+    schema = {"properties": {"a": {"$ref": "#/$defs/s"}}, "$defs": {"s": {"properties": {"b": {}}}}}
+    before = json.dumps(schema)
+    resolve(schema)["properties"]["a"]["properties"]["b"]["type"] = "string"
+    assert json.dumps(schema) == before
+
+
+def test_beside_a_reference_of_draft_7_nothing_counts_but_words() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"a": {"$ref": "#/definitions/s", "maxLength": 1, "title": "A"}},
+        "definitions": {"s": STREET},
+    }
+    assert resolve(schema) == {"$schema": schema["$schema"], "properties": {"a": {**STREET, "title": "A"}}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Callable[..., str]:
+    def write(**files: Any) -> str:
+        for name, schema in files.items():
+            path = tmp_path / name.replace("__", "/").replace("_json", ".json")
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps(schema))
+        return str(tmp_path / "main.json")
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "shared/address.json",
+        "./shared/../shared/address.json",
+        "shared/address.json#",
+        "shared/address.json#/definitions/again",
+        "https://example.com/schemas/shared/address.json",
+    ],
+)
+def test_a_reference_to_a_file(folder: Callable[..., str], reference: str) -> None:
+    base = folder(
+        shared__address_json={
+            "$id": "https://example.com/schemas/shared/address.json",
+            "properties": {"street": {"$ref": "street.json"}, "back": {"$ref": "../main.json#/definitions/n"}},
+            "definitions": {"again": {"$ref": "#"}},
+        },
+        shared__street_json=STREET,
+        main_json={"definitions": {"n": {"type": "null"}}},
+    )
+    schema = {
+        "properties": {"known": {"$ref": "shared/address.json"}, "a": {"$ref": reference}},
+        "definitions": {"n": {"type": "null"}},
+    }
+    found = resolve(schema, base)
+    assert found["properties"]["a"] == {"properties": {"street": STREET, "back": {"type": "null"}}}
+
+
+def test_files_that_refer_to_each_other_are_followed_to_a_depth(folder: Callable[..., str]) -> None:
+    base = folder(
+        main_json={"type": "object", "properties": {"b": {"$ref": "b.json"}}},
+        b_json={"type": "object", "properties": {"main": {"$ref": "main.json"}}},
+    )
+    found = resolve(json.loads(Path(base).read_text()), base, depth=0)
+    assert found == {
+        "type": "object",
+        "properties": {"b": {"type": "object", "properties": {"main": {"type": "object"}}}},
+    }
+
+
+def test_a_tree_is_followed_into_itself_as_often_as_asked() -> None:
+    tree = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}}
+
+    def levels(schema: Any) -> int:
+        return 0 if "properties" not in schema else 1 + levels(schema["properties"]["children"]["items"])
+
+    assert [levels(resolve(tree, depth=depth)) for depth in (0, 1, 3)] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("keyword", ["not", "oneOf", "if", "unevaluatedProperties", "contains"])
+def test_what_is_cut_refuses_nothing_that_was_valid(keyword: str) -> None:
+    node = {"type": "object", "properties": {"in": {"$ref": "#/$defs/node"}, "kind": {"const": 1}}, "required": ["kind"]}
+    asked = {
+        "not": {"not": {"$ref": "#/$defs/node"}},
+        "oneOf": {"oneOf": [{"$ref": "#/$defs/node"}, {"type": "object", "properties": {"kind": {"const": 2}}}]},
+        "if": {"if": {"$ref": "#/$defs/node"}, "then": {"required": ["kind"]}, "else": {"maxProperties": 1}},
+        "unevaluatedProperties": {"allOf": [{"$ref": "#/$defs/node"}], "unevaluatedProperties": False},
+        "contains": {"properties": {"l": {"contains": {"$ref": "#/$defs/node"}, "maxContains": 1}}},
+    }[keyword]
+    schema = {**asked, "$defs": {"node": node}}
+    found = jsonschema.Draft202012Validator(resolve(schema, depth=0))
+    given = jsonschema.Draft202012Validator(schema)
+    deep = {"kind": 1, "in": {"kind": 1, "in": {"kind": 1}}}
+    wrong = {"kind": 1, "in": {"kind": 2}}
+    for instance in (deep, wrong, {"kind": 2, "in": wrong}, {"kind": 2}, {"l": [deep, wrong]}, {"in": wrong}):
+        if given.is_valid(instance):
+            assert found.is_valid(instance), instance
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (
+            {"properties": {"a": {"$ref": "#/definitions/adress"}}, "definitions": {"address": {}}},
+            "$.properties.a['$ref']: '#/definitions/adress' leads nowhere: #/definitions has no 'adress'; it has address",
+        ),
+        ({"items": {"$ref": "#nowhere"}}, "$.items['$ref']: '#nowhere' leads nowhere: there is no anchor 'nowhere'"),
+        ({"$ref": "#"}, "$['$ref']: '#' leads back to itself"),
+        ({"allOf": [{"$ref": "#"}]}, "$.allOf[0]['$ref']: '#' leads back to itself"),
+        (
+            {"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "not": {"$ref": "#/$defs/a"}},
+            "$['$defs'].b['$ref']: '#/$defs/a' leads back to itself",
+        ),
+        (
+            {"$ref": "nothing.json"},
+            "$['$ref']: 'nothing.json' leads nowhere: nothing.json cannot be read: No such file or directory",
+        ),
+        (
+            {"$ref": "https://example.com/a.json"},
+            "$['$ref']: 'https://example.com/a.json' leads nowhere: https://example.com/a.json is not fetched; keep a "
+            "copy beside the schema, or say allow_remote=True",
+        ),
+        (
+            {"$ref": "#/required", "required": ["a"]},
+            "$['$ref']: '#/required' leads to no schema: $: want a schema: an object, true or false; found [\"a\"]",
+        ),
+        ({"$ref": 1}, "$['$ref']: want a text; found 1"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_one_line(schema: dict[str, Any], reason: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        resolve(schema)
+    assert str(caught.value) == reason
+
+
+def test_the_error_names_the_file_that_the_reference_is_in(folder: Callable[..., str]) -> None:
+    base = folder(b_json={"properties": {"x": {"$ref": "c.json"}}}, c_json=[1])
+    with pytest.raises(SchemaError, match=r"b\.json: \$\.properties\.x\['\$ref'\]: 'c\.json' leads to no schema"):
+        resolve({"$ref": "b.json"}, base)
+
+
+def test_references_that_double_with_each_step_are_refused() -> None:
+    steps = {
+        str(n): {"properties": {"a": {"$ref": f"#/$defs/{n + 1}"}, "b": {"$ref": f"#/$defs/{n + 1}"}}}
+        for n in range(30)
+    }
+    with pytest.raises(SchemaError, match="more than 10000 schemas when references are resolved"):
+        resolve({"$ref": "#/$defs/0", "$defs": {**steps, "30": {}}})
+
+
+# Random schemas, whose references lead to definitions that come later: the oracle is the jsonschema package.
+
+_NAMES = st.sampled_from(["a", "b", "c"])
+_VALUES = st.sampled_from([None, True, 0, 1, 1.5, "", "a", "bb", [], {}])
+_INSTANCES = st.recursive(
+    _VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=3), max_leaves=8
+)
+
+
+def _schemas(later: int) -> st.SearchStrategy[Any]:
+    leaf = st.fixed_dictionaries(
+        {},
+        optional={
+            "type": st.sampled_from(["object", "array", "string", "integer", "number", ["null", "string"], "boolean"]),
+            "minLength": st.integers(0, 2),
+            "maximum": st.integers(0, 2),
+            "minProperties": st.integers(0, 2),
+            "maxItems": st.integers(0, 2),
+            "required": st.lists(_NAMES, unique=True, max_size=2),
+            "const": _VALUES,
+            "enum": st.lists(_VALUES, min_size=1, max_size=4),
+            "title": st.just("T"),
+            "uniqueItems": st.booleans(),
+        },
+    )
+    return st.recursive(leaf | st.booleans(), lambda inner: _composed(inner, later), max_leaves=6)
+
+
+@st.composite
+def _composed(draw: Any, inner: st.SearchStrategy[Any], later: int) -> Any:
+    many = st.lists(inner, min_size=1, max_size=2)
+    maps = st.dictionaries(_NAMES, inner, max_size=2)
+    node = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "properties": maps,
+                "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), inner, max_size=1),
+                "additionalProperties": inner,
+                "items": inner,
+                "prefixItems": many,
+                "contains": inner,
+                "allOf": many,
+                "anyOf": many,
+                "oneOf": many,
+                "not": inner,
+                "if": inner,
+                "then": inner,
+                "else": inner,
+                "propertyNames": inner,
+                "dependentSchemas": maps,
+                "unevaluatedProperties": inner,
+                "unevaluatedItems": inner,
+                "type": st.sampled_from(["object", "array", ["null", "object"]]),
+            },
+        )
+    )
+    if later < 4 and draw(st.booleans()):
+        node["$ref"] = f"#/$defs/{draw(st.integers(later, 3))}"
+    return node
+
+
+@st.composite
+def _documents(draw: Any) -> dict[str, Any]:
+    document = draw(_schemas(0).filter(lambda schema: isinstance(schema, dict)))
+    return {**document, "$defs": {str(n): draw(_schemas(n + 1)) for n in range(4)}}
+
+
+def _validator(schema: Any, draft: Any) -> Any:
+    kind = {DRAFT7: jsonschema.Draft7Validator, DRAFT202012: jsonschema.Draft202012Validator}[draft]
+    return kind(schema, registry=Registry())
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(_documents(), st.lists(_INSTANCES, min_size=4, max_size=8))
+def test_resolved_and_flat_a_schema_is_valid_for_the_same(schema: dict[str, Any], instances: list[Any]) -> None:
+    resolved = resolve(schema)
+    flat = flatten(resolved)
+    assert '"$ref"' not in json.dumps(resolved)
+    assert '"$defs"' not in json.dumps(resolved)
+    expected = [_validator(schema, DRAFT202012).is_valid(instance) for instance in instances]
+    assert [_validator(resolved, DRAFT202012).is_valid(instance) for instance in instances] == expected
+    assert [_validator(flat, DRAFT202012).is_valid(instance) for instance in instances] == expected
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(_documents(), st.lists(_INSTANCES, min_size=4, max_size=8))
+def test_a_schema_of_draft_7_too(schema: dict[str, Any], instances: list[Any]) -> None:
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
+    expected = [_validator(schema, DRAFT7).is_valid(instance) for instance in instances]
+    assert [_validator(resolve(schema), DRAFT7).is_valid(instance) for instance in instances] == expected
