@@ -8,7 +8,12 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-__all__ = ["State"]
+__all__ = ["NO_KEYS", "State"]
+
+NO_KEYS = frozenset({"version", "initial_full_table_complete", "position", "rollup"})
+"""What a stream's entry may hold beside the bookmark of its replication key: of full tables the ``version`` while one
+is unfinished and whether there ever was a whole one; a ``position`` that the tap set itself; and ``rollup``, which is
+how far a stream of children is in its parents (see ``balog.tap.bookmarks.progress``)."""
 
 
 class State:
@@ -35,9 +40,18 @@ class State:
         else:
             self._value["currently_syncing"] = stream
 
+    def has(self, stream: str) -> bool:
+        """Tell whether the stream has an entry, if an empty one."""
+        return stream in self._value["bookmarks"]
+
+    def entry(self, stream: str) -> dict[str, Any]:
+        """Give a copy of all that there is of a stream."""
+        found: dict[str, Any] = copy.deepcopy(self._value["bookmarks"].get(stream) or {})
+        return found
+
     def get(self, stream: str, key: str, default: Any = None) -> Any:
         """Give a stream's bookmark by the name of its key."""
-        return self._value["bookmarks"].get(stream, {}).get(key, default)
+        return (self._value["bookmarks"].get(stream) or {}).get(key, default)
 
     def set(self, stream: str, key: str, value: Any) -> None:
         """Set a stream's bookmark; None takes it away."""

@@ -12,7 +12,13 @@ __all__ = ["BookmarkStrategy", "EndOfStream", "EveryN", "EverySeconds", "make_st
 
 
 class BookmarkStrategy:
-    """Decides after each record whether the state is written now. One object serves one sync of one stream."""
+    """Decides after each record whether the state is written now. One object serves one sync of one stream.
+
+    Attributes:
+        in_middle: whether it ever wants a bookmark before the end of the stream.
+    """
+
+    in_middle = True
 
     def is_due(self, record: dict[str, Any], count: int) -> bool:
         """Tell whether the state is to be written after this record, the ``count``-th of the sync."""
@@ -25,6 +31,8 @@ class BookmarkStrategy:
 
 class EndOfStream(BookmarkStrategy):
     """Only at the end: for a source that does not give records in the order of their replication key."""
+
+    in_middle = False
 
     def is_due(self, record: dict[str, Any], count: int) -> bool:
         """Never in the middle."""

@@ -1,0 +1,320 @@
+"""How far a stream is in one sync, what its state may say of that, and from where its source is asked.
+
+A family is a stream with its streams of children, several levels deep, whose source is asked once for each record of
+the parent. It has one state that is right at any moment:
+
+- A child's bookmark moves when all parents were asked, and each of them is asked from the bookmark of the start of the
+  run: the largest value so far would cut off rows of the parents that come later.
+- How far it is meanwhile is in its ``rollup``: ``parents`` says for each stream above up to which bookmark *of that
+  stream* all of the child's records were written, ``highest`` the largest value until then. A run that was interrupted
+  goes on there.
+- A parent is asked from the smallest of its own bookmark and of what its children's ``rollup`` says of it, each less
+  its lookback. So a child that failed, that was not selected or that is new gets what it missed.
+- A parent's own bookmark never passes a record whose children are not done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+from balog.tap.bookmarks.order import Order, order_of, plain
+from balog.tap.bookmarks.state import NO_KEYS, State
+from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
+from balog.tap.bookmarks.watching import Watch
+from balog.tap.errors import StreamError
+
+__all__ = ["Progress"]
+
+_POSITION = "position"
+
+
+class Progress:
+    """One stream in one sync. Make those of the parents first; ``bookmark`` may be asked when all of a family are made.
+
+    For each record: ``is_due = progress.see(record)``, write it, have its children synced, ``progress.done()`` (which a
+    stream without children does not need), and when due ``progress.checkpoint()`` and a STATE. In the end ``finish()``
+    or ``fail()`` and a STATE. No signal may end the run between ``see`` and writing.
+
+    Args:
+        state: what is moved on.
+        stream: its ``tap_stream_id``.
+        key: the replication key; None for a full table and for a bookmark that the tap sets itself.
+        schema: of its records.
+        strategy: when the bookmark is written in the middle.
+        is_sorted: its source gives records in ascending order of the key.
+        lookback: see ``Stream.lookback``.
+        start_date: where to begin when there is no bookmark.
+        value_of: gives a record's replication value where that is not what the record has under its key.
+        is_selected: its records are written. Those of a parent that is asked for its children alone are not, and its
+            own bookmark does not move.
+        parent: of the stream above.
+        log: a logger with the stream bound; nothing is said without one.
+
+    Attributes:
+        see: called with each record before it is written; tells whether the strategy wants the state written after
+            it. Raises ``RecordError`` (see ``Watch``).
+
+    Raises:
+        StreamError: the bookmark in the state is not of the kind that the schema says, or there is a lookback for a key
+            that has none.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        stream: str,
+        *,
+        key: str | None = None,
+        schema: Mapping[str, Any] | None = None,
+        strategy: BookmarkStrategy | None = None,
+        is_sorted: bool = True,
+        lookback: float = 0,
+        start_date: Any = None,
+        value_of: Callable[[dict[str, Any]], Any] | None = None,
+        is_selected: bool = True,
+        parent: Progress | None = None,
+        log: Any = None,
+    ) -> None:
+        self.stream = stream
+        self.key = key
+        self.parent = parent
+        self.children: list[Progress] = []
+        self._state = state
+        self._strategy = strategy or EndOfStream()
+        self._is_sorted = is_sorted
+        self._lookback = lookback
+        self._start_date = start_date
+        self._is_selected = is_selected
+        self._log = log
+        self._order: Order = order_of(schema, key or "")
+        self._value_of = value_of
+        self._own: Any = None
+        self._is_asked = False
+        self._is_told = False
+        self._given = state.entry(stream)
+        self._rollup: dict[str, Any] = self._given.get("rollup") or {}
+        self._start = self._bookmark_given() if key is not None else None
+        self.restart()
+        if parent is not None:
+            parent.children.append(self)
+
+    def restart(self) -> None:
+        """Begin again from the same bookmark, with the streams below: for another try of a stream that failed."""
+        self._has_failed = False
+        self._done: Any = None
+        self._watch = Watch(self.stream, self.key, self._order, self._value_of) if self.key else None
+        self.see = self._looking()
+        for child in self.children:
+            child.restart()
+
+    # -- from where -----------------------------------------------------------------------------------------------
+
+    @property
+    def bookmark(self) -> Any:
+        """From where to ask the source, including that value; None when from the beginning.
+
+        The bookmark of the state, or what the children lack before it, less the lookback. ``start_date`` is for when
+        there is none: a bookmark wins over it. Without a replication key it is the position that the tap set.
+        """
+        if self.key is None:
+            return self._state.get(self.stream, _POSITION)
+        marks = [self._start_less_lookback()] if self._is_selected else []
+        marks += [member._mark_of(self) for member in self._below()]
+        if any(mark is None for mark in marks) or not marks:
+            return self._start_date
+        return min(marks, key=self._order.rank)
+
+    @property
+    def start(self) -> Any:
+        """The bookmark at the start of this sync, as it was in the state; None when there was none."""
+        return self._start
+
+    def _start_less_lookback(self) -> Any:
+        return None if self._start is None else self._order.back(self._start, self._lookback)
+
+    def _mark_of(self, above: Progress) -> Any:
+        """Give up to where this stream is complete in the bookmarks of one above it."""
+        mark = (self._rollup.get("parents") or {}).get(above.stream)
+        both_times = self._order.kind == above._order.kind == "time"
+        if mark is None and self._start is not None:  # a state that another toolkit wrote
+            return self._start_less_lookback() if both_times else above._start_less_lookback()
+        if mark is None:
+            return None
+        return above._order.back(mark, self._lookback if both_times else 0)
+
+    def _bookmark_given(self) -> Any:
+        value = self._given.get(self.key or "")
+        if value is None:
+            others = [
+                name for name, found in self._given.items() if name not in NO_KEYS and not isinstance(found, dict)
+            ]
+            if others:
+                self._warn("The state's bookmark is of another key: it is not used", key=self.key, found=sorted(others))
+            return None
+        try:
+            is_ahead = self._order.kind == "time" and self._order.is_before(datetime.now(timezone.utc), value)
+            self._order.back(value, self._lookback)
+        except ValueError as error:
+            raise StreamError(self.stream, f"the bookmark of {self.key!r} in the state: {error}") from None
+        if is_ahead:
+            self._warn("The state's bookmark is in the future: what the source has until then is not asked for")
+        return value
+
+    # -- how far --------------------------------------------------------------------------------------------------
+
+    def _looking(self) -> Callable[[dict[str, Any]], bool | None]:
+        watch, strategy = self._watch, self._strategy
+        look = watch.see if watch is not None else None
+        is_due = strategy.is_due
+        count = 0
+
+        def see(record: dict[str, Any]) -> bool:
+            nonlocal count
+            if look is not None:
+                look(record)
+            count += 1
+            return is_due(record, count)
+
+        if not strategy.in_middle:
+            return look or (lambda record: None)
+        return see
+
+    def done(self) -> None:
+        """Say that all records so far were written, and all children of them."""
+        if self._watch is not None:
+            self._done = self._watch.highest
+
+    def set(self, value: Any) -> bool:
+        """Set the bookmark as the tap knows it: the end of a window, a position in a log; up to it all was written.
+
+        With a replication key it only moves forward; without one it is any JSON. Returns whether it moved.
+
+        Raises:
+            StreamError: the value is not of the replication key's kind.
+        """
+        if self.key is None:
+            self._state.set(self.stream, _POSITION, value)
+            return True
+        try:
+            self._order.rank(value)
+        except ValueError as error:
+            raise StreamError(self.stream, f"the bookmark that was set: {error}") from None
+        self._own = self._latest(self._own, value)
+        return self._move(self._own)
+
+    def checkpoint(self, *, asked: bool = False) -> None:
+        """Put into the state what is right in the middle of the stream, if anything: a STATE may always follow.
+
+        Args:
+            asked: by the tap's own code, which so says that its records come in order, whatever the strategy is.
+        """
+        top = self._top
+        watch = top._watch
+        top._is_asked |= asked
+        if watch is None or not (top._is_asked or (top._is_sorted and top._strategy.in_middle)):
+            return
+        if not watch.is_ordered:
+            top._go_back()
+            return
+        value = top._done if top.children else watch.highest
+        if value is None:
+            return
+        if not any(member._has_failed for member in top._below()):
+            top._move(value)
+        for member in top._below():
+            if not member._has_failed:
+                member._roll_up({top: value})
+
+    def finish(self) -> None:
+        """Put into the state that the stream was synced to its end. That of children is told by the stream above."""
+        if self.parent is not None:
+            return
+        for member in [self, *self._below()]:
+            if member._has_failed:
+                continue
+            parents = {above: above._end for above in member._above() if above.key is not None}
+            if any(below._has_failed for below in member._below()):
+                member._roll_up(parents)
+            else:
+                member._move(member._end)
+                member._roll_up(parents, is_whole=True)
+
+    def fail(self) -> None:
+        """Say that this stream failed: what is of it, and of those below, stays where it was before."""
+        self.checkpoint()
+        for member in [self, *self._below()]:
+            member._has_failed = True
+
+    # -- what is written into the state ----------------------------------------------------------------------------
+
+    @property
+    def _end(self) -> Any:
+        """The bookmark that the stream has when all was synced."""
+        seen = self._watch.highest if self._watch is not None else None
+        return self._latest(self._start, self._rollup.get("highest"), self._own, seen)
+
+    def _move(self, value: Any) -> bool:
+        """Move the bookmark forward; nothing moves it back."""
+        if self.key is None or value is None or not self._is_selected:
+            return False
+        now = self._state.get(self.stream, self.key)
+        later = self._latest(now, value)
+        if later == now:
+            return False
+        self._state.set(self.stream, self.key, later)
+        return True
+
+    def _roll_up(self, parents: dict[Progress, Any], *, is_whole: bool = False) -> None:
+        """Keep how far this stream is in those above, and until it is whole its largest value so far."""
+        if not parents:
+            return
+        marks = dict(self._rollup.get("parents") or {})
+        for above, value in parents.items():
+            later = above._latest(marks.get(above.stream), value)
+            if later is not None:
+                marks[above.stream] = later
+        self._rollup = {"parents": marks}
+        if not is_whole and self.key is not None and self._end is not None:
+            self._rollup["highest"] = self._end
+        self._state.set(self.stream, "rollup", self._rollup)
+
+    def _go_back(self) -> None:
+        """Take back what was written in the middle: the source gives records out of order, so it said too much."""
+        if self._is_told:
+            return
+        self._is_told = True
+        for member in [self, *self._below()]:
+            member._rollup = member._given.get("rollup") or {}
+            self._state.set(member.stream, "rollup", member._rollup or None)
+            if member.key is not None and self._state.has(member.stream):
+                self._state.set(member.stream, member.key, member._latest(member._start, member._own))
+        self._warn("Records are out of order: no bookmark is written before the end; say is_sorted=False", key=self.key)
+
+    # -- the family ------------------------------------------------------------------------------------------------
+
+    @property
+    def _top(self) -> Progress:
+        return self.parent._top if self.parent is not None else self
+
+    def _above(self) -> list[Progress]:
+        return [self.parent, *self.parent._above()] if self.parent is not None else []
+
+    def _below(self) -> list[Progress]:
+        return [member for child in self.children for member in (child, *child._below())]
+
+    def _latest(self, *values: Any) -> Any:
+        """Give the largest of the values that are not None, the first of equal ones, as JSON has it; None of none."""
+        latest = None
+        try:
+            for value in values:
+                if value is not None and (latest is None or self._order.is_before(latest, value)):
+                    latest = plain(value)
+        except ValueError as error:
+            raise StreamError(self.stream, f"the bookmark of {self.key!r}: {error}") from None
+        return latest
+
+    def _warn(self, message: str, **fields: Any) -> None:
+        if self._log is not None:
+            self._log.warning(message, **fields)

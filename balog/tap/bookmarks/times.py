@@ -1,0 +1,89 @@
+"""Times in texts: put in their order as instants, whatever their offset and precision, and moved back by seconds.
+
+The forms are those of RFC 3339, and what sources give in its place: a date alone, a space for the ``T``, no seconds, an
+offset without colon or none at all, which is UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+
+__all__ = ["comparable_end", "earlier", "rank"]
+
+_TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(Z|z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
+)
+_COMPARABLE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(Z|\+00:00)", re.ASCII)
+_MINUTES = 24 * 60
+_LAST_DAY = date.max.toordinal()
+
+
+def rank(text: str) -> str:
+    """Give a text whose order among others of this function is the order of the instants.
+
+    It is the time in UTC without the zone and without zeros at the end of the fraction, so that ``…:00`` is before
+    ``…:00.5`` and ``…:00.5`` equal to ``…:00.500``. A leap second is after ``:59`` and before the next minute.
+
+    Raises:
+        ValueError: it is no time.
+    """
+    days, minute, second, fraction, _ = _parts(text)
+    if 1 <= days <= _LAST_DAY:
+        day = date.fromordinal(days).isoformat()
+    else:  # the offset leads beyond the calendar, as that of 9999-12-31T23:59:59-05:00 does
+        day = "0000-12-31" if days < 1 else "9999-12-32"
+    stripped = fraction.rstrip("0")
+    whole = f"{day}T{minute // 60:02}:{minute % 60:02}:{second:02}"
+    return f"{whole}.{stripped}" if stripped else whole
+
+
+def comparable_end(text: str) -> str:
+    """Give the zone of a time that can be compared as text, ``Z`` or ``+00:00``; "" where it cannot be.
+
+    Two times of the same length with a ``T`` at index 10 and the same such zone at their ends are in the order of their
+    texts: all fields have the same widths at the same places, from the largest to the smallest, and so has the fraction.
+    """
+    match = _COMPARABLE.fullmatch(text)
+    return match[1] if match else ""
+
+
+def earlier(text: str, seconds: int) -> str:
+    """Give the time that is so many seconds earlier, in UTC, with the fraction that it had.
+
+    A date stays a date: the one on which that time is. What would be before the year 1 is its first second.
+
+    Raises:
+        ValueError: it is no time.
+    """
+    days, minute, second, fraction, zone = _parts(text)
+    total = max((days * _MINUTES + minute) * 60 + second - seconds, _MINUTES * 60)
+    minutes, second = divmod(total, 60)
+    days, minute = divmod(minutes, _MINUTES)
+    day = date.fromordinal(min(days, _LAST_DAY)).isoformat()
+    if zone is None:
+        return day
+    end = f".{fraction}" if fraction else ""
+    return f"{day}T{minute // 60:02}:{minute % 60:02}:{second:02}{end}{zone}"
+
+
+def _parts(text: str) -> tuple[int, int, int, str, str | None]:
+    """Give the day's ordinal, the minute of that day, both in UTC, second, fraction, and how the zone is written.
+
+    The zone is None for a date, "" where a time names none.
+    """
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError("not a time")
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    days = date(int(year), int(month), int(day)).toordinal()
+    if hour is None:
+        return days, 0, 0, "", None
+    if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 60:
+        raise ValueError("not a time of a day")
+    minutes = int(hour) * 60 + int(minute)
+    if zone and zone not in "Zz":
+        offset = int(zone[1:3]) * 60 + int(zone[3:].lstrip(":") or 0)
+        minutes += offset if zone[0] == "-" else -offset
+    moved, minutes = divmod(minutes, _MINUTES)
+    return days + moved, minutes, int(second or 0), fraction or "", "Z" if zone else ""
