@@ -1,0 +1,141 @@
+"""OAuth's refresh tokens, and where the next one is kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+import balog
+from balog.errors import ConfigError
+from balog.tap.credentials.credential import Granted
+from balog.tap.errors import SourceError
+from balog.tap.http.client import Client
+
+__all__ = ["RefreshToken", "write_back"]
+
+
+class RefreshToken:
+    """Asks an OAuth server for access tokens by a refresh token (RFC 6749, 6); give it to ``periodic``.
+
+    Many servers give a new refresh token each time, and take the old one no longer: what is not written down then is
+    lost, and a person has to log in again. So it is written back into the config before anything else is done.
+
+    ::
+
+        token = periodic(RefreshToken(url, id, secret, config["refresh_token"], config_path="config.json"))
+
+    Args:
+        url: of the token endpoint.
+        client_id: of the application.
+        client_secret: of the application.
+        refresh_token: the first one.
+        config_path: the JSON file into which a new one is written; None writes nothing, and says so with a WARNING
+            when one was given.
+        key: its name in the file.
+        more: further fields of the request, such as ``scope``.
+        client: asks; one of its own, without headers, if None.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        client_id: str,
+        client_secret: str,
+        refresh_token: str,
+        *,
+        config_path: str | os.PathLike[str] | None = None,
+        key: str = "refresh_token",
+        more: Mapping[str, str] | None = None,
+        client: Client | None = None,
+    ) -> None:
+        self._client = client or Client(url)
+        self._fields = {
+            **(more or {}),
+            "grant_type": "refresh_token",
+            "client_id": client_id,
+            "client_secret": client_secret,
+        }
+        self._refresh_token = refresh_token
+        self._config_path = config_path
+        self._key = key
+        self.__name__ = "refresh_token"
+
+    def __call__(self) -> Granted | str:
+        """Ask; give the access token, with its seconds when the server says them.
+
+        Raises:
+            SourceError: the server refuses, or answers something else; its own word for why (``invalid_grant``) is
+                said, no credential is.
+        """
+        form = {**self._fields, "refresh_token": self._refresh_token}
+        answer = self._client.post(form=form, endpoint="token", allow=(400, 401))
+        said = answer.json()
+        if not isinstance(said, dict):
+            raise SourceError("the token endpoint answered what is no object")
+        if answer.status != 200:
+            why = said.get("error")
+            named = why if isinstance(why, str) and why.replace("_", "").isalnum() and len(why) < 60 else "no reason"
+            raise SourceError(f"the token endpoint refuses the refresh token: {named}")
+        access, renewed, seconds = said.get("access_token"), said.get("refresh_token"), said.get("expires_in")
+        if not isinstance(access, str) or not access:
+            raise SourceError("the token endpoint answered without an access_token")
+        if isinstance(renewed, str) and renewed and renewed != self._refresh_token:
+            self._keep(renewed)
+        if isinstance(seconds, str) and seconds.isdecimal():  # as some servers write it
+            seconds = int(seconds)
+        return Granted(access, seconds) if isinstance(seconds, (int, float)) and seconds > 0 else access
+
+    def __repr__(self) -> str:
+        return f"<RefreshToken at {self._client!r}>"
+
+    def _keep(self, renewed: str) -> None:
+        self._refresh_token = renewed
+        if self._config_path is not None:
+            write_back(self._config_path, self._key, renewed)
+        else:
+            balog.get_logger("credentials").warning(
+                "the source gave a new refresh token, and nothing says where to keep it: the next run may have to log "
+                "in again; give config_path"
+            )
+
+
+def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
+    """Set one field of a JSON file, whole or not at all; the file can then be read by its owner alone (0600).
+
+    A link stays one: what it leads to is written. Two processes that write at the same time are not kept apart.
+
+    Raises:
+        ConfigError: it cannot be read or written, or holds no JSON object.
+    """
+    place = os.path.realpath(path)
+    try:
+        with open(place, "rb") as file:
+            held = msgspec.json.decode(file.read())
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", os.fspath(path)) from None
+    except msgspec.DecodeError:
+        held = None
+    if not isinstance(held, dict):
+        raise ConfigError("is no JSON object; the new credential was not written into it", os.fspath(path))
+    held[key] = value
+    data = msgspec.json.format(msgspec.json.encode(held), indent=2) + b"\n"
+    beside = f"{place}.{os.getpid()}.new"
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, place)
+        folder = os.open(os.path.dirname(place), os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise ConfigError(f"the new credential cannot be written: {error.strerror}", os.fspath(path)) from None

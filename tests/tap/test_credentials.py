@@ -1,0 +1,277 @@
+import json
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.errors import ConfigError
+from balog.tap.credentials import (
+    Bearer,
+    Credential,
+    Granted,
+    RefreshToken,
+    basic,
+    bearer,
+    header,
+    once,
+    periodic,
+    write_back,
+)
+from balog.tap.errors import SourceError, TapError
+from balog.tap.http import Client, Policy
+from balog.testing import capture_events
+from tests.stand_ins.http_server import Answer, HttpStandIn, Request
+
+
+class Source:
+    """Gives token-1, token-2 …; or fails with what is in ``trouble``. Its clock stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.asked = 0
+        self.trouble: Exception | None = None
+
+    def __call__(self) -> str:
+        self.asked += 1
+        if self.trouble:
+            raise self.trouble
+        return f"token-{self.asked}"
+
+    def clock(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def source() -> Source:
+    return Source()
+
+
+def test_it_is_asked_for_when_first_used(source: Source) -> None:
+    credential = once(source)
+    assert source.asked == 0
+    assert [credential(), credential()] == ["token-1", "token-1"]
+    assert source.asked == 1
+
+
+def test_it_is_asked_for_again_when_old(source: Source) -> None:
+    credential = Credential(source, 25 * 60, clock=source.clock)
+    assert credential() == "token-1"
+    source.now += 25 * 60 - 1
+    assert credential() == "token-1"
+    source.now += 1
+    assert credential() == "token-2"
+
+
+def test_a_refresh_that_fails_leaves_the_old_one_until_it_ends(source: Source) -> None:
+    credential = Credential(source, 25 * 60, clock=source.clock)
+    credential()
+    source.now += 26 * 60
+    source.trouble = ConnectionResetError(104, "Connection reset by peer", "token=s3cret")
+    with capture_events() as captured:
+        assert credential() == "token-1"
+        assert credential() == "token-1"
+    assert source.asked == 2  # not again for some seconds
+    (event,) = captured
+    assert event.header.level == "WARNING"
+    assert "Connection reset by peer" in event.payload["message"]
+    assert "s3cret" not in event.payload["message"]
+    source.now += 11
+    source.trouble = None
+    assert credential() == "token-3"
+    source.now += 31 * 60
+    source.trouble = ValueError("token=s3cret")
+    with pytest.raises(SourceError, match="could not be had: ValueError") as caught:
+        credential()
+    assert caught.value.__cause__ is None
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_grant_says_its_own_time(source: Source) -> None:
+    credential = Credential(lambda: Granted(source(), 60), clock=source.clock)
+    assert credential() == "token-1"
+    source.now += 49
+    assert credential() == "token-1"
+    source.now += 2
+    assert credential() == "token-2"
+
+
+def test_what_the_source_refused_is_replaced_once_for_all_threads(source: Source) -> None:
+    credential = once(source)
+    used = credential()
+    threads = [threading.Thread(target=credential.refresh, args=(used,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert source.asked == 2
+    assert credential() == "token-2"
+
+
+def test_threads_go_on_with_the_old_one_while_one_asks() -> None:
+    asking, go_on = threading.Event(), threading.Event()
+    now = [0.0]
+    given = iter(["old", "new"])
+
+    def slow() -> str:
+        if now[0]:
+            asking.set()
+            assert go_on.wait(10)
+        return next(given)
+
+    credential = Credential(slow, 10, 100, clock=lambda: now[0])
+    credential()
+    now[0] = 20
+    found: list[str] = []
+    thread = threading.Thread(target=lambda: found.append(credential()))
+    thread.start()
+    assert asking.wait(10)
+    assert credential() == "old"
+    go_on.set()
+    thread.join()
+    assert found == ["new"]
+    assert credential() == "new"
+
+
+def test_as_decorators() -> None:
+    @periodic(minutes=5)
+    def token() -> str:
+        return "s3cret"
+
+    @once
+    def key() -> str:
+        return "s3cret"
+
+    assert (token(), key()) == ("s3cret", "s3cret")
+    assert (repr(token), repr(key)) == ("<Credential token>", "<Credential key>")
+
+
+@pytest.mark.parametrize("times", [{"minutes": 0}, {"minutes": -1}, {"minutes": 25, "lifetime_minutes": 20}])
+def test_times_that_cannot_be_are_refused(times: dict[str, float]) -> None:
+    with pytest.raises(TapError, match="credential"):
+        periodic(lambda: "x", **times)
+
+
+@pytest.mark.parametrize(
+    ("auth", "headers"),
+    [
+        (bearer("s3cret"), {"Authorization": "Bearer s3cret"}),
+        (bearer(lambda: "s3cret"), {"Authorization": "Bearer s3cret"}),
+        (header("X-Api-Key", "s3cret"), {"X-Api-Key": "s3cret"}),
+        (basic("me", "s3cret"), {"Authorization": "Basic bWU6czNjcmV0"}),
+    ],
+)
+def test_headers_of_credentials(auth: Bearer, headers: dict[str, str]) -> None:
+    assert auth() == headers
+    assert not hasattr(auth, "refresh")
+    assert "s3cret" not in repr(auth)
+    assert "bWU6" not in repr(auth)
+    assert "s3cret" not in repr(Granted("s3cret", 1))
+
+
+@pytest.fixture
+def server() -> Iterator[HttpStandIn]:
+    with HttpStandIn() as server:
+        yield server
+
+
+def test_a_token_that_ends_in_the_middle_is_renewed(server: HttpStandIn, source: Source) -> None:
+    server.respond = lambda request: Answer(200 if request.headers["authorization"] == "Bearer token-2" else 401)
+    with Client(server.url, auth=bearer(once(source))) as client:
+        assert client.get("contacts").status == 200
+        assert client.get("contacts").status == 200
+    assert len(server.requests) == 3
+
+
+class Login:
+    """An OAuth server whose refresh tokens are good for one use."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def __call__(self, request: Request) -> Answer:
+        if f"refresh_token=r3fresh-{self.number}&" not in request.body.decode() + "&":
+            return Answer(400, b'{"error":"invalid_grant","error_description":"r3fresh s3cret"}')
+        self.number += 1
+        said = {"access_token": f"access-{self.number}", "refresh_token": f"r3fresh-{self.number}", "expires_in": 60}
+        return Answer(200, json.dumps(said).encode())
+
+
+def refresher(server: HttpStandIn, **options: Any) -> RefreshToken:
+    return RefreshToken(f"{server.url}/token", "me", "s3cret", "r3fresh-0", **options)
+
+
+def test_a_refresh_token_that_is_replaced_is_written_into_the_config(server: HttpStandIn, tmp_path: Path) -> None:
+    server.respond = Login()
+    path = tmp_path / "config.json"
+    path.write_text('{"user": "me", "refresh_token": "r3fresh-0"}')
+    path.chmod(0o644)
+    ask = refresher(server, config_path=path)
+    assert [ask(), ask()] == [Granted("access-1", 60), Granted("access-2", 60)]
+    assert json.loads(path.read_text()) == {"user": "me", "refresh_token": "r3fresh-2"}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["config.json"]
+    form = b"grant_type=refresh_token&client_id=me&client_secret=s3cret&refresh_token=r3fresh-0"
+    assert server.requests[0].body == form
+
+
+def test_a_refresh_token_that_nobody_keeps_is_told(server: HttpStandIn) -> None:
+    server.respond = Login()
+    with capture_events() as captured:
+        assert periodic(refresher(server))() == "access-1"
+    (message,) = [event.payload["message"] for event in captured if event.payload["cls_type"] == "log"]
+    assert "give config_path" in message
+    assert "r3fresh" not in message
+
+
+def test_a_refresh_token_that_is_refused_says_why_and_no_secret(server: HttpStandIn) -> None:
+    server.respond = lambda request: Answer(400, b'{"error":"invalid_grant","error_description":"r3fresh-0 s3cret"}')
+    with pytest.raises(SourceError, match=r"refuses the refresh token: invalid_grant$") as caught:
+        periodic(refresher(server))()
+    assert "s3cret" not in str(caught.value)
+    assert "r3fresh" not in repr(refresher(server))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"), [(b"[]", "no object"), (b"{}", "without an access_token"), (b"<html>", "no JSON")]
+)
+def test_a_token_endpoint_that_answers_something_else(server: HttpStandIn, body: bytes, said: str) -> None:
+    server.will(Answer(200, body))
+    with pytest.raises(SourceError, match=said):
+        refresher(server)()
+
+
+@pytest.mark.parametrize(("seconds", "given"), [('"90"', Granted("x", 90)), ("null", "x"), ("0", "x")])
+def test_a_token_s_time_as_servers_write_it(server: HttpStandIn, seconds: str, given: Any) -> None:
+    server.will(Answer(200, b'{"access_token":"x","expires_in":%b}' % seconds.encode()))
+    assert refresher(server)() == given
+
+
+def test_a_token_endpoint_that_is_down_is_retryable(server: HttpStandIn) -> None:
+    server.respond = lambda request: Answer(503)
+    client = Client(server.url, policy=Policy(tries=1))
+    with pytest.raises(SourceError, match="503") as caught:
+        periodic(refresher(server, client=client))()
+    assert caught.value.retryable
+
+
+def test_what_a_link_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "real.json").write_text("{}")
+    (tmp_path / "link.json").symlink_to("real.json")
+    write_back(tmp_path / "link.json", "key", "new")
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "real.json").read_text()) == {"key": "new"}
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "", None])
+def test_a_config_that_cannot_take_it_is_left_as_it_is(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "config.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ConfigError, match=r"config\.json") as caught:
+        write_back(path, "key", "s3cret")
+    assert "s3cret" not in str(caught.value)
+    assert (path.read_text() if text is not None else None) == text
