@@ -17,14 +17,14 @@ MAX_CONFIG_BYTES = 4 * 1024 * 1024
 T = TypeVar("T")
 
 
-def load(path: str | os.PathLike[str], type: type[T]) -> T:
-    """Read a config file.
+def load(path: str | os.PathLike[str], type: type[T], max_bytes: int = MAX_CONFIG_BYTES) -> T:
+    """Read a config file of at most ``max_bytes``.
 
     Raises:
         ConfigError: the file cannot be read, is not JSON (with line and column), or is not what ``type`` says (with the
             path in the file).
     """
-    source, data = str(path), _contents(path)
+    source, data = str(path), _contents(path, max_bytes)
     try:
         return msgspec.json.decode(data.decode("utf-8-sig"), type=type)
     except msgspec.ValidationError as error:
@@ -64,16 +64,16 @@ def load_env(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, 
     return found
 
 
-def _contents(path: str | os.PathLike[str]) -> bytes:
+def _contents(path: str | os.PathLike[str], max_bytes: int = MAX_CONFIG_BYTES) -> bytes:
     try:
         with open(path, "rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
+            data = file.read(max_bytes + 1)
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror or error}", str(path)) from None
     except ValueError as error:  # a path with a null character
         raise ConfigError(f"cannot be read: {error}", repr(str(path))) from None
-    if len(data) > MAX_CONFIG_BYTES:
-        raise ConfigError(f"larger than {MAX_CONFIG_BYTES} bytes; is this the right file?", str(path))
+    if len(data) > max_bytes:
+        raise ConfigError(f"larger than {max_bytes} bytes; is this the right file?", str(path))
     return data
 
 

@@ -23,6 +23,7 @@ class Entry(Struct, kw_only=True):
         stream: the name in messages; the same unless a source has one name twice.
         schema: JSON Schema of the records, its references resolved.
         metadata: by breadcrumb; what the tap says (``inclusion``, ``table-key-properties`` …) and what was chosen.
+        other: what else a document says of the stream (``is_view``, ``row_count`` …), kept as it is.
     """
 
     tap_stream_id: str
@@ -32,13 +33,15 @@ class Entry(Struct, kw_only=True):
     replication_method: Method | None = None
     replication_key: str | None = None
     metadata: Metadata = field(default_factory=dict)
+    other: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_selected(self) -> bool:
         """Whether the stream is to be synced."""
         said = self.metadata.get((), {})
-        if said.get("inclusion") == "automatic":
-            return True
+        inclusion = said.get("inclusion")
+        if inclusion in ("automatic", "unsupported"):
+            return bool(inclusion == "automatic")
         return bool(said.get("selected", said.get("selected-by-default", False)))
 
 
@@ -47,7 +50,7 @@ class Catalog(Struct):
 
     entries: dict[str, Entry] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Entry]:  # type: ignore[override]
+    def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries.values())
 
     def get(self, tap_stream_id: str) -> Entry | None:
@@ -70,5 +73,5 @@ class Catalog(Struct):
                 item["replication_method"] = entry.replication_method
             if entry.replication_key:
                 item["replication_key"] = entry.replication_key
-            streams.append(item)
+            streams.append(entry.other | item)
         return {"streams": streams}

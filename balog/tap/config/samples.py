@@ -12,7 +12,7 @@ import msgspec
 from balog.problems import suggest
 from balog.tap.errors import TapError
 
-__all__ = ["Maybe", "optional", "schema_of", "with_optional"]
+__all__ = ["Maybe", "optional", "schema_from_example", "with_optional"]
 
 _PLAIN: dict[Any, dict[str, Any]] = {
     str: {"type": "string"},
@@ -46,7 +46,7 @@ def optional(example: Any, default: Any = msgspec.UNSET) -> Maybe:
     return Maybe(example, default)
 
 
-def schema_of(example: Any, path: str = "$") -> dict[str, Any]:
+def schema_from_example(example: Any, path: str = "$") -> dict[str, Any]:
     """Give the JSON Schema that an example stands for.
 
     A dict is an object whose names are required but for those made by ``optional``; a list an array of what its first
@@ -58,7 +58,8 @@ def schema_of(example: Any, path: str = "$") -> dict[str, Any]:
     if isinstance(example, Mapping):
         return _object(example, path)
     if isinstance(example, (list, tuple)):
-        return {"type": "array", "items": schema_of(example[0], f"{path}[0]")} if example else {"type": "array"}
+        items = {"items": schema_from_example(example[0], f"{path}[0]")} if example else {}
+        return {"type": "array", **items}
     kind = example if _is_type(example) else type(example) if example is not None else None
     if kind in _PLAIN:
         return dict(_PLAIN[kind])
@@ -80,11 +81,11 @@ def _object(example: Mapping[str, Any], path: str) -> dict[str, Any]:
         if not isinstance(name, str):
             raise TapError(f"config_spec: {path}: {name!r:.80} is no name of a setting")
         if isinstance(said, Maybe):
-            properties[name] = schema_of(said.example, f"{path}.{name}")
+            properties[name] = schema_from_example(said.example, f"{path}.{name}")
             if said.default is not msgspec.UNSET:
                 properties[name]["default"] = said.default
         else:
-            properties[name] = schema_of(said, f"{path}.{name}")
+            properties[name] = schema_from_example(said, f"{path}.{name}")
             required.append(name)
     schema: dict[str, Any] = {"type": "object"}
     if properties:

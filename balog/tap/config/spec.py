@@ -15,7 +15,7 @@ from balog.problems import suggest
 from balog.tap.config.checking import Fault, check, refuse_unknown, target_of
 from balog.tap.config.declaring import read_beside
 from balog.tap.config.hiding import hide, marked, reveal, secret_texts
-from balog.tap.config.samples import schema_of, with_optional
+from balog.tap.config.samples import schema_from_example, with_optional
 from balog.tap.errors import ConfigProblems, TapError
 
 __all__ = ["TOOLKIT_SETTINGS", "ConfigSpec", "json_path", "make_spec", "sample"]
@@ -183,7 +183,8 @@ def make_spec(said: Any) -> ConfigSpec:
         said: one of
 
             - a list of names that must be there;
-            - a dict of names and examples or types, nested as the config is; see ``samples.schema_of``, ``optional``;
+            - a dict of names and examples or types, nested as the config is; see ``samples.schema_from_example``
+              and ``optional``;
             - a JSON Schema: a dict with ``$schema``, ``properties`` or the type ``object``;
             - the path of a JSON file with a sample or with a JSON Schema, relative to the file that declares it;
               ``sample(path, optional=[…])`` where settings of a sample need not be there;
@@ -239,7 +240,7 @@ def _schema_from(document: Any, place: str) -> dict[str, Any]:
     wanted = document.get("type")
     is_typed = wanted == "object" or (isinstance(wanted, list) and "object" in wanted)
     if not (is_typed or "$schema" in document or isinstance(document.get("properties"), Mapping)):
-        return schema_of(document)
+        return schema_from_example(document)
     if wanted is not None and not is_typed:
         raise TapError(f"{place}: the schema's type is {wanted!r}; a config is an object")
     return {**document, "type": "object"}
