@@ -32,7 +32,7 @@ def run(tap: Tap, arguments: Sequence[str] | None = None) -> None:
         read = lambda path: msgspec.json.decode(open(path, "rb").read()) if path else {}  # noqa: SIM115
         checked = tap.spec.check(read(config), config or "")
         catalog = Catalog()
-        for stream in tap.streams.values():
+        for stream in tap.link().values():
             schema = stream.schema(lambda: None, stream.name) if callable(stream.schema) else stream.schema or {}
             catalog.entries[stream.name] = Entry(
                 tap_stream_id=stream.name,

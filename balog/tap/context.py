@@ -2,15 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import structlog
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from datetime import datetime, timezone
+from typing import Any, NamedTuple, Protocol
 
 from balog.tap.bookmarks import State
 from balog.tap.catalog import Entry
+from balog.tap.errors import TapError
 from balog.tap.streams import Stream
 
-__all__ = ["Context"]
+__all__ = ["POSITION", "Context", "Emitted", "Writing"]
+
+POSITION = "position"
+"""The key of a bookmark that is no replication key's value: a position in a log, or in a full table."""
+
+
+class Emitted(NamedTuple):
+    """A record for another stream than the one whose function yields it."""
+
+    stream: str
+    record: dict[str, Any]
+
+
+class Writing(Protocol):
+    """The side of a run that a context hands on to: what is written of one stream."""
+
+    @property
+    def is_stopping(self) -> bool: ...
+    def emit(self, record: Any, stream: str) -> None: ...
+    def set_bookmark(self, value: Any) -> None: ...
+    def checkpoint(self, *, asked: bool) -> None: ...
+    def full_table(self) -> AbstractContextManager[int]: ...
+    def context_of(self, stream: str) -> Context: ...
 
 
 class Context:
@@ -22,14 +46,125 @@ class Context:
         bookmark: where to go on from: the state's, else ``start_date`` of the config, less the lookback; None on a
             first run without one, and for full tables.
         entry: the stream's catalog entry: schema, metadata, selection.
+        metadata: what the catalog says of the stream itself.
+        selected: the names of the properties that are wanted, so that a source may ask for those alone.
         log: a logger with the stream bound.
+        now: one instant for the whole run, in UTC: where a window ends that is to begin there in the next.
+        parent: the record that a substream is asked for, as the parent's source gave it; None at the top.
+        is_first_run: there is no bookmark or position of this stream.
     """
 
+    parent: dict[str, Any] | None = None
+
     def __init__(
-        self, stream: Stream, entry: Entry, config: Any, state: State, log: structlog.BoundLoggerBase | Any
+        self,
+        stream: Stream,
+        entry: Entry,
+        config: Any,
+        state: State,
+        log: Any,
+        *,
+        client: Callable[[], Any] = lambda: None,
+        now: datetime | None = None,
+        bookmark: Any = None,
+        writing: Writing | None = None,
     ) -> None:
         self.stream = stream.name
         self.config = config
         self.entry = entry
         self.log = log
-        self.bookmark: Any = state.get(stream.name, stream.replication_key) if stream.replication_key else None
+        self.now = now or datetime.now(timezone.utc)
+        self._stream, self._state, self._make_client, self._writing = stream, state, client, writing
+        key = stream.replication_key
+        said = state.get(stream.name, key) if key else None
+        self.is_first_run = said is None and self.log_position is None
+        self.bookmark: Any = said if bookmark is None else bookmark
+        if self.bookmark is None and key:
+            self.bookmark = self.start_date
+
+    @property
+    def client(self) -> Any:
+        """The tap's client, or the stream's own; made when it is first asked for."""
+        return self._make_client()
+
+    @property
+    def start_date(self) -> str | None:
+        """The config's ``start_date``."""
+        config = self.config
+        found = config.get("start_date") if isinstance(config, dict) else getattr(config, "start_date", None)
+        return None if found is None else str(found)
+
+    @property
+    def metadata(self) -> dict[str, Any]:  # see the class
+        return self.entry.metadata.get((), {})
+
+    @property
+    def selected(self) -> frozenset[str]:  # see the class
+        from balog.tap.catalog import selected_properties
+
+        return frozenset(selected_properties(self.entry))
+
+    @property
+    def log_position(self) -> Any:
+        """What ``set_bookmark`` said last of a stream that is not replicated by a key, in any run; any JSON value."""
+        return self._state.get(self.stream, POSITION)
+
+    @property
+    def is_stopping(self) -> bool:
+        """The run was asked to end: nothing new should be begun."""
+        return self._writing is not None and self._writing.is_stopping
+
+    def emit(self, record: Any, stream: str | None = None) -> None:
+        """Write a record, or a list of them, now; of another declared stream when one is named.
+
+        What the catalog does not select is left out in silence, as with records that are yielded.
+
+        Raises:
+            TapError: there is no such stream.
+            RecordError: see ``balog.tap.records.Policy``.
+        """
+        self._run().emit(record, stream or self.stream)
+
+    def to(self, stream: str, record: dict[str, Any]) -> Emitted:
+        """Give what a generator yields in the place of a record of its own to write one of another stream."""
+        return Emitted(stream, record)
+
+    def of(self, stream: str) -> Context:
+        """Give the context of a stream that this one gives too: its bookmark, its selection."""
+        return self._run().context_of(stream)
+
+    def set_bookmark(self, value: Any) -> None:
+        """Say that all up to here was given: a replication value, or a position of any JSON shape.
+
+        It is in the next state that is written. A replication value only ever moves the bookmark forward. That of a
+        substream is written when all parents are done.
+        """
+        self._run().set_bookmark(value)
+
+    def checkpoint(self, value: Any = None) -> None:
+        """Write the state now.
+
+        With a value it says that all up to that was given, in whatever order: the end of a window. Without one it says
+        so of the largest replication value so far, which is left out when records came out of order.
+        """
+        if value is not None:
+            self.set_bookmark(value)
+        self._run().checkpoint(asked=value is None)
+
+    def full_table(self) -> AbstractContextManager[int]:
+        """Write what comes inside as a new version of the table, which replaces the rows before at its end.
+
+        The records carry ``version``, and ACTIVATE_VERSION is written when the body ends; not when it raises.
+        """
+        return self._run().full_table()
+
+    def timer(self, endpoint: str, **tags: Any) -> Any:
+        """Time a request: ``with context.timer("contacts"): …`` is a metric ``http_request_duration``."""
+        from balog import metrics
+
+        return metrics.http_request_timer(endpoint, **tags)
+
+    def _run(self) -> Writing:
+        if self._writing is None:
+            raise TapError(f"stream {self.stream!r}: this context is of no run: nothing can be written")
+        return self._writing

@@ -1,5 +1,21 @@
 """What a stream is, declared by decorator or by class, and the order in which streams run."""
 
-from balog.tap.streams.stream import Stream, Substream
+from balog.tap.streams.calling import by_names, did_you_mean
+from balog.tap.streams.declaring import add, declare, link
+from balog.tap.streams.order import below, in_order, root_of
+from balog.tap.streams.stream import Records, Stream, Substream, place_of_caller
 
-__all__ = ["Stream", "Substream"]
+__all__ = [
+    "Records",
+    "Stream",
+    "Substream",
+    "add",
+    "below",
+    "by_names",
+    "declare",
+    "did_you_mean",
+    "in_order",
+    "link",
+    "place_of_caller",
+    "root_of",
+]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
 import balog
 from balog.tap.bookmarks import State
 from balog.tap.catalog import Catalog
-from balog.tap.context import Context
-from balog.tap.records import Output, Transformer
-from balog.tap.streams import Stream
+from balog.tap.context import Emitted
+from balog.tap.errors import StreamError, TapError
+from balog.tap.records import Output
+from balog.tap.streams import Stream, add, below, by_names, in_order, link, root_of
+from balog.tap.syncing.interrupting import Interrupted, Stop
+from balog.tap.syncing.lane import Enough, Lane
+from balog.tap.syncing.observing import Observer
 from balog.tap.tap import Tap
 
 __all__ = ["Sync"]
@@ -18,54 +26,273 @@ __all__ = ["Sync"]
 class Sync:
     """One run.
 
+    Streams run one after another in the order in which they were declared, the one at which the run before was
+    interrupted first. Each that can run does; what went wrong is kept in ``failures``.
+
+    A substream is asked for each record of its parent, at once: its records come after the parent's, and the parent's
+    bookmark moves on only when they are written. When they take longer than the substream's ``buffer_seconds``, what
+    was written is handed on, and the state up to the parent before is written if the parent's strategy allows states in
+    the middle. So memory holds one record (or page) of each level, and no state says more than what was written. A
+    substream that fails is not asked again in this run, its parent goes on, and the parent's bookmark stays where it
+    was. A substream's own bookmark is the largest value over all parents and is written when all are done; in a run
+    each parent is asked with the bookmark of the run's beginning.
+
     Args:
-        tap: what is declared.
+        tap: what is declared; or streams alone.
         config: as its spec gave it.
         catalog: what is selected.
         state: from where; written to as it goes on.
         output: where messages go.
+        observer: who watches.
+        stop: whether to end.
+        max_records: of each stream, then it is left; bookmarks stay where they are. 0 is all.
+
+    Attributes:
+        failures: of the streams that failed, in the order in which they did.
+        now: one instant for the run, in UTC.
     """
 
-    def __init__(self, tap: Tap, config: Any, catalog: Catalog, state: State, output: Output) -> None:
-        self.tap = tap
-        self.config = config
-        self.catalog = catalog
-        self.state = state
-        self.output = output
-        self.log = balog.get_logger(tap.name.replace("-", "_"))
+    def __init__(
+        self,
+        tap: Tap | Iterable[Stream],
+        config: Any,
+        catalog: Catalog,
+        state: State,
+        output: Output,
+        *,
+        observer: Observer | None = None,
+        stop: Stop | None = None,
+        max_records: int = 0,
+    ) -> None:
+        self.tap = tap if isinstance(tap, Tap) else None
+        self.streams: Mapping[str, Stream] = tap.link() if isinstance(tap, Tap) else _linked(tap)
+        self.config, self.catalog, self.state, self.output = config, catalog, state, output
+        self.observer, self.stop, self.max_records = observer or Observer(), stop or Stop(), max_records
+        self.log: Any = balog.get_logger(self.tap.name.replace("-", "_") if self.tap else "tap")
+        self.now = datetime.now(timezone.utc)
+        self.failures: list[StreamError] = []
+        self._lanes: dict[str, Lane] = {}
+        self._clients: dict[Any, tuple[Any, BaseException | None]] = {}
 
-    def run(self) -> None:
-        """Sync all that is selected."""
-        client = self.tap.make_client(self.config) if self.tap.make_client else None
-        for stream in self.tap.streams.values():
-            if stream.name in self.catalog.entries and self.catalog.entries[stream.name].is_selected:
-                self._sync(stream, client)
+    def run(self) -> int:
+        """Sync all that is selected, and say on stderr which streams failed.
+
+        Returns:
+            The exit code: 0, 1 when a stream failed, 128 and the signal's number when the run was interrupted.
+
+        Raises:
+            OSError: what was written cannot be handed on.
+        """
+        selected = {entry.tap_stream_id for entry in self.catalog if entry.is_selected}
+        try:
+            for stream in in_order(self.streams.values(), selected, self.state.currently_syncing):
+                self._sync(stream)
+        except (Interrupted, KeyboardInterrupt) as interrupt:
+            self.write_state()
+            self._say_failures()
+            return 128 + (interrupt.number if isinstance(interrupt, Interrupted) else 2)
         self.state.currently_syncing = None
+        self.write_state()
+        self._say_failures()
+        return 1 if self.failures else 0
+
+    # -- streams ----------------------------------------------------------------------------------------------------
+
+    def _sync(self, stream: Stream) -> None:
+        self._lanes.clear()
+        self.state.currently_syncing = stream.name
+        self.write_state()
+        try:
+            lane = Lane(self, stream, self.catalog.get(stream.name))
+            lane.begin()
+        except Exception as error:  # what is declared, or the state's bookmark, does not fit: other streams may
+            self._fail(stream, error)
+            return
+        lanes = list(lane.all())
+        self._lanes = {each.stream.name: each for each in lanes}
+        for each in lanes:
+            if each.is_written:
+                self._begin(each)
+        failure = None
+        tops = (lane, *lane.given)
+        try:
+            self._ask(lane)
+        except (Interrupted, KeyboardInterrupt):
+            for top in tops:
+                top.progress.checkpoint()
+            raise
+        except Enough:
+            pass
+        except Exception as error:
+            for top in tops:
+                top.progress.fail()
+            failure = self._fail(stream, error)
+        else:
+            for top in tops:
+                top.progress.finish()
+        self.write_state()
+        for each in self._lanes.values():
+            if each.is_written and not (each.is_over and each.parent):
+                self.observer.ended(each.stream, each.counts, failure)
+
+    def _begin(self, lane: Lane) -> None:
+        entry = lane.entry
+        self.observer.started(lane.stream, lane.counts)
+        keys = entry.key_properties or lane.stream.key_properties
+        self.output.schema(entry.stream, lane.transform.schema, keys, [lane.key] if lane.key else [])
+
+    def _ask(self, lane: Lane, parent: Any = None) -> None:
+        """Take all that the source has, from the beginning again after an error for which the stream wants that."""
+        stream, context = lane.stream, lane.context
+        has: dict[str, Callable[[], Any]] = {
+            "client": lambda: self.client_of(stream),
+            "config": lambda: self.config,
+            "context": lambda: context,
+            "parent": lambda: parent,
+        }
+        context.parent = parent
+        attempt = 0
+        while True:
+            lane.counts.asked += 1
+            try:
+                self.stop.in_source = True
+                self._take(lane, stream.ask(has))
+                return
+            except stream.retry_on as error:
+                self.stop.in_source = False
+                if attempt >= stream.retries:
+                    raise
+                attempt += 1
+                lane.counts.retries += 1
+                context.log.warning("begun again: {}", _reason(error))
+                self.observer.retried(stream, error, attempt)
+                if stream.before_retry is not None:
+                    call = by_names(stream.before_retry, ("context", "error"), f"{stream.title}: before_retry")
+                    call({"context": lambda: context, "error": lambda error=error: error})  # type: ignore[misc]
+                lane.begin()
+            finally:
+                self.stop.in_source = False
+
+    def _take(self, lane: Lane, items: Any) -> None:
+        stop, accept, is_below = self.stop, lane.accept, lane.parent is not None
+        if isinstance(items, (Mapping, str, bytes)):
+            raise TapError(f"{lane.stream.title}: gave a {type(items).__name__}: want records, yielded or in a list")
+        monotonic, pause = time.monotonic, lane.stream.buffer_seconds
+        due = monotonic() + pause
+        try:
+            for item in items:
+                stop.in_source = False
+                kind = type(item)
+                if kind is dict:
+                    accept(item)
+                elif kind is list:
+                    for record in item:
+                        accept(record)
+                elif kind is Emitted:
+                    lane.emit(item.record, item.stream)
+                else:
+                    accept(item)
+                if stop.number is not None:
+                    raise Interrupted(stop.number)
+                if is_below and monotonic() >= due:
+                    self.checkpoint(lane)
+                    due = monotonic() + pause
+                stop.in_source = True
+            stop.in_source = False
+        finally:
+            stop.in_source = False
+            close = getattr(items, "close", None)
+            if close is not None and hasattr(items, "send"):  # a generator left in the middle: its own cleaning up
+                close()
+
+    def ask_children(self, lane: Lane, record: Any) -> None:
+        """Take what belongs to one record of a parent."""
+        for child in lane.children:
+            if child.is_over:
+                continue
+            try:
+                self._ask(child, record)
+            except Enough:
+                child.is_over = True
+            except Exception as error:
+                child.is_over = True
+                child.progress.fail()
+                self.observer.ended(child.stream, child.counts, self._fail(child.stream, error))
+
+    # -- what lanes ask -----------------------------------------------------------------------------------------------
+
+    def lane(self, name: str) -> Lane:
+        """Give the lane of a stream that records are emitted for.
+
+        Raises:
+            TapError: there is no such stream.
+        """
+        found = self._lanes.get(name)
+        if found is None:
+            stream = self.streams.get(name)
+            if stream is None:
+                raise TapError(f"there is no stream {name!r} to emit for; there are: {', '.join(self.streams)}")
+            found = self._lanes[name] = Lane(self, stream, self.catalog.get(name))
+            if found.is_written:
+                self._begin(found)
+        return found
+
+    def client_of(self, stream: Stream) -> Any:
+        """Give the stream's own client, else the tap's; made once, and an error of that is not tried again."""
+        make = stream.client or (self.tap.make_client if self.tap else None)
+        if make is None:
+            return None
+        if make not in self._clients:
+            try:
+                self._clients[make] = make(self.config), None
+            except Exception as error:  # a wrong password, asked for each stream, locks an account
+                self._clients[make] = None, error
+        client, failed = self._clients[make]
+        if failed is not None:
+            raise failed
+        return client
+
+    def wants(self, stream: Stream) -> bool:
+        """Tell whether a stream, or one below it, is selected."""
+        return any((entry := self.catalog.get(each.name)) and entry.is_selected for each in below(stream))
+
+    def checkpoint(self, lane: Lane) -> None:
+        """Write the state in the middle of a stream, as far as it is right there."""
+        lane.progress.checkpoint()
+        self.write_state()
+
+    def write_state(self) -> None:
+        """Write the state, and hand on what was written before."""
         self.output.state(self.state.as_json())
 
-    def _sync(self, stream: Stream, client: Any) -> None:
-        entry = self.catalog.entries[stream.name]
-        self.state.currently_syncing = stream.name
-        key = stream.replication_key
-        self.output.schema(stream.name, entry.schema, stream.key_properties, [key] if key else [])
-        context = Context(stream, entry, self.config, self.state, self.log.bind(stream=stream.name))
-        transform, write, strategy = (
-            Transformer(entry, stream.policy),
-            self.output.records(stream.name),
-            stream.strategy,
-        )
-        highest, count = self.state.get(stream.name, key) if key else None, 0
-        for record in stream.records(client, context):
-            made = transform(record)
-            if made is None:
-                continue
-            write(made)
-            count += 1
-            if key and (highest is None or made[key] > highest):
-                highest = made[key]
-            if strategy.is_due(made, count):
-                self.state.set(stream.name, key or "", highest)
-                self.output.state(self.state.as_json())
-        if key:
-            self.state.set(stream.name, key, highest)
-        self.output.state(self.state.as_json())
+    # -- failures -----------------------------------------------------------------------------------------------------
+
+    def _fail(self, stream: Stream, error: Exception) -> StreamError:
+        failure = StreamError(stream.name, _reason(error))
+        failure.__cause__ = error
+        self.failures.append(failure)
+        return failure
+
+    def _say_failures(self) -> None:
+        for failure in self.failures:
+            self.log.critical("{}", failure, exc_info=failure.__cause__)
+            sys.stderr.write(f"CRITICAL {failure}\n")
+        sys.stderr.flush()
+
+
+def _linked(streams: Iterable[Stream]) -> dict[str, Stream]:
+    family: dict[str, Stream] = {}
+    for stream in streams:
+        if stream.name not in family:
+            for each in below(root_of(stream)):
+                if each.name not in family:
+                    add(family, each)
+    link(family)
+    return family
+
+
+def _reason(error: BaseException) -> str:
+    """Say an error in one line, without the stream's name where it begins with it."""
+    reason = getattr(error, "reason", None) if isinstance(error, StreamError) else None
+    text = " ".join(str(reason or error).split())
+    return text or type(error).__name__

@@ -1,0 +1,110 @@
+"""The settings of streams: which there are, and what each of them may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from balog.tap.errors import TapError
+from balog.tap.streams.calling import did_you_mean
+
+if TYPE_CHECKING:
+    from balog.tap.streams.stream import Stream
+
+__all__ = ["SETTINGS", "check_settings"]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(_is_text, value)) and len(set(value)) == len(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+def _is_errors(value: Any) -> bool:
+    kinds = value if isinstance(value, tuple) else (value,)
+    return all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds)
+
+
+def _is_metadata(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(crumb, tuple) and all(isinstance(part, str) for part in crumb) and isinstance(said, Mapping)
+        for crumb, said in value.items()
+    )
+
+
+def _one_of(*values: str) -> tuple[Callable[[Any], bool], str]:
+    return lambda value: value in values, " or ".join(values)
+
+
+_TEXT = (_is_text, "a text")
+_FUNCTION = (callable, "a function")
+_BOOL = (lambda value: isinstance(value, bool), "True or False")
+_COUNT = (lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a number of times")
+_STREAM = (lambda value: _is_text(value) or hasattr(value, "children"), "a stream or its name")
+
+SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "after": _FUNCTION,
+    "before_retry": _FUNCTION,
+    "bookmark_of": _FUNCTION,
+    "bookmark_strategy": (
+        lambda value: value == "end_of_stream" or callable(value) or hasattr(value, "is_due"),
+        "end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function",
+    ),
+    "buffer_seconds": (_is_number, "seconds"),
+    "client": _FUNCTION,
+    "created_key": _TEXT,
+    "given_by": _STREAM,
+    "is_sorted": _BOOL,
+    "key_properties": (_is_key, "a list of different names"),
+    "lookback": (_is_number, "seconds or a number, not below 0"),
+    "metadata": (_is_metadata, "a dict of dicts by breadcrumb, a tuple of texts"),
+    "parent": _STREAM,
+    "policy": _one_of("coerce", "fail", "quarantine"),
+    "replication_key": _TEXT,
+    "replication_method": _one_of("FULL_TABLE", "INCREMENTAL", "LOG_BASED"),
+    "retries": _COUNT,
+    "retry_on": (_is_errors, "an exception, or a tuple of them"),
+    "schema": (lambda value: isinstance(value, (dict, type)) or callable(value), "a JSON Schema or what gives one"),
+    "select": _BOOL,
+}
+"""What tells whether a value may be there, and what is wanted, in words."""
+
+
+def check_settings(kind: type[Stream], given: Mapping[str, Any], title: str) -> dict[str, Any]:
+    """Check what a class of streams and a declaration say, and give all of it that is not a default.
+
+    Raises:
+        TapError: a setting that there is not, or a value that cannot be.
+    """
+    for name in given:
+        if name not in SETTINGS:
+            raise TapError(f"{title}: there is no setting {name!r}{did_you_mean(name, SETTINGS)}")
+    said = {name: _of_class(kind, name) for name in SETTINGS if _is_said(kind, name)}
+    said.update(given)
+    for name, value in said.items():
+        is_right, wanted = SETTINGS[name]
+        if value is not None and not is_right(value):
+            raise TapError(f"{title}: {name}={value!r}: want {wanted}")
+    keys = said.get("key_properties")
+    if keys is not None:
+        said["key_properties"] = list(keys)
+    errors = said.get("retry_on")
+    if errors is not None:
+        said["retry_on"] = errors if isinstance(errors, tuple) else (errors,)
+    return {name: value for name, value in said.items() if value is not None or name in given}
+
+
+def _is_said(kind: type[Stream], name: str) -> bool:
+    return any(name in vars(base) for base in kind.__mro__ if not base.__module__.startswith("balog.tap.streams"))
+
+
+def _of_class(kind: type[Stream], name: str) -> Any:
+    """Give an attribute of a class; a function that is one of its methods stays where it is, and gets its ``self``."""
+    value = getattr(kind, name)
+    return None if callable(value) and hasattr(value, "__get__") and not isinstance(value, type) else value

@@ -1,0 +1,244 @@
+"""One stream in one run: from its source's records to what is written of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from balog.tap.bookmarks import Progress
+from balog.tap.bookmarks.order import order_of
+from balog.tap.catalog import Entry
+from balog.tap.context import POSITION, Context
+from balog.tap.errors import RecordError, TapError
+from balog.tap.records import Transformer
+from balog.tap.streams import Stream, by_names
+from balog.tap.syncing.observing import Counts
+
+if TYPE_CHECKING:
+    from balog.tap.syncing.sync import Sync
+
+__all__ = ["Enough", "Lane"]
+
+
+class Enough(Exception):
+    """As many records as were wanted have come."""
+
+
+class Lane:
+    """One stream in one run.
+
+    Args:
+        run: the run.
+        stream: the stream.
+        entry: of the catalog; None when the catalog does not name it.
+        parent: the lane of the parent.
+
+    Attributes:
+        accept: takes a record of the source: it is made to fit, held against the bookmark, written and counted, and its
+            children are asked. It is put together once of what this stream needs, for it runs for each record.
+        counts: see there.
+        context: what the stream's function is given.
+        progress: how far it is.
+        is_written: it is selected; else it is walked for the sake of its children.
+        is_over: nothing more is asked of it in this run: it failed, or as much as was wanted has come.
+        write: writes a record.
+    """
+
+    def __init__(self, run: Sync, stream: Stream, entry: Entry | None, parent: Lane | None = None) -> None:
+        self.run, self.stream, self.parent = run, stream, parent
+        self.entry = entry or Entry(tap_stream_id=stream.name, stream=stream.name, schema={})
+        self.is_written = entry is not None and entry.is_selected
+        self.is_over = False
+        self.counts = Counts()
+        self.method = self.entry.replication_method or stream.method
+        self.key = (self.entry.replication_key or stream.replication_key) if self.method == "INCREMENTAL" else None
+        self.context = context = Context(
+            stream,
+            self.entry,
+            run.config,
+            run.state,
+            run.log.bind(stream=stream.name),
+            client=lambda: run.client_of(stream),
+            now=run.now,
+            writing=self,
+        )
+        self.progress: Progress = Progress(
+            run.state,
+            stream.name,
+            key=self.key,
+            schema=self.entry.schema,
+            strategy=stream.strategy,
+            is_sorted=stream.is_sorted,
+            lookback=stream.lookback,
+            start_date=context.start_date,
+            value_of=self._value_of(),
+            is_selected=self.is_written,
+            parent=parent.progress if parent else None,
+            log=context.log,
+        )
+        if self.is_written:
+            self.transform = Transformer(self.entry, stream.policy, stream.after, log=context.log)
+            self.write = run.output.records(self.entry.stream)
+        self._write_plain = getattr(self, "write", None)
+        wanted = (Lane(run, child, run.catalog.get(child.name), self) for child in stream.children if run.wants(child))
+        self.children = list(wanted)
+        self.given = [Lane(run, other, run.catalog.get(other.name)) for other in stream.given]
+        if context.is_first_run or stream.created_key:
+            self.counts.new = self.counts.updated = 0
+        self.accept = self._accept()
+
+    def all(self) -> Iterator[Lane]:
+        """Give this lane and all below it, in the order of ``streams.below``."""
+        yield self
+        for lane in (*self.given, *self.children):
+            yield from lane.all()
+
+    def family(self) -> Iterator[Lane]:
+        """Give this lane and those of its children, several levels deep."""
+        yield self
+        for lane in self.children:
+            yield from lane.family()
+
+    def begin(self) -> None:
+        """Be ready for a source that is asked from the beginning: the first time, or again after an error."""
+        self.progress.restart()
+        for lane in self.all():
+            lane.context.bookmark = lane.progress.bookmark if lane.key else None
+            lane.accept = lane._accept()
+
+    # -- records --------------------------------------------------------------------------------------------------
+
+    def _accept(self) -> Callable[[Any], None]:
+        run, counts, progress, see = self.run, self.counts, self.progress, self.progress.see
+        ask, has_children, limit = run.ask_children, bool(self.children), run.max_records
+        if not self.is_written:
+
+            def walk(record: Any) -> None:
+                see(record)
+                ask(self, record)
+                progress.done()
+
+            return walk
+        transform, count_new = self.transform, self._count_new()
+        refuse = transform.refuse
+        if not (has_children or limit or count_new):
+
+            def accept(record: Any) -> None:
+                made = transform(record)
+                if made is None:
+                    return
+                try:
+                    is_due = see(made)
+                except RecordError as error:
+                    return refuse(record, error)
+                self.write(made)
+                counts.records += 1
+                if is_due:
+                    run.checkpoint(self)
+
+            return accept
+
+        def accept_all(record: Any) -> None:
+            made, is_due = transform(record), None
+            if made is not None:
+                try:
+                    is_due = see(made)
+                except RecordError as error:
+                    return refuse(record, error)
+                self.write(made)
+                counts.records += 1
+                if count_new is not None:
+                    count_new(made)
+            if has_children:
+                ask(self, record)
+                progress.done()
+            if is_due:
+                run.checkpoint(self)
+            if limit and counts.records >= limit:
+                raise Enough
+
+        return accept_all
+
+    def _count_new(self) -> Callable[[dict[str, Any]], None] | None:
+        counts, created, since = self.counts, self.stream.created_key, self.progress.start
+        if self.context.is_first_run:
+
+            def first(record: dict[str, Any]) -> None:
+                counts.new = (counts.new or 0) + 1
+
+            return first
+        if created is None or since is None:
+            return None
+        order = order_of(self.entry.schema, created)
+
+        def later(record: dict[str, Any]) -> None:
+            try:
+                is_new = order.is_before(since, record.get(created))
+            except ValueError:  # null, or not a time: nothing is known of it
+                return
+            if is_new:
+                counts.new = (counts.new or 0) + 1
+            else:
+                counts.updated = (counts.updated or 0) + 1
+
+        return later
+
+    def _value_of(self) -> Callable[[dict[str, Any]], Any] | None:
+        own = self.stream.bookmark_of
+        if own is None:
+            return None
+        call = by_names(own, ("record", "state"), f"{self.stream.title}: bookmark")
+        said = self.run.state.entry(self.stream.name)
+        return lambda record: call({"record": lambda: record, "state": lambda: said})
+
+    # -- what a context hands on -----------------------------------------------------------------------------------
+
+    @property
+    def is_stopping(self) -> bool:
+        """The run was asked to end."""
+        return self.run.stop.number is not None
+
+    def emit(self, record: Any, stream: str) -> None:
+        """Write a record of this stream, or of another."""
+        lane = self.run.lane(stream)
+        if not (lane.is_written or lane.children):
+            return
+        for each in record if isinstance(record, list) else (record,):
+            lane.accept(each)
+
+    def set_bookmark(self, value: Any) -> None:
+        """See ``Context.set_bookmark``."""
+        self.progress.set(value)
+
+    def checkpoint(self, *, asked: bool) -> None:
+        """See ``Context.checkpoint``."""
+        if asked:
+            self.progress.checkpoint(asked=True)
+        self.run.write_state()
+
+    def context_of(self, stream: str) -> Context:
+        """Give the context of another stream of this run."""
+        return self.run.lane(stream).context
+
+    @contextmanager
+    def full_table(self) -> Iterator[int]:
+        """See ``Context.full_table``."""
+        state, name, output = self.run.state, self.stream.name, self.run.output
+        if self.parent is not None:
+            raise TapError(f"{self.stream.title}: full_table() is for streams without a parent")
+        kept = state.get(name, "version") if self.context.log_position is not None else None
+        version = kept if isinstance(kept, int) else int(self.context.now.timestamp() * 1000)
+        state.set(name, "version", version)
+        if self.is_written:
+            self.write = output.records(self.entry.stream, version)
+        try:
+            yield version
+        finally:
+            if self._write_plain is not None:
+                self.write = self._write_plain
+        if self.is_written:
+            output.activate_version(self.entry.stream, version)
+        state.set(name, "version", None)
+        if self.method == "FULL_TABLE":
+            state.set(name, POSITION, None)

@@ -1,0 +1,41 @@
+"""What a run tells those who watch it: metrics, the report, a test."""
+
+from __future__ import annotations
+
+from balog.tap.errors import StreamError
+from balog.tap.streams import Stream
+
+__all__ = ["Counts", "Observer"]
+
+
+class Counts:
+    """Of one stream in one run; the loop adds to it, observers read it whenever they like.
+
+    Attributes:
+        records: that were written, a record twice when a retry gave it twice.
+        new: of those, made after the bookmark; None where the stream has no ``created_key`` and had a bookmark.
+        updated: the others; None likewise.
+        left_out: by the hook ``after``, or set aside by the policy.
+        asked: how often the source was asked: once, or for each record of the parent.
+        retries: how often it was begun again.
+    """
+
+    __slots__ = ("asked", "left_out", "new", "records", "retries", "updated")
+
+    def __init__(self) -> None:
+        self.records = self.left_out = self.asked = self.retries = 0
+        self.new: int | None = None
+        self.updated: int | None = None
+
+
+class Observer:
+    """Does nothing; what is of interest is overridden. An exception from here ends the run."""
+
+    def started(self, stream: Stream, counts: Counts) -> None:
+        """A stream begins; its SCHEMA comes next. Of substreams and given ones after the stream above them."""
+
+    def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
+        """A stream is begun again, for the ``attempt``-th time."""
+
+    def ended(self, stream: Stream, counts: Counts, error: StreamError | None) -> None:
+        """A stream is done, or failed; not called for those that an interrupt cut short."""
