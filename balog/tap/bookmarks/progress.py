@@ -23,7 +23,7 @@ from balog.tap.bookmarks.order import Order, order_of, plain
 from balog.tap.bookmarks.state import NO_KEYS, State
 from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
 from balog.tap.bookmarks.watching import Watch
-from balog.tap.errors import StreamError
+from balog.tap.errors import RecordError, StreamError
 
 __all__ = ["Progress"]
 
@@ -167,6 +167,8 @@ class Progress:
     def _looking(self) -> Callable[[dict[str, Any]], bool | None]:
         watch, strategy = self._watch, self._strategy
         look = watch.see if watch is not None else None
+        if look is not None and not self._is_selected:
+            return self._looking_at_what_is_not_written(look)
         is_due = strategy.is_due
         count = 0
 
@@ -179,6 +181,23 @@ class Progress:
 
         if not strategy.in_middle:
             return look or (lambda record: None)
+        return see
+
+    def _looking_at_what_is_not_written(
+        self, look: Callable[[dict[str, Any]], None]
+    ) -> Callable[[dict[str, Any]], bool | None]:
+        count = 0
+
+        def see(record: dict[str, Any]) -> bool:
+            nonlocal count
+            count += 1
+            if self._watch is not None:
+                try:
+                    look(record)
+                except RecordError:  # nobody makes such records fit their schema: the children will be asked for all
+                    self._watch = None
+            return self._strategy.is_due(record, count)
+
         return see
 
     def done(self) -> None:
@@ -218,7 +237,10 @@ class Progress:
         if not watch.is_ordered:
             top._go_back()
             return
-        value = top._done if top.children else watch.highest
+        try:
+            value = top._done if top.children else watch.highest
+        except RecordError:
+            return
         if value is None:
             return
         if not any(member._has_failed for member in top._below()):

@@ -77,7 +77,7 @@ class EverySeconds(BookmarkStrategy):
 
 class _Own(BookmarkStrategy):
     def __init__(self, function: Callable[[dict[str, Any], int], bool]) -> None:
-        self.is_due = function  # type: ignore[method-assign]
+        self.is_due = function  # type: ignore[assignment,method-assign]
 
 
 def make_strategy(said: Any) -> BookmarkStrategy:

@@ -42,7 +42,7 @@ def comparable_end(text: str) -> str:
     """Give the zone of a time that can be compared as text, ``Z`` or ``+00:00``; "" where it cannot be.
 
     Two times of the same length with a ``T`` at index 10 and the same such zone at their ends are in the order of their
-    texts: all fields have the same widths at the same places, from the largest to the smallest, and so has the fraction.
+    texts: all fields have the same widths at the same places, from the largest to the smallest, the fraction too.
     """
     match = _COMPARABLE.fullmatch(text)
     return match[1] if match else ""

@@ -62,7 +62,7 @@ class Watch:
         key = self._key
         highest: Any = None
         # What a value must be for the quick way: of this class; and for times of this length, with this end.
-        quick: type | None = None
+        quick: Any = None
         size = 0
         end = ""
 
@@ -88,7 +88,7 @@ class Watch:
         def see_time(record: dict[str, Any]) -> None:
             nonlocal highest
             try:
-                value = record[key]
+                value: Any = record[key]
             except KeyError:
                 raise RecordError(self._stream, "the replication key is missing", f"$.{key}") from None
             if (

@@ -1,0 +1,142 @@
+"""A state as pipelines hand it over: Singer's, the Meltano SDK's, in Meltano's wrapping, as a whole STATE message."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from balog.config import load
+from balog.errors import ConfigError
+from balog.tap.bookmarks.state import State
+
+__all__ = ["read_state", "state_of"]
+
+_SDK_WORDS = frozenset(
+    {
+        "replication_key",
+        "replication_key_value",
+        "replication_key_signpost",
+        "starting_replication_value",
+        "progress_markers",
+        "partitions",
+    }
+)
+
+
+def read_state(path: str | os.PathLike[str], streams: Collection[str], log: Any = None) -> State:
+    """Read the file of ``--state``.
+
+    Args:
+        path: the file, of at most 4 MiB.
+        streams: the ``tap_stream_id`` of all that the tap has.
+        log: what is told of it; the logger ``balog.tap`` when None.
+
+    Raises:
+        ConfigError: it cannot be read, is not JSON, has another shape, or is the state of another tap: one with
+            bookmarks, none of which is of a stream that this tap has.
+    """
+    source = str(path)
+    raw = load(path, msgspec.Raw)
+    return state_of(_decode(raw), streams, source, log)
+
+
+def state_of(document: Any, streams: Collection[str], source: str = "", log: Any = None) -> State:
+    """Make a state of a JSON document; see ``read_state``."""
+    value, path = _unwrapped(document)
+    if not isinstance(value, dict):
+        raise ConfigError(f"want a state, an object, not {_kind(value)}", source, path)
+    if value and log is None:
+        import balog
+
+        log = balog.get_logger("balog.tap")
+    marks = value.get("bookmarks", {})
+    if marks is None:
+        marks = {}
+    if not isinstance(marks, dict):
+        raise ConfigError(f"want an object, a member for each stream, not {_kind(marks)}", source, f"{path}.bookmarks")
+    for name, entry in marks.items():
+        if entry is not None and not isinstance(entry, dict):
+            place = f"{path}.bookmarks[{name!r}]"
+            raise ConfigError(f"want an object, as {{replication key: value}}, not {_kind(entry)}", source, place)
+    unknown = sorted(set(marks) - set(streams))
+    if marks and len(unknown) == len(marks):
+        raise ConfigError(
+            f"is the state of another tap: it has {_names(unknown)}; the streams are {_names(sorted(streams))}",
+            source,
+            f"{path}.bookmarks",
+        )
+    if unknown:
+        log.warning("The state has bookmarks of streams that there are not; they are kept", streams=unknown)
+    if value and "bookmarks" not in value:
+        log.warning("The state has no bookmarks: all streams are synced from their beginning", keys=sorted(value))
+    kept = {**value, "bookmarks": {name: _singer(entry or {}) for name, entry in marks.items()}}
+    syncing = kept.get("currently_syncing")
+    if syncing is not None and syncing not in streams:
+        if "currently_syncing" in kept and isinstance(syncing, str):
+            log.warning("The state says that a stream was being synced that there is not", stream=syncing)
+        del kept["currently_syncing"]
+    return State(kept)
+
+
+def _decode(raw: msgspec.Raw) -> Any:
+    def number(text: str) -> Any:
+        # What a double would round stays as it is: an unknown part of a state is kept to its last digit.
+        double = float(text)
+        return double if Decimal(repr(double)) == Decimal(text) else Decimal(text)
+
+    return msgspec.json.Decoder(float_hook=number).decode(raw)
+
+
+def _unwrapped(document: Any) -> tuple[Any, str]:
+    """Give the value that is inside of a STATE message, or of Meltano's ``{"completed": {"singer_state": …}}``."""
+    value, path = document, "$"
+    if isinstance(value, dict) and value.get("type") == "STATE" and "value" in value:
+        value, path = value["value"], "$.value"
+    for name in ("completed", "singer_state"):
+        if isinstance(value, dict) and "bookmarks" not in value and isinstance(value.get(name), dict):
+            value, path = value[name], f"{path}.{name}"
+    return value, path
+
+
+def _singer(entry: dict[str, Any]) -> dict[str, Any]:
+    """Give a stream's entry as singer-python writes it, also of one that a tap of the Meltano SDK wrote.
+
+    Of the SDK's ``partitions`` the smallest value counts, and none when one of them has none. Its ``progress_markers``
+    are of a run that was interrupted, of a stream without order: nothing can be said of them.
+    """
+    if not _SDK_WORDS & entry.keys():
+        return entry
+    kept = {key: value for key, value in entry.items() if key not in _SDK_WORDS}
+    found = list(_sdk_values(entry))
+    keys = {key for key, _ in found}
+    values = [value for _, value in found]
+    if len(keys) == 1 and None not in keys and None not in values:
+        try:
+            kept[keys.pop()] = min(values)
+        except TypeError:  # partitions of several kinds
+            pass
+    return kept
+
+
+def _sdk_values(entry: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
+    partitions = entry.get("partitions")
+    if isinstance(partitions, list) and partitions:
+        for partition in partitions:
+            said = partition if isinstance(partition, dict) else {}
+            yield said.get("replication_key"), said.get("replication_key_value")
+    else:
+        yield entry.get("replication_key"), entry.get("replication_key_value")
+
+
+def _kind(value: Any) -> str:
+    names = {list: "an array", str: "a text", bool: "a boolean", type(None): "null", dict: "an object"}
+    return names.get(type(value), "a number")
+
+
+def _names(names: Collection[str]) -> str:
+    shown = list(names)[:10]
+    return ", ".join(shown) + (f" and {len(names) - 10} others" if len(names) > 10 else "")
