@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from balog.errors import BalogError, ConfigError
 
-__all__ = ["ConfigProblems", "RecordError", "SchemaError", "SourceError", "StreamError", "TapError"]
+__all__ = ["ConfigProblems", "OutputError", "RecordError", "SchemaError", "SourceError", "StreamError", "TapError"]
 
 
 class TapError(BalogError):
@@ -59,6 +59,20 @@ class StreamError(BalogError):
         self.reason = reason
 
 
+class OutputError(BalogError):
+    """What was written cannot be handed on: nobody reads stdout any more, the state's file cannot be written.
+
+    It ends the run, whichever stream wrote.
+
+    Args:
+        reason: what went wrong, and where, as a clause.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 class RecordError(BalogError):
     """A record that breaks its stream's schema.
 
@@ -73,6 +87,18 @@ class RecordError(BalogError):
         self.stream = stream
         self.reason = reason
         self.path = path
+
+
+class OutputError(BalogError):
+    """Nothing can be written to stdout any more: the target has ended, or a disk is full. It ends the run.
+
+    Args:
+        reason: why, as a clause.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"stdout: {reason}")
+        self.reason = reason
 
 
 class SourceError(BalogError):

@@ -2,32 +2,138 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import sys
-from collections.abc import Callable
-from typing import Any
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-__all__ = ["Output"]
+from balog.tap.errors import OutputError
+
+from balog.event import format_timestamp
+from balog.outputs.streams import data_stream, hold_stdout, lock, write_line
+from balog.tap.errors import OutputError, RecordError
+
+if TYPE_CHECKING:
+    from balog.tap.records.batches import BatchConfig
+
+__all__ = ["Output", "RecordWriter"]
 
 _PIECE = 64 * 1024
+_SECONDS = 1.0
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+Refuse = Callable[[Any, RecordError], None]
+
+
+def _raise(record: Any, error: RecordError) -> None:
+    raise error
+
+
+class RecordWriter:
+    """Writes the records of one stream; see ``Output.records``."""
+
+    def __init__(
+        self, output: Output, stream: str, version: int | None, has_time: bool, refuse: Refuse | None = None
+    ) -> None:
+        self._output = output
+        self._stream = stream
+        self._refuse = refuse or _raise
+        name = _encoder.encode(stream)
+        self._head = b'{"type":"RECORD","stream":%b,"record":' % name
+        self._tail = b"}\n" if version is None else b',"version":%d}\n' % version
+        self._has_time = has_time
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """Write a record; tell whether it was. One that can't be goes to ``refuse``."""
+        try:
+            line = _encoder.encode(record)
+        except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
+            self._refuse(record, RecordError(self._stream, _unwritable(error)))
+            return False
+        self._output.write(self._head + line + (self._tail if not self._has_time else self._timed()))
+        return True
+
+    def page(self, records: Sequence[dict[str, Any]]) -> int:
+        """Write many records; give how many were. Quicker than one by one."""
+        head, tail = self._head, self._timed() if self._has_time else self._tail
+        encode = _encoder.encode
+        try:
+            self._output.write(b"".join([head + encode(record) + tail for record in records]))
+        except (TypeError, ValueError, RecursionError, ArithmeticError):
+            return sum(map(self, records))  # one of them: which is for each to say
+        return len(records)
+
+    def _timed(self) -> bytes:
+        return b',"time_extracted":"%b"' % format_timestamp(time.time_ns()).encode() + self._tail
+
+
+def _unwritable(error: Exception) -> str:
+    """Say why a record can't be encoded, without any of it: msgspec's and Python's own texts may have values in them."""
+    if isinstance(error, UnicodeError):
+        return "has half of a surrogate pair in a text, which UTF-8 can't write"
+    if isinstance(error, RecursionError):
+        return "is nested too deep"
+    return "has a value that JSON can't write"
 
 
 class Output:
-    """Writes messages. What was written is at the reader's after ``flush``; a STATE flushes.
+    """Writes messages to stdout. What was written is at the reader's after ``flush``; a STATE flushes.
+
+    May be written to by several threads: each line goes out whole, in the order in which they came. Within ``alone``, what
+    waits is written each second too, and LOG messages of the logger's output ``singer`` keep their place among the rest.
 
     Args:
-        state_file: each state's value is written there, whole or not at all, before its message goes out.
+        state_file: each state's value is written there, whole or not at all, before its message goes out, and after all
+            that came before it.
     """
 
     def __init__(self, state_file: str | os.PathLike[str] | None = None) -> None:
         self._buffer = bytearray()
-        self._encoder = msgspec.json.Encoder(decimal_format="number")
         self._state_file = state_file
+        self._is_flushing = False
+        self._failure: OutputError | None = None
+        self._batches: list[Any] = []
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Have stdout for messages alone: what ``print``, libraries and child processes write there goes to stderr.
+
+        Raises:
+            OutputError: at the end, if what waited cannot be written.
+        """
+        is_over = threading.Event()
+
+        def keep_flushing() -> None:
+            while not is_over.wait(_SECONDS):
+                try:
+                    self.flush()
+                except OutputError:  # who writes next is told
+                    return
+
+        flusher = threading.Thread(target=keep_flushing, name="balog-tap-output", daemon=True)
+        with hold_stdout(self._write_line_of_another):
+            flusher.start()
+            try:
+                yield
+                self.flush()
+            except BaseException:
+                if self._failure is None:
+                    try:
+                        self.flush()
+                    except OutputError:  # what ended the run says more
+                        pass
+                raise
+            finally:
+                is_over.set()
 
     def schema(self, stream: str, schema: dict[str, Any], keys: list[str], bookmarks: list[str]) -> None:
         """Write a SCHEMA."""
+        self._finish_batches()
         self._message(
             {
                 "type": "SCHEMA",
@@ -38,37 +144,109 @@ class Output:
             }
         )
 
-    def records(self, stream: str, version: int | None = None) -> Callable[[dict[str, Any]], None]:
-        """Give the function that writes a record of a stream: made once, called for each."""
-        name = self._encoder.encode(stream)
-        head = b'{"type":"RECORD","stream":%b,"record":' % name
-        tail = b"}\n" if version is None else b',"version":%d}\n' % version
-        buffer, encode = self._buffer, self._encoder.encode_into
+    def records(
+        self, stream: str, version: int | None = None, *, has_time: bool = False, refuse: Refuse | None = None
+    ) -> RecordWriter:
+        """Give what writes the records of a stream: made once, called for each, or for each page.
 
-        def write(record: dict[str, Any]) -> None:
-            buffer.extend(head)
-            encode(record, buffer, -1)
-            buffer.extend(tail)
-            if len(buffer) >= _PIECE:
-                self.flush()
+        Args:
+            stream: its name in messages.
+            version: of a full table.
+            has_time: each record says when it was written, ``time_extracted``.
+            refuse: is given a record that JSON can't write and what is wrong; raises that when None.
+        """
+        return RecordWriter(self, stream, version, has_time, refuse)
 
-        return write
+    def batches(
+        self,
+        stream: str,
+        config: BatchConfig,
+        schema: dict[str, Any],
+        version: int | None = None,
+        *,
+        refuse: Refuse | None = None,
+    ) -> Any:
+        """Give what writes the records of a stream to files instead, and BATCH messages that name them.
+
+        A STATE comes after the files of all records before it.
+        """
+        from balog.tap.records.batches import BatchFiles
+
+        made = BatchFiles(self.write, stream, config, schema, version, refuse or _raise)
+        self._batches.append(made)
+        return made
 
     def activate_version(self, stream: str, version: int) -> None:
         """Write an ACTIVATE_VERSION."""
+        self._finish_batches()
         self._message({"type": "ACTIVATE_VERSION", "stream": stream, "version": version})
 
     def state(self, value: dict[str, Any]) -> None:
-        """Write a STATE, and all that was written before it."""
+        """Write a STATE, and all that was written before it.
+
+        Raises:
+            OutputError: stdout can't be written to.
+            StorageError: the state's file can't be.
+        """
+        self._finish_batches()
+        if self._state_file is not None:
+            from balog.storage.local import LocalStorage
+
+            self.flush()  # the file must not say more than went out
+            LocalStorage(os.fspath(self._state_file)).write(_encoder.encode(value) + b"\n")
         self._message({"type": "STATE", "value": value})
         self.flush()
 
+    def write(self, lines: bytes) -> None:
+        """Write messages as they are, each with its newline.
+
+        Raises:
+            OutputError: see ``flush``.
+        """
+        # One call: no thread and no signal's handler finds half a line here.
+        self._buffer.extend(lines)
+        if len(self._buffer) >= _PIECE:
+            self.flush()
+
     def flush(self) -> None:
-        """Hand over what was written."""
-        sys.stdout.buffer.write(self._buffer)
-        sys.stdout.buffer.flush()
-        self._buffer.clear()
+        """Hand over what was written.
+
+        Raises:
+            OutputError: nobody reads stdout any more, or it can't be written to.
+        """
+        if self._failure is not None:
+            self._buffer.clear()
+            raise self._failure
+        stream = data_stream()
+        with lock(stream):
+            if self._is_flushing:  # a signal's handler, out of the middle of a write: its lines come after that
+                return
+            self._is_flushing = True
+            try:
+                while self._buffer:
+                    piece = bytes(self._buffer)
+                    del self._buffer[: len(piece)]
+                    write_line(stream, piece)
+            except OSError as error:
+                self._failure = OutputError(_reason(error))
+                raise self._failure from None
+            finally:
+                self._is_flushing = False
+
+    def _write_line_of_another(self, line: bytes) -> None:
+        if self._failure is None:
+            self._buffer.extend(line)
+            self.flush()
+
+    def _finish_batches(self) -> None:
+        for batches in self._batches:
+            batches.finish()
 
     def _message(self, message: dict[str, Any]) -> None:
-        self._encoder.encode_into(message, self._buffer, -1)
-        self._buffer += b"\n"
+        self.write(_encoder.encode(message) + b"\n")
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.EPIPE:
+        return "nobody reads it any more; the target has ended, and its own messages say why"
+    return f"cannot be written: {error.strerror or error}"
