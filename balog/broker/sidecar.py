@@ -58,7 +58,8 @@ def run_sidecar(
 ) -> int:
     """Run a command; turn each record on its stderr, which still shows, into an event, and report the run by one more.
 
-    The child finds its run's id in ``BALOG_RUN_ID``; one is made when there is none. Signals go on to the child.
+    The child finds its run's id in ``BALOG_RUN_ID``; one is made when there is none. ``BALOG_SIDECAR`` tells it
+    that its run is reported here. Signals go on to the child.
     Unless the config has something to look for, the child writes straight to the target, which is let go here, so
     that the stream ends there when the child ends it.
 
@@ -133,7 +134,9 @@ class _Run:
                 self._junk = JunkFilter(self._on_junk)
             self._stream = TapStream(target, _say, junk=self._junk, keeps_state=self._config.state)
         try:
-            child = Child(command, None if self._stream else target, {**os.environ, "BALOG_RUN_ID": run_id})
+            child = Child(
+                command, None if self._stream else target, {**os.environ, "BALOG_RUN_ID": run_id, "BALOG_SIDECAR": "1"}
+            )
         except OSError as error:
             self._code = 127 if isinstance(error, FileNotFoundError) else 126
             self._problem = f"it cannot be run: {error.strerror or error}"

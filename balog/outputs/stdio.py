@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import msgspec
 
 from balog.outputs.base import Output
-from balog.outputs.streams import keep_lines_whole, write_line
+from balog.outputs.streams import keep_lines_whole, write_data_line, write_line
 
 __all__ = [
     "ConsoleOutput",
@@ -19,6 +19,7 @@ __all__ = [
     "StderrOutput",
     "console_line",
     "default_output",
+    "is_terminal",
     "message_of",
     "singer_line",
 ]
@@ -40,7 +41,7 @@ class SingerOutput(Output):
 
     def write(self, level: str, event: bytes) -> None:
         """Write one LOG line."""
-        write_line(sys.stdout, singer_line(level, event))
+        write_data_line(singer_line(level, event))
 
 
 class StderrOutput(Output):
@@ -56,16 +57,17 @@ class ConsoleOutput(Output):
 
     def write(self, level: str, event: bytes) -> None:
         """Write one readable line, and the traceback below it if there is one."""
-        in_colour = _is_terminal(sys.stderr) and not os.environ.get("NO_COLOR")
+        in_colour = is_terminal(sys.stderr) and not os.environ.get("NO_COLOR")
         write_line(sys.stderr, console_line(msgspec.json.decode(event), in_colour=in_colour).encode("utf-8", "replace"))
 
 
 def default_output() -> str:
     """Lines for people on a terminal, JSON lines everywhere else."""
-    return "console" if _is_terminal(getattr(sys, "stderr", None)) else "stderr"
+    return "console" if is_terminal(getattr(sys, "stderr", None)) else "stderr"
 
 
-def _is_terminal(stream: TextIO | None) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether somebody watches a stream."""
     try:
         return stream is not None and stream.isatty()
     except (ValueError, AttributeError, OSError):  # closed, or something that only knows write()

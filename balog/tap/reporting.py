@@ -1,0 +1,193 @@
+"""What a tap says by itself: lines where streams begin and end, metrics, and the report of rows at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import msgspec
+from msgspec import UNSET
+
+import balog
+from balog import metrics
+from balog.event import format_timestamp
+from balog.metrics.ticking import Ticker
+from balog.outputs.stdio import StderrOutput, is_terminal
+from balog.payload import RunPayload, StreamCount
+from balog.recording import configuring
+from balog.tap.errors import StreamError
+from balog.tap.streams import Stream
+from balog.tap.syncing.observing import Counts, Observer
+
+__all__ = ["Reporter", "table"]
+
+_ticker = Ticker("balog tap")
+
+
+class Reporter(Observer):
+    """Watches a sync and reports it through balog's logger; where that writes to is the logger's configuration.
+
+    - ``log`` events at INFO: the tap, and each stream, begins and ends; a WARNING for a stream that is begun again.
+    - ``metric`` events under the names of singer-python: ``record_count`` by stream (``endpoint``), as deltas, at least
+      each minute while records come; ``job_duration`` of each stream in seconds, with its status.
+    - One ``run`` event at the end, with rows by stream: written, new, updated, set aside, and why a stream failed.
+      ``balog run`` makes it part of its own.
+    - A table of the same on a terminal.
+
+    Args:
+        name: the tap's, ``tap-cool``.
+        version: of its distribution; "" when it has none.
+        stderr: where the table goes, if that is a terminal.
+    """
+
+    def __init__(self, name: str, version: str = "", stderr: TextIO | None = None) -> None:
+        self._name = name
+        self._version = version
+        self._log = balog.get_logger(name.replace("-", "_"))
+        self._stderr = sys.stderr if stderr is None else stderr
+        self._streams: dict[str, _Watched] = {}
+        self._began, self._started = time.monotonic(), time.time_ns()
+
+    def begin(self, selected: Sequence[str], resumed: str | None = None) -> None:
+        """Say that the tap starts.
+
+        Args:
+            selected: the streams that will be synced.
+            resumed: the one at which the run before was interrupted.
+        """
+        fields: dict[str, Any] = {"streams": list(selected)}
+        if resumed is not None:
+            fields["resumed_at"] = resumed
+        self._log.info("Starting {}", f"{self._name} {self._version}".rstrip(), **fields)
+
+    def started(self, stream: Stream, counts: Counts) -> None:
+        """Begin to count a stream."""
+        self._log.info("Starting sync of stream {}", stream.name, method=stream.method)
+        self._streams[stream.name] = _Watched(stream.name, counts)
+
+    def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
+        """Say nothing: the loop itself has said why."""
+
+    def ended(self, stream: Stream, counts: Counts, error: StreamError | None) -> None:
+        """Say how many rows a stream gave, in which time."""
+        watched = self._streams[stream.name]
+        watched.end(None if error is None else error.reason)
+        said = f"Finished sync of stream {stream.name}" if error is None else f"Sync of stream {stream.name} failed"
+        self._log.info("{}: {:,} records in {:.1f} s", said, counts.records, watched.seconds, records=counts.records)
+
+    def finish(self, exit_code: int, problem: str = "") -> None:
+        """Write the report.
+
+        Args:
+            exit_code: that the process will end with.
+            problem: why it failed where that was no stream's doing.
+        """
+        for watched in self._streams.values():
+            watched.end("interrupted" if exit_code else None)
+        counts = [watched.count() for watched in self._streams.values()]
+        failed = "; ".join(f"{count.stream}: {count.problem}" for count in counts if count.problem is not UNSET)
+        report = RunPayload(
+            outcome="failed" if exit_code else "succeeded",
+            duration=round(time.monotonic() - self._began, 6),
+            exit_code=exit_code,
+            command=self._name,
+            started=format_timestamp(self._started),
+            ended=format_timestamp(time.time_ns()),
+            streams=counts,
+            records=sum(count.records for count in counts),
+            problem=problem or failed or UNSET,
+        )
+        if _is_wanted():
+            (self._log.error if exit_code else self._log.info)("run", payload=msgspec.to_builtins(report))
+        if counts and is_terminal(self._stderr):
+            self._stderr.write(table(counts))
+
+
+class _Watched:
+    """One stream while it is synced: its rows as a metric, written at least each minute, and its time in seconds."""
+
+    def __init__(self, name: str, counts: Counts) -> None:
+        self.name = name
+        self.counts = counts
+        self.problem: str | None = None
+        self.seconds = 0.0
+        self._counted = 0
+        self._is_over = False
+        self._counter = metrics.record_counter(name).__enter__()
+        self._timer = metrics.job_timer(f"sync_{name}").start()
+        self._due = 0.0
+        self.flush()
+
+    def due(self) -> float:
+        """Say when the rows are handed to the metric next."""
+        return self._due
+
+    def flush(self) -> None:
+        """Hand the rows since the last time to the metric, and ask to be called again."""
+        if self._is_over:
+            return
+        self._add()
+        self._counter.flush()
+        self._due = time.monotonic() + metrics.DEFAULT_LOG_INTERVAL
+        _ticker.watch(self)
+
+    def end(self, problem: str | None) -> None:
+        """Write what the metrics still hold; the second call does nothing."""
+        if self._is_over:
+            return
+        self._is_over = True
+        self.problem = problem
+        self._add()
+        self._counter.__exit__(None, None, None)
+        self.seconds = self._timer.stop(metrics.Status.succeeded if problem is None else metrics.Status.failed)
+
+    def count(self) -> StreamCount:
+        """Give its part of the report."""
+        counts = self.counts
+        return StreamCount(
+            stream=self.name,
+            records=counts.records,
+            new=UNSET if counts.new is None else counts.new,
+            updated=UNSET if counts.updated is None else counts.updated,
+            problem=UNSET if self.problem is None else self.problem,
+        )
+
+    def _add(self) -> None:
+        now = self.counts.records
+        if now != self._counted:
+            self._counter.increment(now - self._counted)
+            self._counted = now
+
+
+_COLUMNS = ("records", "new", "updated", "quarantined")
+
+
+def table(counts: Sequence[StreamCount]) -> str:
+    """Lay rows by stream out for a terminal; a column that no stream has is left out, and so are control characters."""
+    shown = [name for name in _COLUMNS if name == "records" or any(getattr(count, name) for count in counts)]
+    lines = [["STREAM", *(name.upper() for name in shown), ""]]
+    for count in counts:
+        values = [getattr(count, name) for name in shown]
+        numbers = ["" if value is UNSET else f"{value:,}" for value in values]
+        lines.append([count.stream, *numbers, "" if count.problem is UNSET else count.problem])
+    widths = [max(len(line[place]) for line in lines) for place in range(len(shown) + 1)]
+    text = ""
+    for first, *numbers, problem in lines:
+        cells = [first.ljust(widths[0]), *(number.rjust(width) for number, width in zip(numbers, widths[1:]))]
+        line = "  ".join([*cells, problem]).rstrip()
+        text += "".join(char if char.isprintable() else " " for char in line) + "\n"
+    return text
+
+
+def _is_wanted() -> bool:
+    """Tell whether the report is to be an event of its own.
+
+    ``balog run`` reports the run itself, and takes this report in when it comes on stderr. By any other way the run
+    would be counted twice.
+    """
+    if not os.environ.get("BALOG_SIDECAR"):
+        return True
+    return any(isinstance(lane.output, StderrOutput) for lane in configuring.current().lanes)

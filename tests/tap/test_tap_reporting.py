@@ -1,0 +1,173 @@
+"""What a tap says of its own run: lines, metrics, the report, the table."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from balog.payload import RunPayload, StreamCount, read
+from balog.tap import reporting
+from balog.tap.errors import StreamError
+from balog.tap.reporting import Reporter, table
+from balog.tap.streams import Stream
+from balog.tap.syncing.observing import Counts
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def counts(records, new=None, updated=None):
+    made = Counts()
+    made.records, made.new, made.updated = records, new, updated
+    return made
+
+
+def report_in(events):
+    (event,) = [event for event in events if event.cls_type == "run"]
+    return event, read(event)
+
+
+def test_a_run_is_told_from_its_start_to_its_end(events):
+    reporter = Reporter("tap-cool", "1.2.0")
+    reporter.begin(["contacts"])
+    rows = counts(0)
+    reporter.started(Stream("contacts"), rows)
+    rows.records = 1200
+    reporter.ended(Stream("contacts"), rows, None)
+    reporter.finish(0)
+
+    said = [event.payload["message"] for event in events if event.cls_type == "log"]
+    assert [text.partition(" in ")[0] for text in said] == [
+        "Starting tap-cool 1.2.0",
+        "Starting sync of stream contacts",
+        "Finished sync of stream contacts: 1,200 records",
+    ]
+    assert {event.header.channel.partition(".")[0] for event in events if event.cls_type != "metric"} == {"tap_cool"}
+
+
+def test_rows_and_time_of_a_stream_are_metrics_under_the_names_that_taps_share(events):
+    reporter, rows = Reporter("tap-cool"), counts(0)
+    reporter.started(Stream("contacts"), rows)
+    rows.records = 7
+    reporter.ended(Stream("contacts"), rows, None)
+
+    points = [event.payload for event in events if event.cls_type == "metric"]
+    assert [(p["type"], p["metric"], p["tags"]) for p in points] == [
+        ("counter", "record_count", {"endpoint": "contacts"}),
+        ("timer", "job_duration", {"job_type": "sync_contacts", "status": "succeeded"}),
+    ]
+    assert points[0]["value"] == 7
+
+
+def test_rows_are_handed_on_while_a_stream_goes_on(events):
+    """Given a stream that is not over when a minute is, then what came is written, and the rest at the end."""
+    reporter, rows = Reporter("tap-cool"), counts(0)
+    reporter.started(Stream("contacts"), rows)
+    rows.records = 5
+    (held,) = reporter._streams.values()
+    assert held in reporting._ticker._watched
+    held.flush()
+    rows.records = 8
+    reporter.ended(Stream("contacts"), rows, None)
+
+    deltas = [event.payload["value"] for event in events if event.payload.get("metric") == "record_count"]
+    assert deltas == [5, 3]
+
+
+def test_the_report_says_rows_by_stream_and_why_one_failed(events):
+    reporter = Reporter("tap-cool")
+    for name, rows, error in (
+        ("contacts", counts(9, 2, 7), None),
+        ("notes", counts(4), StreamError("notes", "HTTP 500")),
+    ):
+        reporter.started(Stream(name), rows)
+        reporter.ended(Stream(name), rows, error)
+    reporter.finish(1)
+
+    event, report = report_in(events)
+    assert (event.level, event.header.channel) == ("ERROR", "tap_cool.run")
+    assert (report.outcome, report.exit_code, report.command, report.records) == ("failed", 1, "tap-cool", 13)
+    assert report.problem == "notes: HTTP 500"
+    assert event.payload["streams"] == [
+        {"stream": "contacts", "records": 9, "new": 2, "updated": 7},
+        {"stream": "notes", "records": 4, "problem": "HTTP 500"},
+    ]
+    timers = [e.payload["tags"] for e in events if e.payload.get("type") == "timer"]
+    assert [tags["status"] for tags in timers] == ["succeeded", "failed"]
+
+
+def test_a_stream_that_was_cut_short_is_in_the_report_with_what_it_gave(events):
+    reporter, rows = Reporter("tap-cool"), counts(0)
+    reporter.started(Stream("contacts"), rows)
+    rows.records = 3
+    reporter.finish(143)
+
+    _, report = report_in(events)
+    assert (report.exit_code, report.records, report.problem) == (143, 3, "contacts: interrupted")
+    assert [e.payload["value"] for e in events if e.payload.get("metric") == "record_count"] == [3]
+
+
+def test_a_problem_that_is_no_streams_is_the_reports(events):
+    reporter = Reporter("tap-cool")
+    reporter.finish(1, "the target has gone")
+    assert report_in(events)[1].problem == "the target has gone"
+
+
+class TestTable:
+    ROWS = (
+        StreamCount(stream="contacts", records=1200, new=2, updated=1198),
+        StreamCount(stream="notes", records=4, problem="HTTP\x1b[2J 500"),
+    )
+
+    def test_numbers_stand_below_each_other_and_control_characters_do_nothing(self):
+        assert table(self.ROWS).splitlines() == [
+            "STREAM    RECORDS  NEW  UPDATED",
+            "contacts    1,200    2    1,198",
+            "notes           4                HTTP [2J 500",
+        ]
+
+    def test_what_no_stream_has_is_no_column(self):
+        assert table(self.ROWS[1:2]).splitlines()[0] == "STREAM  RECORDS"
+
+    @pytest.mark.parametrize(("stderr", "shown"), [(Terminal(), True), (io.StringIO(), False)])
+    def test_only_a_terminal_gets_it(self, stderr, shown, events):
+        reporter = Reporter("tap-cool", stderr=stderr)
+        reporter.started(Stream("contacts"), counts(1))
+        reporter.finish(0)
+        assert ("STREAM" in stderr.getvalue()) == shown
+
+
+SCRIPT = """
+from balog.tap.reporting import Reporter
+from balog.tap.streams import Stream
+from balog.tap.syncing.observing import Counts
+reporter, rows = Reporter("tap-cool"), Counts()
+reporter.started(Stream("contacts"), rows)
+rows.records, rows.new, rows.updated = 9, 2, 7
+print('{"type":"RECORD","stream":"contacts","record":{}}')
+reporter.ended(Stream("contacts"), rows, None)
+reporter.finish(0)
+"""
+
+
+class TestUnderTheSidecar:
+    @pytest.mark.parametrize("output", ["stderr", "singer", "console"])
+    def test_a_run_is_reported_once(self, output, tmp_path):
+        environment = {**os.environ, "BALOG_OUTPUT": output}
+        command = [sys.executable, "-m", "balog", "run", "--name", "tap-cool", "--", sys.executable, "-c", SCRIPT]
+        done = subprocess.run(command, capture_output=True, env=environment, check=True)
+        logs = [json.loads(line) for line in done.stdout.splitlines() if b'"LOG"' in line]
+        (report,) = [log["value"]["payload"] for log in logs if log["value"]["payload"]["cls_type"] == "run"]
+        assert report["records"] == 1  # as the stream has it, which the sidecar looks at here
+        assert report["command"] == "tap-cool"
+        assert report["streams"][0].get("new") == (2 if output == "stderr" else None)
+
+
+def test_the_report_is_a_payload_that_is_read_back(events):
+    Reporter("tap-cool").finish(0)
+    assert isinstance(report_in(events)[1], RunPayload)
