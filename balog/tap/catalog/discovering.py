@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import field
 
+from balog.errors import ConfigError
 from balog.tap.catalog.defaults import Declared, Visitor, default_metadata
 from balog.tap.catalog.entry import Catalog, Entry
 from balog.tap.errors import StreamError, TapError
@@ -38,12 +39,13 @@ def discover(
 
     Raises:
         TapError: what the tap declares does not fit its schemas.
+        ConfigError: a source wants the client, and the config for that is refused.
     """
     catalog, visitors = Discovered(), list(visitors)
     for stream in streams:
         try:
             schema = read_schema(stream)
-        except TapError:
+        except (TapError, ConfigError):
             raise
         except Exception as error:
             failed = StreamError(stream.name, f"its schema could not be had: {type(error).__name__}: {error}")

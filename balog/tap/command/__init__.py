@@ -1,0 +1,5 @@
+"""A tap's command line: ``--config --state --catalog --properties --discover --test --about --out-file --version``."""
+
+from balog.tap.command.running import run
+
+__all__ = ["run"]

@@ -1,0 +1,273 @@
+"""From a tap's command line to one of the things that it does."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+import balog
+from balog.errors import BalogError, ConfigError
+from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog, read_properties
+from balog.tap.command.options import options
+from balog.tap.command.standard_output import messages_only
+from balog.tap.config import environment_name, read_config
+from balog.tap.errors import ConfigProblems
+
+if TYPE_CHECKING:
+    from balog.tap.streams import Stream
+    from balog.tap.tap import Tap
+
+__all__ = ["Run", "run"]
+
+
+def run(tap: Tap, arguments: Sequence[str] | None = None) -> None:
+    """Run a tap as a program.
+
+    Args:
+        tap: what is declared.
+        arguments: those of the process when None.
+
+    Raises:
+        SystemExit: always, with the exit code: 0 done; 1 a stream failed, or the reader of stdout has gone; 2 wrong
+            use, or a config, catalog or state that was refused before anything ran; 128 and the number of the signal
+            that ended the run: 130 (SIGINT), 143 (SIGTERM).
+    """
+    sys.exit(_run(tap, list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _run(tap: Tap, arguments: list[str]) -> int:
+    def say(lines: str) -> None:
+        for line in lines.splitlines():
+            sys.stderr.write(f"{tap.name}: {line}\n")
+        sys.stderr.flush()
+
+    try:
+        with options(tap).make_context(tap.name, arguments) as context:
+            return Run(tap, **context.params).run()
+    except click.exceptions.Exit as exit:  # --help
+        return exit.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except ConfigError as error:
+        say(str(error))
+        return 2
+    except BalogError as error:
+        say(str(error))
+        return 1
+    except OSError as error:
+        if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
+            say("the reader of stdout has gone")
+        else:
+            say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        _forget_stdout()
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+class Run:
+    """One run of a tap as a program.
+
+    Args:
+        tap: what is declared.
+        config: files of ``--config``, in their order.
+        state: a file.
+        catalog: a file.
+        properties: a file.
+        out_file: where each state's value is written before its message goes out.
+        discover: write the catalog.
+        test: ask each stream for its first record.
+        about: say what the tap is, in ``format``.
+        version: say the version.
+    """
+
+    def __init__(
+        self,
+        tap: Tap,
+        *,
+        config: Sequence[str] = (),
+        state: str | None = None,
+        catalog: str | None = None,
+        properties: str | None = None,
+        out_file: str | None = None,
+        discover: bool = False,
+        test: bool = False,
+        about: bool = False,
+        format: str = "text",
+        version: bool = False,
+    ) -> None:
+        self.tap = tap
+        self._config, self._state, self._catalog, self._properties = config, state, catalog, properties
+        self._out_file, self._format = out_file, format
+        self._does: Callable[[], int] = self._sync
+        for asked, does in (
+            (version, self._say_version),
+            (about, self._say_about),
+            (discover, self._discover),
+            (test, self._test),
+        ):
+            if asked:
+                self._does = does
+                break
+        self._log: Any = None
+        self._client: list[Any] = []
+
+    def run(self) -> int:
+        """Do what was asked for; give the exit code."""
+        return self._does()
+
+    # -- what is asked for ------------------------------------------------------------------------------------------
+
+    def _say_version(self) -> int:
+        from balog.tap.command.about import version_of
+
+        return _write(f"{self.tap.name} {version_of(self.tap)}")
+
+    def _say_about(self) -> int:
+        from balog.tap.command.about import about, as_text
+
+        self.tap.link()
+        said = about(self.tap)
+        return _write(_as_json(said) if self._format == "json" else as_text(self.tap, said))
+
+    def _discover(self) -> int:
+        with messages_only():
+            streams = list(self.tap.link().values())
+            config = self._checked(is_needed=bool(self._config))
+            catalog = discover(streams, self._schemas(config), self.tap.visitors)
+            self._say_failed(catalog)
+            if not catalog.entries and catalog.failed:
+                return 1
+            sys.stdout.buffer.write(_as_json(catalog.as_json()).encode() + b"\n")
+            sys.stdout.buffer.flush()
+        return 1 if catalog.failed else 0
+
+    def _test(self) -> int:
+        from balog.tap.bookmarks import State
+        from balog.tap.command.trying import try_streams
+
+        with messages_only():
+            config = self._checked()
+            catalog = self._chosen(config)
+            code = try_streams(self.tap, config, catalog, self._given_state() or State())
+        return 1 if catalog.failed else code
+
+    def _sync(self) -> int:
+        from balog.tap.bookmarks import State
+        from balog.tap.records import Output
+        from balog.tap.syncing import Sync
+
+        with messages_only():
+            config = self._checked()
+            catalog = self._chosen(config)
+            state = self._given_state() or State()
+            code = Sync(self.tap, config, catalog, state, Output(self._out_file)).run()
+        return code or (1 if catalog.failed else 0)
+
+    # -- what was given ---------------------------------------------------------------------------------------------
+
+    def _checked(self, is_needed: bool = True) -> Any:
+        """Give the config as the tap's functions get it.
+
+        Where none is needed, as for the discovery of schemas that lie in files, a config that is missing is refused
+        only when somebody asks for the client: this gives the error then.
+        """
+        spec = self.tap.spec
+        try:
+            given = read_config(spec, self.tap.name, self._config)
+            checked = spec.check(given.values, given.source, given.sources)
+        except ConfigProblems as error:
+            if is_needed:
+                raise self._with_variables(error) from None
+            return error
+        for line in spec.warnings(given.values):
+            self._warn(f"{given.source}: {line}")
+        return checked
+
+    def _with_variables(self, error: ConfigProblems) -> ConfigProblems:
+        """Say of what is missing at the top how it can be given."""
+        if self._config:
+            return error
+        return ConfigProblems([self._with_variable(problem) for problem in error.problems])
+
+    def _with_variable(self, problem: ConfigError) -> ConfigError:
+        for name in self.tap.spec.settings if problem.path == "$" else ():
+            if f"field {name!r} is missing" in problem.reason:
+                reason = f"{problem.reason}; give it by --config or {environment_name(self.tap.name, name)}"
+                return ConfigError(reason, problem.source, "$")
+        return problem
+
+    def _chosen(self, config: Any) -> Discovered:
+        given: Catalog | None = None
+        source = self._catalog or self._properties or "catalog"
+        if self._catalog:
+            given = read_catalog(self._catalog)
+            if self._properties:
+                self._warn(f"--catalog and --properties are both given: {self._properties} is not looked at")
+        elif self._properties:
+            given = read_properties(self._properties)
+        streams = list(self.tap.link().values())
+        catalog, warnings = choose(streams, given, self._schemas(config), self.tap.visitors, source)
+        for line in warnings:
+            self._warn(line)
+        self._say_failed(catalog)
+        return catalog
+
+    def _given_state(self) -> Any:
+        from balog.tap.bookmarks import read_state
+
+        return read_state(self._state, list(self.tap.streams), self._logger()) if self._state else None
+
+    def _schemas(self, config: Any) -> Callable[[Stream], dict[str, Any]]:
+        from balog.tap.schema import schema_of
+
+        def client() -> Any:
+            if isinstance(config, ConfigProblems):
+                raise self._with_variables(config)
+            if not self._client:
+                self._client.append(self.tap.make_client(config) if self.tap.make_client else None)
+            return self._client[0]
+
+        return lambda stream: schema_of(stream.schema, client, stream.name)
+
+    # -- what is said -----------------------------------------------------------------------------------------------
+
+    def _warn(self, line: str) -> None:
+        self._logger().warning("{}", line)
+
+    def _say_failed(self, catalog: Discovered) -> None:
+        for failed in catalog.failed.values():
+            self._logger().critical("{}", failed, exc_info=failed.__cause__)
+            sys.stderr.write(f"CRITICAL {failed}\n")
+
+    def _logger(self) -> Any:
+        if self._log is None:
+            self._log = balog.get_logger(self.tap.name.replace("-", "_"))
+        return self._log
+
+
+def _as_json(document: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def _write(text: str) -> int:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+    return 0
+
+
+def _forget_stdout() -> None:
+    """Let what stdout did not take go, so that the interpreter does not try it again at its end."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.close(nowhere)
+    except OSError:
+        pass

@@ -1,0 +1,40 @@
+"""``--test``: does the source answer, and does each stream give a record?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from balog.tap.bookmarks import State
+from balog.tap.errors import StreamError
+from balog.tap.records import Output
+from balog.tap.syncing import Counts, Observer, Sync
+
+if TYPE_CHECKING:
+    from balog.tap.catalog import Catalog
+    from balog.tap.streams import Stream
+    from balog.tap.tap import Tap
+
+__all__ = ["try_streams"]
+
+
+def try_streams(tap: Tap, config: Any, catalog: Catalog, state: State) -> int:
+    """Ask each selected stream for its first record; say on stderr what came. Nothing is written, no bookmark moves.
+
+    Returns:
+        The exit code: 0, or 1 when a stream failed.
+    """
+    return Sync(tap, config, catalog, state, _Nowhere(), observer=_Teller(), max_records=1).run()
+
+
+class _Nowhere(Output):
+    """Makes the messages, so that what cannot be written is found, and lets them go."""
+
+    def flush(self) -> None:
+        self._buffer.clear()
+
+
+class _Teller(Observer):
+    def ended(self, stream: Stream, counts: Counts, error: StreamError | None) -> None:
+        said = f"failed: {error.reason}" if error else "gave a record" if counts.records else "gave no record"
+        sys.stderr.write(f"{stream.name}: {said}\n")
