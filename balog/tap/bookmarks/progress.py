@@ -96,18 +96,24 @@ class Progress:
         self._given = state.entry(stream)
         self._rollup: dict[str, Any] = self._given.get("rollup") or {}
         self._start = self._bookmark_given() if key is not None else None
-        self.restart()
+        self._has_failed = False
+        self._done: Any = None
+        self._watch = Watch(stream, key, self._order, value_of) if key else None
+        self.see = self._looking()
         if parent is not None:
             parent.children.append(self)
 
     def restart(self) -> None:
-        """Begin again from the same bookmark, with the streams below: for another try of a stream that failed."""
-        self._has_failed = False
-        self._done: Any = None
-        self._watch = Watch(self.stream, self.key, self._order, self._value_of) if self.key else None
-        self.see = self._looking()
-        for child in self.children:
-            child.restart()
+        """Begin again from the same bookmark: for another try of a stream that failed.
+
+        The order of records is watched anew. That of a child goes on, as it is over all its parents, and what failed
+        below stays so.
+        """
+        if self.parent is None:
+            self._has_failed = False
+            self._done = None
+            self._watch = Watch(self.stream, self.key, self._order, self._value_of) if self.key else None
+            self.see = self._looking()
 
     # -- from where -----------------------------------------------------------------------------------------------
 

@@ -1,8 +1,22 @@
-"""How a run hears that it is to end: between two records by a number, inside of a source's code by an exception."""
+"""How a run hears that it is to end: between two records by a number, inside of a source's code by an exception.
+
+The first SIGTERM or SIGINT lets the record in hand be written. A source that waits, for a server or in a pause, is
+interrupted in that; while a record is made, written or waits for a slow reader nothing is. The second ends the process.
+"""
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+
+from balog.signals import StopSignals
+
 __all__ = ["Interrupted", "Stop"]
+
+_AGAIN = 0.02  # seconds
 
 
 class Interrupted(BaseException):
@@ -17,14 +31,71 @@ class Interrupted(BaseException):
         self.number = number
 
 
-class Stop:
-    """Whether the run is to end.
+class Stop(StopSignals):
+    """Whether the run is to end. As a context, which is for the main thread, it takes SIGTERM and SIGINT.
 
     Attributes:
-        number: the signal that came; None as long as none did. The loop looks after each record.
+        number: the signal that came; None as long as none did.
         in_source: the source's own code is running, which may be interrupted by an exception: no record is in hand.
+            Who sets it asks ``check`` then, for a signal that came just before.
     """
 
     def __init__(self) -> None:
-        self.number: int | None = None
+        super().__init__()
         self.in_source = False
+        self._is_entered = False
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is threading.main_thread():
+            super().__enter__()
+            self._is_entered = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._is_entered:
+            self._is_entered = False
+            super().__exit__(kind, error, trace)
+
+    def check(self) -> None:
+        """Raise ``Interrupted`` when the run is to end."""
+        if self.number is not None:
+            raise Interrupted(self.number)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the exception away while the source's code has this side do something that must be whole."""
+        was, self.in_source = self.in_source, False
+        try:
+            yield
+        finally:
+            self.in_source = was
+        if was:
+            self.check()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        super()._handle(number, frame)
+        self._interrupt(number, frame)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self.in_source:
+            return
+        if not _is_writing(frame):
+            raise Interrupted(number)
+        old = signal.getsignal(signal.SIGALRM)  # the source logs: that line is finished first
+
+        def again(_: int, later: FrameType | None) -> None:
+            signal.signal(signal.SIGALRM, old)
+            self._interrupt(number, later)
+
+        signal.signal(signal.SIGALRM, again)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+
+
+def _is_writing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith("balog.outputs"):
+            return True
+        frame = frame.f_back
+    return False

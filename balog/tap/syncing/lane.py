@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from balog.tap.bookmarks import Progress
+from balog.tap.bookmarks import FullTable, Progress
 from balog.tap.bookmarks.order import order_of
+from balog.tap.bookmarks.versions import FullTable
 from balog.tap.catalog import Entry
 from balog.tap.context import POSITION, Context
-from balog.tap.errors import RecordError, TapError
+from balog.tap.errors import RecordError, StreamError, TapError
 from balog.tap.records import Transformer
 from balog.tap.streams import Stream, by_names
+from balog.tap.syncing.interrupting import Interrupted
 from balog.tap.syncing.observing import Counts
 
 if TYPE_CHECKING:
@@ -42,20 +45,20 @@ class Lane:
         progress: how far it is.
         is_written: it is selected; else it is walked for the sake of its children.
         is_over: nothing more is asked of it in this run: it failed, or as much as was wanted has come.
+        failure: its own, or that of a stream above it.
         write: writes a record.
     """
 
     def __init__(self, run: Sync, stream: Stream, entry: Entry | None, parent: Lane | None = None) -> None:
         self.run, self.stream, self.parent = run, stream, parent
-        self.entry = entry or Entry(tap_stream_id=stream.name, stream=stream.name, schema={})
-        self.is_written = entry is not None and entry.is_selected
-        self.is_over = False
-        self.counts = Counts()
-        self.method = self.entry.replication_method or stream.method
-        self.key = (self.entry.replication_key or stream.replication_key) if self.method == "INCREMENTAL" else None
-        self.context = context = Context(
+        self.entry = entry = entry or Entry(tap_stream_id=stream.name, stream=stream.name, schema={})
+        self.is_written, self.is_over = entry.is_selected, False
+        self.failure: StreamError | None = None
+        self.method = entry.replication_method or stream.method
+        self.key = (entry.replication_key or stream.replication_key) if self.method == "INCREMENTAL" else None
+        self.context = Context(
             stream,
-            self.entry,
+            entry,
             run.config,
             run.state,
             run.log.bind(stream=stream.name),
@@ -67,25 +70,25 @@ class Lane:
             run.state,
             stream.name,
             key=self.key,
-            schema=self.entry.schema,
+            schema=entry.schema,
             strategy=stream.strategy,
             is_sorted=stream.is_sorted,
             lookback=stream.lookback,
-            start_date=context.start_date,
+            start_date=self.context.start_date,
             value_of=self._value_of(),
             is_selected=self.is_written,
             parent=parent.progress if parent else None,
-            log=context.log,
+            log=self.context.log,
         )
         if self.is_written:
-            self.transform = Transformer(self.entry, stream.policy, stream.after, log=context.log)
-            self.write = run.output.records(self.entry.stream)
-        self._write_plain = getattr(self, "write", None)
-        wanted = (Lane(run, child, run.catalog.get(child.name), self) for child in stream.children if run.wants(child))
-        self.children = list(wanted)
-        self.given = [Lane(run, other, run.catalog.get(other.name)) for other in stream.given]
-        if context.is_first_run or stream.created_key:
+            self.transform = Transformer(entry, stream.policy, stream.after, log=self.context.log)
+            self.write = run.output.records(entry.stream)
+        self.counts = Counts(self.transform if self.is_written else None)
+        if self.context.is_first_run or stream.created_key:
             self.counts.new = self.counts.updated = 0
+        below = [child for child in stream.children if run.wants(child)]
+        self.children = [Lane(run, child, run.catalog.get(child.name), self) for child in below]
+        self.given = [Lane(run, other, run.catalog.get(other.name)) for other in stream.given]
         self.accept = self._accept()
 
     def all(self) -> Iterator[Lane]:
@@ -94,16 +97,13 @@ class Lane:
         for lane in (*self.given, *self.children):
             yield from lane.all()
 
-    def family(self) -> Iterator[Lane]:
-        """Give this lane and those of its children, several levels deep."""
-        yield self
-        for lane in self.children:
-            yield from lane.family()
-
     def begin(self) -> None:
-        """Be ready for a source that is asked from the beginning: the first time, or again after an error."""
-        self.progress.restart()
+        """Be ready for a source that is asked from the original bookmark: the first time, or again after an error."""
+        for top in (self, *self.given):
+            top.progress.restart()
         for lane in self.all():
+            if lane.failure is not None:
+                lane.progress.fail()
             lane.context.bookmark = lane.progress.bookmark if lane.key else None
             lane.accept = lane._accept()
 
@@ -115,9 +115,11 @@ class Lane:
         if not self.is_written:
 
             def walk(record: Any) -> None:
-                see(record)
+                is_due = see(record)
                 ask(self, record)
                 progress.done()
+                if is_due:
+                    run.checkpoint(self)
 
             return walk
         transform, count_new = self.transform, self._count_new()
@@ -131,7 +133,8 @@ class Lane:
                 try:
                     is_due = see(made)
                 except RecordError as error:
-                    return refuse(record, error)
+                    refuse(record, error)
+                    return
                 self.write(made)
                 counts.records += 1
                 if is_due:
@@ -145,7 +148,8 @@ class Lane:
                 try:
                     is_due = see(made)
                 except RecordError as error:
-                    return refuse(record, error)
+                    refuse(record, error)
+                    return
                 self.write(made)
                 counts.records += 1
                 if count_new is not None:
@@ -201,21 +205,23 @@ class Lane:
 
     def emit(self, record: Any, stream: str) -> None:
         """Write a record of this stream, or of another."""
-        lane = self.run.lane(stream)
-        if not (lane.is_written or lane.children):
-            return
-        for each in record if isinstance(record, list) else (record,):
-            lane.accept(each)
+        with self._in_hand():
+            lane = self.run.lane(stream)
+            if lane.is_written or lane.children:
+                for each in record if isinstance(record, list) else (record,):
+                    lane.accept(each)
 
     def set_bookmark(self, value: Any) -> None:
         """See ``Context.set_bookmark``."""
-        self.progress.set(value)
+        with self._in_hand():
+            self.progress.set(value)
 
     def checkpoint(self, *, asked: bool) -> None:
         """See ``Context.checkpoint``."""
-        if asked:
-            self.progress.checkpoint(asked=True)
-        self.run.write_state()
+        with self._in_hand():
+            if asked:
+                self.progress.checkpoint(asked=True)
+            self.run.write_state()
 
     def context_of(self, stream: str) -> Context:
         """Give the context of another stream of this run."""
@@ -224,21 +230,29 @@ class Lane:
     @contextmanager
     def full_table(self) -> Iterator[int]:
         """See ``Context.full_table``."""
-        state, name, output = self.run.state, self.stream.name, self.run.output
         if self.parent is not None:
             raise TapError(f"{self.stream.title}: full_table() is for streams without a parent")
-        kept = state.get(name, "version") if self.context.log_position is not None else None
-        version = kept if isinstance(kept, int) else int(self.context.now.timestamp() * 1000)
-        state.set(name, "version", version)
-        if self.is_written:
-            self.write = output.records(self.entry.stream, version)
-        try:
-            yield version
-        finally:
-            if self._write_plain is not None:
-                self.write = self._write_plain
-        if self.is_written:
-            output.activate_version(self.entry.stream, version)
-        state.set(name, "version", None)
+        state, name, output, title = self.run.state, self.stream.name, self.run.output, self.entry.stream
+        activate = partial(output.activate_version, title) if self.is_written else lambda version: None
+        with FullTable(state, name, activate, can_go_on=self.context.log_position is not None) as version:
+            if self.is_written:
+                self.write = output.records(title, version)
+            try:
+                yield version
+            finally:
+                if self.is_written:
+                    self.write = output.records(title)
         if self.method == "FULL_TABLE":
             state.set(name, POSITION, None)
+
+    @contextmanager
+    def _in_hand(self) -> Iterator[None]:
+        """Let no interrupt come between the halves of what a source's own code asks for; then let it come."""
+        stop = self.run.stop
+        was, stop.in_source = stop.in_source, False
+        try:
+            yield
+        finally:
+            stop.in_source = was
+        if was and stop.number is not None:
+            raise Interrupted(stop.number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from balog.tap.errors import StreamError
+from balog.tap.records import Transformer
 from balog.tap.streams import Stream
 
 __all__ = ["Counts", "Observer"]
@@ -15,27 +16,37 @@ class Counts:
         records: that were written, a record twice when a retry gave it twice.
         new: of those, made after the bookmark; None where the stream has no ``created_key`` and had a bookmark.
         updated: the others; None likewise.
-        left_out: by the hook ``after``, or set aside by the policy.
-        asked: how often the source was asked: once, or for each record of the parent.
+        asked: how often the source was asked: once, or for each record of the parent; and once more for each retry.
         retries: how often it was begun again.
     """
 
-    __slots__ = ("asked", "left_out", "new", "records", "retries", "updated")
+    __slots__ = ("_transform", "asked", "new", "records", "retries", "updated")
 
-    def __init__(self) -> None:
-        self.records = self.left_out = self.asked = self.retries = 0
+    def __init__(self, transform: Transformer | None = None) -> None:
+        self._transform = transform
+        self.records = self.asked = self.retries = 0
         self.new: int | None = None
         self.updated: int | None = None
+
+    @property
+    def left_out(self) -> int:
+        """Records that the stream's ``after`` did not want."""
+        return self._transform.left_out if self._transform else 0
+
+    @property
+    def quarantined(self) -> int:
+        """Records that the policy set aside."""
+        return self._transform.quarantined if self._transform else 0
 
 
 class Observer:
     """Does nothing; what is of interest is overridden. An exception from here ends the run."""
 
     def started(self, stream: Stream, counts: Counts) -> None:
-        """A stream begins; its SCHEMA comes next. Of substreams and given ones after the stream above them."""
+        """A stream begins; its SCHEMA comes next. Streams below another begin with it, in the order of schemas."""
 
     def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
         """A stream is begun again, for the ``attempt``-th time."""
 
     def ended(self, stream: Stream, counts: Counts, error: StreamError | None) -> None:
-        """A stream is done, or failed; not called for those that an interrupt cut short."""
+        """A stream is done, or failed, itself or one above it; not called for those that an interrupt cut short."""

@@ -156,6 +156,7 @@ class Sync:
             lane.counts.asked += 1
             try:
                 self.stop.in_source = True
+                self.stop.check()
                 self._take(lane, stream.ask(has))
                 return
             except stream.retry_on as error:
@@ -192,12 +193,12 @@ class Sync:
                     lane.emit(item.record, item.stream)
                 else:
                     accept(item)
-                if stop.number is not None:
-                    raise Interrupted(stop.number)
                 if is_below and monotonic() >= due:
                     self.checkpoint(lane)
                     due = monotonic() + pause
                 stop.in_source = True
+                if stop.number is not None:
+                    raise Interrupted(stop.number)
             stop.in_source = False
         finally:
             stop.in_source = False
@@ -212,8 +213,9 @@ class Sync:
                 continue
             try:
                 self._ask(child, record)
-            except Enough:
+            except Enough:  # its bookmark stays: there are more
                 child.is_over = True
+                child.progress.fail()
             except Exception as error:
                 child.is_over = True
                 child.progress.fail()
