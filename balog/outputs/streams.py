@@ -10,11 +10,11 @@ import select
 import stat
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-__all__ = ["keep_lines_whole", "write_line"]
+__all__ = ["data_stream", "hold_stdout", "keep_lines_whole", "lock", "write_data_line", "write_line"]
 
 # One lock for stdout and one for all else, so that a reader who is slow to take data holds up no line on stderr. They
 # are of the kind that a signal handler may take while its thread has it.
@@ -25,10 +25,15 @@ _has_forked = False
 _PIPE_BUF = select.PIPE_BUF
 
 
+def lock(stream: TextIO) -> threading.RLock:
+    """Give the lock that a writer of lines to this stream has."""
+    return _stdout_lock if stream is sys.stdout or stream is _held_stream else _other_lock
+
+
 def write_line(stream: TextIO, line: bytes) -> None:
     """Write one line whole, after what was written to the stream before."""
     global _is_in_use
-    with _stdout_lock if stream is sys.stdout else _other_lock:
+    with lock(stream):
         _is_in_use = True
         if _has_forked or len(line) > _PIPE_BUF:
             with _pipe_alone(stream):
@@ -187,6 +192,72 @@ def _finish() -> None:
     _begun.clear()
 
 
+# -- stdout for data alone ----------------------------------------------------------------------------------------
+
+_held_stream: TextIO | None = None
+_write_held: Callable[[bytes], None] | None = None
+
+
+def data_stream() -> TextIO:
+    """Give the stream that data go to: stdout, also while it is held."""
+    return _held_stream if _held_stream is not None else sys.stdout
+
+
+def write_data_line(line: bytes) -> None:
+    """Write one line to the stream of data, whole; through who holds it, so that it comes after what that one has."""
+    if _write_held is not None:
+        _write_held(line)
+    else:
+        write_line(sys.stdout, line)
+
+
+@contextmanager
+def hold_stdout(write: Callable[[bytes], None]) -> Iterator[TextIO]:
+    """Have stdout for data alone; give the stream that data go to.
+
+    Whatever else writes to stdout meanwhile, ``print``, a library written in C or a child process, writes to stderr.
+    Where ``sys.stdout`` is not the process's own, as in tests, that goes for Python alone.
+
+    Args:
+        write: is given the lines of ``write_data_line`` meanwhile; called from any thread, also out of the middle of a
+            write, by a signal's handler.
+    """
+    global _held_stream, _write_held
+    before, stdout = (_held_stream, _write_held), sys.stdout
+    with suppress(Exception):
+        stdout.flush()
+    saved = _saved_stdout(stdout)
+    if saved is None:
+        _held_stream = stdout
+    else:
+        raw = io.FileIO(os.dup(saved), "w")  # a child process that goes on would keep the reader waiting: not inherited
+        _held_stream = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+        os.dup2(2, 1)
+    _write_held, sys.stdout = write, sys.stderr
+    held = _held_stream
+    try:
+        yield held
+    finally:
+        (_held_stream, _write_held), sys.stdout = before, stdout
+        if saved is not None:
+            with suppress(Exception):  # what was written to it meanwhile belongs to stderr
+                stdout.flush()
+            os.dup2(saved, 1)
+            os.close(saved)
+            held.close()
+
+
+def _saved_stdout(stdout: Any) -> int | None:
+    """Give another descriptor of stdout, and None where ``sys.stdout`` is something else, or stderr is closed."""
+    try:
+        if stdout.fileno() != 1:
+            return None
+        os.fstat(2)
+        return os.dup(1)
+    except Exception:
+        return None
+
+
 # -- forks --------------------------------------------------------------------------------------------------------
 
 
@@ -198,6 +269,9 @@ def _before_fork() -> None:
         for name in ("stdout", "stderr"):
             with suppress(Exception):
                 _flush(getattr(sys, name))
+    if _write_held is not None:
+        with suppress(Exception):
+            _write_held(b"")
 
 
 def _after_fork() -> None:

@@ -89,18 +89,6 @@ class RecordError(BalogError):
         self.path = path
 
 
-class OutputError(BalogError):
-    """Nothing can be written to stdout any more: the target has ended, or a disk is full. It ends the run.
-
-    Args:
-        reason: why, as a clause.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"stdout: {reason}")
-        self.reason = reason
-
-
 class SourceError(BalogError):
     """The source does not answer, or answers what cannot be: a page again and again, records out of their order.
 

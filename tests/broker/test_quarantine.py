@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker import quarantine as quarantine_module
 from balog.broker.editing import StreamError
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.errors import ConfigError
+from balog.singer import quarantine as quarantine_module
 
 
 def build(path, said=None, **more):

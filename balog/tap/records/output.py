@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.tap.errors import OutputError
-
 from balog.event import format_timestamp
 from balog.outputs.streams import data_stream, hold_stdout, lock, write_line
 from balog.tap.errors import OutputError, RecordError
@@ -21,7 +19,7 @@ from balog.tap.errors import OutputError, RecordError
 if TYPE_CHECKING:
     from balog.tap.records.batches import BatchConfig
 
-__all__ = ["Output", "RecordWriter"]
+__all__ = ["Output", "RecordWriter", "unwritable"]
 
 _PIECE = 64 * 1024
 _SECONDS = 1.0
@@ -53,7 +51,7 @@ class RecordWriter:
         try:
             line = _encoder.encode(record)
         except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
-            self._refuse(record, RecordError(self._stream, _unwritable(error)))
+            self._refuse(record, RecordError(self._stream, unwritable(error)))
             return False
         self._output.write(self._head + line + (self._tail if not self._has_time else self._timed()))
         return True
@@ -72,8 +70,8 @@ class RecordWriter:
         return b',"time_extracted":"%b"' % format_timestamp(time.time_ns()).encode() + self._tail
 
 
-def _unwritable(error: Exception) -> str:
-    """Say why a record can't be encoded, without any of it: msgspec's and Python's own texts may have values in them."""
+def unwritable(error: Exception) -> str:
+    """Say why a record can't be encoded, without any of it: the error's own text may have values in it."""
     if isinstance(error, UnicodeError):
         return "has half of a surrogate pair in a text, which UTF-8 can't write"
     if isinstance(error, RecursionError):
@@ -84,8 +82,8 @@ def _unwritable(error: Exception) -> str:
 class Output:
     """Writes messages to stdout. What was written is at the reader's after ``flush``; a STATE flushes.
 
-    May be written to by several threads: each line goes out whole, in the order in which they came. Within ``alone``, what
-    waits is written each second too, and LOG messages of the logger's output ``singer`` keep their place among the rest.
+    May be written to by several threads: each line goes out whole, in the order in which they came. Within ``alone``,
+    what waits is written each second too, and LOG messages of the logger's output ``singer`` keep their place.
 
     Args:
         state_file: each state's value is written there, whole or not at all, before its message goes out, and after all
@@ -185,15 +183,18 @@ class Output:
         """Write a STATE, and all that was written before it.
 
         Raises:
-            OutputError: stdout can't be written to.
-            StorageError: the state's file can't be.
+            OutputError: stdout, or the state's file, can't be written to.
         """
         self._finish_batches()
         if self._state_file is not None:
+            from balog.storage.base import StorageError
             from balog.storage.local import LocalStorage
 
             self.flush()  # the file must not say more than went out
-            LocalStorage(os.fspath(self._state_file)).write(_encoder.encode(value) + b"\n")
+            try:
+                LocalStorage(os.fspath(self._state_file)).write(_encoder.encode(value) + b"\n")
+            except StorageError as error:
+                raise OutputError(f"the state's file: {error}") from None
         self._message({"type": "STATE", "value": value})
         self.flush()
 
@@ -248,5 +249,5 @@ class Output:
 
 def _reason(error: OSError) -> str:
     if error.errno == errno.EPIPE:
-        return "nobody reads it any more; the target has ended, and its own messages say why"
-    return f"cannot be written: {error.strerror or error}"
+        return "stdout: nobody reads it any more; the target has ended, and its own messages say why"
+    return f"stdout: cannot be written: {error.strerror or error}"

@@ -1,0 +1,114 @@
+"""Where Singer messages go that must not go on as they are: a file of JSON lines, each with the time and the reason.
+
+    {"time":"2026-11-20T07:46:12.123456Z","reason":"a RECORD cannot be read: …","raw":"{\\"type\\": \\"RECORD\\", …"}
+
+``raw`` is the line without its newline; bytes that are no UTF-8 are in ``raw_base64`` instead.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import os
+import stat
+import time
+from contextlib import suppress
+
+import msgspec
+
+from balog.errors import BalogError, ConfigError
+from balog.event import format_timestamp
+
+__all__ = ["QuarantineError", "QuarantineFile"]
+
+
+class QuarantineError(BalogError):
+    """A line cannot be kept; it is in nobody's hands then."""
+
+
+class QuarantineFile:
+    """An open quarantine file, its owner's only. Several processes may share one; each line is appended whole.
+
+    Args:
+        path: the file; its folder is made.
+        max_bytes: how large it may become.
+        field: what the path is called in the config, for errors.
+
+    Attributes:
+        count: lines put there so far by this one.
+
+    Raises:
+        ConfigError: the file cannot be opened for writing.
+    """
+
+    def __init__(self, path: str, max_bytes: int, field: str = "$.quarantine.path") -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self.count = 0
+        try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(f"{path} cannot be opened: {reason}", path=field) from None
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            os.close(self._file)
+            raise ConfigError(f"{path} is no file; name one that can be appended to", path=field)
+
+    def put(self, reason: str, line: bytes) -> None:
+        """Keep a line with the reason, a clause that has nothing of the line's data in it.
+
+        Raises:
+            QuarantineError: it cannot be kept, the file being full or failing.
+        """
+        entry: dict[str, str] = {"time": format_timestamp(time.time_ns()), "reason": reason}
+        raw = line.removesuffix(b"\n")
+        try:
+            entry["raw"] = raw.decode()
+        except UnicodeDecodeError:
+            entry["raw_base64"] = base64.b64encode(raw).decode()
+        try:
+            self._append(msgspec.json.encode(entry) + b"\n")
+        except OSError as error:
+            raise QuarantineError(f"the quarantine {self.path} failed: {error.strerror or error}; {reason}") from None
+        self.count += 1
+
+    def _append(self, entry: bytes) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            size = os.fstat(self._file).st_size
+            if size and os.pread(self._file, 1, size - 1) != b"\n":  # a writer was killed in the middle of its line
+                entry = b"\n" + entry
+            if size + len(entry) > self._max_bytes:
+                raise QuarantineError(
+                    f"the quarantine {self.path} is full, {self._max_bytes} bytes; look at it and move it away"
+                )
+            try:
+                write_all(self._file, entry)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(self._file, size)
+                raise
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Make what is there durable. Called once.
+
+        Raises:
+            QuarantineError: it is not durable.
+        """
+        try:
+            if self.count:
+                os.fsync(self._file)
+        except OSError as error:
+            raise QuarantineError(f"the quarantine {self.path} failed: {error.strerror or error}") from None
+        finally:
+            os.close(self._file)
+
+
+def write_all(target: int, data: bytes) -> None:
+    """Write every byte into a file on disk."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(target, view) :]

@@ -1,0 +1,194 @@
+"""BATCH: a stream's records in files, and messages that name them, in the Meltano SDK's form unless told otherwise."""
+
+from __future__ import annotations
+
+import tempfile
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from balog.errors import ConfigError, MissingExtraError, split_refusal
+from balog.singer.batch.columns import Shape
+from balog.singer.batch.csv_rows import CsvOptions
+from balog.singer.batch.dialects import Batch, BatchError, Dialect, write_batch
+from balog.singer.batch.files import suffix, writer
+from balog.singer.batch.rows import DoesNotFit, RowWriter
+from balog.storage import StorageError, is_url, open_storage
+from balog.storage.base import Options
+from balog.tap.errors import OutputError, RecordError
+
+__all__ = ["BatchConfig", "BatchFiles", "read_batch_config"]
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+class Encoding(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """How a file is written; Parquet is compressed inside."""
+
+    format: Literal["jsonl", "csv", "parquet"] = "jsonl"
+    compression: Literal["none", "gzip", "zstd"] = "gzip"
+
+
+class Place(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """Where files go."""
+
+    root: Annotated[str, Meta(min_length=1, description="A folder or a URL: file:///PATH, s3://BUCKET/PATH.")]
+    prefix: Annotated[str, Meta(description="What the files' names begin with.", pattern=r"^[^/\x00-\x1f]*$")] = ""
+    options: Options = {}
+
+
+class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """``batch_config`` of a tap's config, as the Meltano SDK's taps have it, and what of BATCH is balog's own."""
+
+    encoding: Encoding = Encoding()
+    storage: Place
+    batch_size: Annotated[int, Meta(ge=1, description="Rows of a file, at most.")] = 10_000
+    dialect: Dialect = "sdk"
+
+
+def read_batch_config(said: Any, path: str = "$.batch_config") -> BatchConfig:
+    """Read the block ``batch_config`` of a config.
+
+    Raises:
+        ConfigError: it is not one, with the path to what is wrong; or its place can't be written to.
+        MissingExtraError: the package for its place is not installed.
+    """
+    try:
+        config = msgspec.convert(said, BatchConfig)
+    except msgspec.ValidationError as error:
+        reason, inner = split_refusal(error)
+        raise ConfigError(reason, path=path + inner.removeprefix("$")) from None
+    open_storage(config.storage.root, config.storage.options, f"{path}.storage.root").close()
+    return config
+
+
+class BatchFiles:
+    """Writes the records of one stream into files, each announced by a BATCH message when it is in its place.
+
+    A file is put there whole, under a name that no other has, when it has ``batch_size`` rows or ``finish`` is called.
+
+    Args:
+        write: takes the lines of messages.
+        stream: its name in messages.
+        config: see ``BatchConfig``.
+        schema: of the records: the columns of CSV and Parquet.
+        version: of a full table.
+        refuse: is given a record that the format can't hold, and what is wrong.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        stream: str,
+        config: BatchConfig,
+        schema: dict[str, Any],
+        version: int | None,
+        refuse: Callable[[Any, RecordError], None],
+    ) -> None:
+        self._write = write
+        self._stream = stream
+        self._config = config
+        self._version = version
+        self._refuse = refuse
+        self._shape = Shape(schema)
+        self._storage = open_storage(config.storage.root, config.storage.options, "$.batch_config.storage.root")
+        self._file: IO[bytes] | None = None
+        self._rows: RowWriter | None = None
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """Write a record; tell whether it was.
+
+        Raises:
+            OutputError: a file can't be written, or put in its place.
+        """
+        try:
+            row = _encoder.encode(record)
+            self._put(row)
+        except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
+            from balog.tap.records.output import unwritable
+
+            self._refuse(record, RecordError(self._stream, unwritable(error)))
+            return False
+        except BatchError as error:
+            self._refuse(record, RecordError(self._stream, f"does not go into {self._config.encoding.format}: {error}"))
+            return False
+        except OSError as error:
+            raise OutputError(f"a file of BATCH: {error.strerror or error}") from None
+        if self._rows is not None and self._rows.count >= self._config.batch_size:
+            self.finish()
+        return True
+
+    def page(self, records: Iterable[dict[str, Any]]) -> int:
+        """Write many records; give how many were."""
+        return sum(map(self, records))
+
+    def finish(self) -> None:
+        """Put the file begun in its place, durably, and announce it; nothing where none was begun.
+
+        Raises:
+            OutputError: it can't be.
+        """
+        if self._file is None or self._rows is None:
+            return
+        file, rows = self._file, self._rows
+        self._file = self._rows = None
+        encoding, place = self._config.encoding, self._config.storage
+        name = f"{place.prefix}{self._stem}-{uuid.uuid4().hex}{suffix(encoding.format, encoding.compression)}"
+        try:
+            rows.finish()
+            file.flush()
+            self._storage.upload(Path(file.name), name)
+        except OSError as error:
+            raise OutputError(f"a file of BATCH: {error.strerror or error}") from None
+        except StorageError as error:
+            raise OutputError(f"a file of BATCH: {error}") from None
+        finally:
+            with suppress(OSError):
+                file.close()
+        root = place.root.rstrip("/")
+        batch = Batch(
+            stream=self._stream,
+            files=[f"{root if is_url(root) else Path(root).resolve()}/{name}"],
+            format=encoding.format,
+            compression=encoding.compression,
+            size=rows.count,
+            is_exact=True,
+            version=self._version,
+        )
+        for line in write_batch(batch, self._config.dialect):
+            self._write(line)
+
+    def close(self) -> None:
+        """Let go of what is open; a file that was not announced is gone."""
+        if self._file is not None:
+            self._file.close()
+        self._file = self._rows = None
+        self._storage.close()
+
+    @property
+    def _stem(self) -> str:
+        return "".join(char if char.isalnum() or char in "-_." else "_" for char in self._stream)[:100]
+
+    def _put(self, row: bytes) -> None:
+        try:
+            self._begun().write(row)
+        except DoesNotFit:  # the columns know it now
+            self.finish()
+            self._begun().write(row)
+
+    def _begun(self) -> RowWriter:
+        if self._rows is None:
+            encoding = self._config.encoding
+            self._file = tempfile.NamedTemporaryFile(prefix="balog-tap-", suffix=".part")  # noqa: SIM115
+            try:
+                self._rows = writer(self._file, encoding.format, encoding.compression, CsvOptions(), self._shape)
+            except MissingExtraError:
+                self._file.close()
+                self._file = None
+                raise
+        return self._rows

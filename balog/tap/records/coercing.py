@@ -1,0 +1,89 @@
+"""From a value of one JSON type to one of another, where nothing is lost on the way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import msgspec
+
+from balog.tap.records.limits import finite
+
+__all__ = ["NOTHING", "TO"]
+
+NOTHING: Any = object()
+"""What a coercion gives that can't be made without loss."""
+
+_number = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?\s*", re.ASCII).fullmatch
+_integer = re.compile(r"\s*[+-]?\d+\s*", re.ASCII).fullmatch
+_MAX_DIGITS = 4000
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_TRUTHS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def _to_number(value: Any) -> Any:
+    """Read a text as a number with all of its digits; one without a fraction is an integer."""
+    if type(value) is not str or len(value) > _MAX_DIGITS or not _number(value):
+        return NOTHING
+    if _integer(value):
+        return int(value)
+    try:
+        return Decimal(value.strip())
+    except InvalidOperation:
+        return NOTHING
+
+
+def _to_integer(value: Any) -> Any:
+    """Take what has no fraction: ``"12"``, ``12.0``, ``"12.00"``."""
+    made = value if type(value) in (float, Decimal) else _to_number(value)
+    if made is NOTHING or type(made) is int:
+        return made
+    if not finite(made):
+        return NOTHING
+    if type(made) is Decimal and made.adjusted() > _MAX_DIGITS:
+        return NOTHING
+    return int(made) if made == int(made) else NOTHING
+
+
+def _to_boolean(value: Any) -> Any:
+    """Take true and false as texts, and 1 and 0; no other word says for certain which."""
+    if type(value) is str:
+        return _TRUTHS.get(value.strip().lower(), NOTHING)
+    return bool(value) if type(value) is int and value in (0, 1) else NOTHING
+
+
+def _to_string(value: Any) -> Any:
+    """Write a value as JSON would; an array or an object has nothing in it that JSON has not."""
+    kind = type(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is int:
+        try:
+            return str(value)
+        except ValueError:  # thousands of digits
+            return NOTHING
+    if kind is float or kind is Decimal:
+        return (format(value, "f") if kind is Decimal else repr(value)) if finite(value) else NOTHING
+    if kind is dict or kind is list:
+        try:
+            return _encode(value).decode()
+        except (TypeError, ValueError, RecursionError):
+            return NOTHING
+    return NOTHING
+
+
+def _to_null(value: Any) -> Any:
+    """Take the empty text, and the numbers that JSON has none for, as nothing."""
+    return None if value == "" or (type(value) in (float, Decimal) and not finite(value)) else NOTHING
+
+
+TO: dict[str, Callable[[Any], Any]] = {
+    "number": _to_number,
+    "integer": _to_integer,
+    "boolean": _to_boolean,
+    "string": _to_string,
+    "null": _to_null,
+}
+"""By the JSON type that is wanted: gives the value, or ``NOTHING``. Arrays and objects are made of nothing else."""

@@ -1,0 +1,484 @@
+"""From a JSON Schema to the function that makes values fit it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
+
+from balog.tap.catalog import Breadcrumb
+from balog.tap.errors import TapError
+from balog.tap.records.coercing import NOTHING, TO
+from balog.tap.records.faults import Fault, named, step
+from balog.tap.records.limits import Check, choices, finite, limits_of
+from balog.tap.records.objects import Node, Shape, array_of, object_of
+from balog.tap.records.plain import simplify
+from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
+
+__all__ = ["Compiler"]
+
+_ALL = ("null", "boolean", "integer", "number", "string", "array", "object")
+_SAID = {"null": "null", "boolean": "a boolean", "integer": "an integer", "number": "a number", "string": "a string"}
+_SAID |= {"array": "an array", "object": "an object"}
+_MAX_DEPTH = 32
+_DEEPER = ("…",)
+_COMBINING = ("allOf", "anyOf", "oneOf", "not", "if")
+
+
+class Compiler:
+    """Compiles one document.
+
+    Args:
+        document: the schema at the top, in which references are looked up.
+        is_selected: tells of a property, by its breadcrumb, whether it is written.
+        epoch: what numbers stand for where a time is wanted; None for no time.
+        note: is told the place and name of a property that no schema has.
+    """
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        is_selected: Callable[[Breadcrumb], bool] = lambda crumb: True,
+        epoch: EpochUnit | None = None,
+        note: Callable[[str, str], None] = lambda where, name: None,
+    ) -> None:
+        self._document = document
+        self._is_selected = is_selected
+        self._epoch = epoch
+        self._note = note
+        self._references: dict[tuple[str, Breadcrumb, bool, bool], Node] = {}
+
+    def compile(
+        self,
+        schema: Any,
+        crumb: Breadcrumb = (),
+        *,
+        coerces: bool,
+        is_test: bool = False,
+    ) -> Node:
+        """Compile a schema that is in the document.
+
+        Args:
+            schema: an object, or true or false.
+            crumb: where it is, as metadata names places.
+            coerces: values of other types are made to fit where that loses nothing.
+            is_test: nothing is left out of objects, and ``additionalProperties: false`` is a fault.
+
+        Raises:
+            TapError: it refers to what is not in the document.
+        """
+        if schema is False:
+            return Node(frozenset(), _refuse)
+        if not isinstance(schema, Mapping):
+            schema = {}
+        if isinstance(reference := schema.get("$ref"), str):
+            return self._referred(reference, crumb, coerces, is_test)
+        parts = [name for name in _COMBINING if name in schema]
+        if not parts:
+            return self._typed(schema, crumb, coerces, is_test, ())
+        return self._combined(schema, crumb, coerces, is_test)
+
+    # -- references ---------------------------------------------------------------------------------------------------
+
+    def _referred(self, reference: str, crumb: Breadcrumb, coerces: bool, is_test: bool) -> Node:
+        """Compile what a reference leads to when the first value comes: it may lead to itself."""
+        # A schema that holds itself has no end of places; metadata reach only so deep.
+        key = (reference, crumb if len(crumb) <= _MAX_DEPTH else _DEEPER, coerces, is_test)
+        if key not in self._references:
+            target = self._find(reference)
+            made: list[Node] = []
+
+            def make(value: Any) -> Any:
+                if not made:
+                    made.append(self.compile(target, key[1], coerces=coerces, is_test=is_test))
+                return made[0].make(value)
+
+            self._references[key] = Node(frozenset(), make)
+        return self._references[key]
+
+    def _find(self, reference: str) -> Any:
+        found: Any = self._document
+        if not reference.startswith("#"):
+            raise TapError(f"a schema refers to {reference[:100]!r}, which is not in it; resolve it first")
+        for part in reference.removeprefix("#").split("/")[1:]:
+            name = unquote(part).replace("~1", "/").replace("~0", "~")
+            try:
+                found = found[int(name)] if isinstance(found, list) else found[name]
+            except (KeyError, IndexError, ValueError, TypeError):
+                raise TapError(f"a schema refers to {reference[:100]!r}, and nothing is there") from None
+        return found
+
+    # -- one schema of several ----------------------------------------------------------------------------------------
+
+    def _combined(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Node:
+        """Compile a schema with ``anyOf`` and the like: first what stands beside them, then each of them in turn."""
+        own = {name: value for name, value in schema.items() if name not in (*_COMBINING, "then", "else")}
+        beside = _names_of(schema) if "properties" in own or "allOf" in schema else ()
+        # Where names are known together, none of the parts may leave out what another knows.
+        inner_test = is_test or bool(beside)
+        steps: list[Callable[[Any], Any]] = []
+        for part in _listed(schema, "allOf"):
+            steps.append(self.compile(part, crumb, coerces=coerces, is_test=inner_test).make)
+        if alternatives := _listed(schema, "anyOf"):
+            steps.append(self._any(alternatives, crumb, coerces, inner_test))
+        if alternatives := _listed(schema, "oneOf"):
+            steps.append(self._one(alternatives, crumb, coerces, inner_test))
+        if "not" in schema:
+            steps.append(self._not(schema["not"], crumb))
+        if "if" in schema:
+            steps.append(self._if(schema, crumb, coerces, inner_test))
+        if "type" in own or any(name in own for name in _ASKS):
+            steps.insert(0, self._typed(own, crumb, coerces, is_test, beside).make)
+        elif beside:  # the names are all within allOf
+            steps.append(self._typed({"properties": {}}, crumb, coerces, is_test, beside).make)
+
+        def make(value: Any) -> Any:
+            for fit in steps:
+                value = fit(value)
+            return value
+
+        return Node(frozenset(), make)
+
+    def _any(self, alternatives: list[Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Callable[[Any], Any]:
+        """The first that a value fits as it is; else the first that it fits with less; else the first by coercing."""
+        strict = [self.compile(part, crumb, coerces=False, is_test=is_test).make for part in alternatives]
+        loose = [self.compile(part, crumb, coerces=True, is_test=is_test).make for part in alternatives if coerces]
+
+        def make(value: Any) -> Any:
+            first, faults = NOTHING, []
+            for fit in strict:
+                try:
+                    made = fit(value)
+                except Fault as fault:
+                    faults.append(fault)
+                    continue
+                if made is value:
+                    return value
+                if first is NOTHING:
+                    first = made
+            if first is not NOTHING:
+                return first
+            for fit in loose:
+                try:
+                    return fit(value)
+                except Fault:
+                    continue
+            raise _nearest(faults)
+
+        return make
+
+    def _one(self, alternatives: list[Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Callable[[Any], Any]:
+        """Like ``anyOf``, but what comes out must fit just one."""
+        make_any = self._any(alternatives, crumb, coerces, is_test)
+        tests = [self.compile(part, crumb, coerces=False, is_test=True).make for part in alternatives]
+
+        def make(value: Any) -> Any:
+            made = make_any(value)
+            if sum(_fits(test, made) for test in tests) > 1:
+                raise Fault("fits more than one of oneOf")
+            return made
+
+        return make
+
+    def _not(self, schema: Any, crumb: Breadcrumb) -> Callable[[Any], Any]:
+        test = self.compile(schema, crumb, coerces=False, is_test=True).make
+
+        def make(value: Any) -> Any:
+            value = simplify(value)
+            if _fits(test, value):
+                raise Fault("is what the schema's not forbids")
+            return value
+
+        return make
+
+    def _if(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Callable[[Any], Any]:
+        test = self.compile(schema["if"], crumb, coerces=False, is_test=True).make
+        then = self.compile(schema.get("then", True), crumb, coerces=coerces, is_test=is_test or "then" not in schema)
+        other = self.compile(schema.get("else", True), crumb, coerces=coerces, is_test=is_test or "else" not in schema)
+        return lambda value: (then if _fits(test, value) else other).make(value)
+
+    # -- types --------------------------------------------------------------------------------------------------------
+
+    def _typed(
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, beside: tuple[str, ...]
+    ) -> Node:
+        types = _types_of(schema)
+        is_nullable = "null" in types
+        makers: dict[type, Callable[[Any], Any]] = {}
+        chosen = choices(schema)
+        if is_nullable:
+            makers[type(None)] = _same
+        if "boolean" in types:
+            makers[bool] = _same
+        if "number" in types or "integer" in types:
+            checks = limits_of(schema, "number")
+            makers[int] = _checked(_same, checks)
+            as_text = self._string(schema, False, coerces) if coerces and "string" in types else None
+            makers[float] = _checked(_whole(as_text) if "number" not in types else _same, checks)
+            makers[float] = makers[Decimal] = _real(is_nullable and coerces, makers[float])
+        if "string" in types:
+            makers[str] = self._string(schema, is_nullable, coerces)
+        if "array" in types:
+            makers[list] = self._array(schema, crumb, coerces, is_test)
+        if "object" in types:
+            makers[dict] = self._object(schema, crumb, coerces, is_test, beside)
+        as_they_are = frozenset(kind for kind, maker in makers.items() if maker is _same and not chosen)
+        return Node(as_they_are, self._dispatch(schema, types, makers, chosen, coerces))
+
+    def _dispatch(
+        self,
+        schema: Mapping[str, Any],
+        types: tuple[str, ...],
+        makers: dict[type, Callable[[Any], Any]],
+        chosen: list[Check],
+        coerces: bool,
+    ) -> Callable[[Any], Any]:
+        # What is wanted is tried in the schema's order, but null last: it says the least.
+        targets = [TO[name] for name in sorted(types, key="null".__eq__) if name in TO] if coerces else []
+        wanted = "want " + " or ".join(_SAID.get(name, name) for name in types)
+        is_time = "string" in types and schema.get("format") == "date-time"
+        epoch = self._epoch if is_time and "integer" not in types and "number" not in types else None
+
+        def make(value: Any) -> Any:
+            maker = makers.get(type(value))
+            if maker is None:
+                simple = simplify(value)
+                maker = makers.get(type(simple))
+                if maker is None:
+                    simple, maker = convert(simple, value)
+                value = simple
+            value = maker(value)
+            for check in chosen:
+                check(value)
+            return value
+
+        def convert(value: Any, given: Any) -> tuple[Any, Callable[[Any], Any]]:
+            if epoch is not None and type(value) in (int, float) and (made := from_epoch(value, epoch)) is not None:
+                return made, makers[str]
+            if type(value) is Decimal and str in makers and finite(value):  # Python's own, so this coerces nothing
+                return TO["string"](value), makers[str]
+            if type(value) in (dict, list):
+                value = anything(value)
+            for target in targets:
+                made = target(value)
+                if made is not NOTHING and (maker := makers.get(type(made))) is not None:
+                    return made, maker
+            raise Fault(f"{wanted}, got {named(given)}")
+
+        return make
+
+    def _string(self, schema: Mapping[str, Any], is_nullable: bool, coerces: bool) -> Callable[[Any], Any]:
+        format = schema.get("format")
+        maker: Callable[[Any], Any] = _same
+        if isinstance(format, str) and format in FORMATS:
+            maker = _formatted(format, is_nullable, coerces)
+        return _checked(maker, limits_of(schema, "string"))
+
+    def _array(
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool
+    ) -> Callable[[Any], Any]:
+        below = (*crumb, "items")
+        items = schema.get("items", True)
+        first = schema.get("prefixItems", [])
+        if isinstance(items, list):  # before 2020-12
+            first, items = items, schema.get("additionalItems", True)
+        nodes = tuple(self.compile(part, below, coerces=coerces, is_test=is_test) for part in first)
+        rest = None if items is False and nodes else self.compile(items, below, coerces=coerces, is_test=is_test)
+        return array_of(nodes, rest, tuple(limits_of(schema, "array")))
+
+    def _object(
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, beside: tuple[str, ...]
+    ) -> Callable[[Any], Any]:
+        known: dict[str, Node | None] = {}
+        properties = schema.get("properties")
+        for name, part in properties.items() if isinstance(properties, Mapping) else ():
+            below = (*crumb, "properties", name)
+            known[name] = (
+                self.compile(part, below, coerces=coerces, is_test=is_test) if self._is_selected(below) else None
+            )
+        for name in beside:
+            below = (*crumb, "properties", name)
+            known.setdefault(name, _ANYTHING if self._is_selected(below) else None)
+        said = schema.get("additionalProperties")
+        patterns: list[tuple[re.Pattern[str], Node]] = []
+        patterned = schema.get("patternProperties")
+        for pattern, part in patterned.items() if isinstance(patterned, Mapping) else ():
+            try:
+                search = re.compile(pattern)
+            except re.error:  # of another dialect: whose names it has can't be told, so all are kept
+                said = True
+                continue
+            patterns.append((search, self.compile(part, (*crumb, "properties"), coerces=coerces, is_test=is_test)))
+        additional: Node | bool | None = None
+        if said is False:
+            additional = False
+        elif said is True or (said is None and (is_test or not (known or patterns))):
+            additional = _ANYTHING
+        elif said is not None:
+            additional = self.compile(said, (*crumb, "properties"), coerces=coerces, is_test=is_test)
+        required = schema.get("required")
+        needed = tuple(
+            name
+            for name in (required if isinstance(required, list) else ())
+            if isinstance(name, str) and known.get(name, _ANYTHING) is not None
+        )
+        where = _place(crumb)
+        note = self._note
+        shape = Shape(
+            known,
+            tuple(patterns),
+            additional,
+            needed,
+            is_test,
+            lambda name: note(where, name),
+            tuple(limits_of(schema, "object")),
+        )
+        return object_of(shape)
+
+
+_PLAIN = frozenset({type(None), bool, int, str})
+_ASKS = frozenset(
+    (
+        *("properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties"),
+        *("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "enum", "const"),
+        *("format", "pattern", "minLength", "maxLength"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    )
+)
+"""The keywords that ask something of a value beside those in ``_COMBINING``."""
+
+
+def anything(value: Any) -> Any:
+    """Give a value that no schema says anything of as JSON has it, all the way down.
+
+    Raises:
+        Fault: JSON has nothing for a part of it.
+    """
+    if type(value) in _PLAIN:
+        return value
+    simple = simplify(value)
+    if type(simple) is dict:
+        return _any_object(simple)
+    if type(simple) is list:
+        return _any_array(simple)
+    if not finite(simple):
+        raise Fault("want a number that JSON can write, got one that is not finite")
+    return simple
+
+
+_ANYTHING = Node(_PLAIN, anything)
+_any_object = object_of(Shape({}, (), _ANYTHING, (), False, lambda name: None))
+_any_array = array_of((), _ANYTHING, ())
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _refuse(value: Any) -> Any:
+    raise Fault("is where the schema allows nothing")
+
+
+def _fits(test: Callable[[Any], Any], value: Any) -> bool:
+    try:
+        test(value)
+    except Fault:
+        return False
+    return True
+
+
+def _nearest(faults: list[Fault]) -> Fault:
+    """Give the fault that says the most: the one deepest in the value, else what all of them want here."""
+    deepest = max(faults, key=lambda fault: len(fault.steps))
+    if deepest.steps or len(faults) == 1:
+        return deepest
+    return Fault("; or ".join(dict.fromkeys(fault.reason for fault in faults)))
+
+
+def _checked(maker: Callable[[Any], Any], checks: list[Check]) -> Callable[[Any], Any]:
+    if not checks:
+        return maker
+
+    def make(value: Any) -> Any:
+        value = maker(value)
+        for check in checks:
+            if value is not None:
+                check(value)
+        return value
+
+    return make
+
+
+def _real(is_null_for_none: bool, maker: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Give what makes a float or Decimal fit that JSON can write."""
+
+    def make(value: Any) -> Any:
+        if finite(value):
+            return maker(value)
+        if is_null_for_none:
+            return None
+        raise Fault("want a number that JSON can write, got one that is not finite")
+
+    return make
+
+
+def _whole(as_text: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
+    """Give what makes an integer of a number without a fraction; of another one a text, if one may be there."""
+
+    def make(value: Any) -> Any:
+        made = TO["integer"](value)
+        if made is not NOTHING:
+            return made
+        if as_text is None:
+            raise Fault("want an integer, got a number with a fraction")
+        return as_text(TO["string"](value))
+
+    return make
+
+
+def _formatted(format: str, is_nullable: bool, coerces: bool) -> Callable[[Any], Any]:
+    is_one, convert = FORMATS[format]
+
+    def make(value: Any) -> Any:
+        if is_one(value):
+            return value
+        if coerces:
+            if (made := convert(value)) is not None:
+                return made
+            if is_nullable and not value:
+                return None
+        raise Fault(f"want a string of the format {format}, got another string")
+
+    return make
+
+
+def _types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    said = schema.get("type", _ALL)
+    named = (said,) if isinstance(said, str) else said if isinstance(said, list | tuple) else ()
+    return tuple(name for name in named if isinstance(name, str)) or _ALL
+
+
+def _place(crumb: Breadcrumb) -> str:
+    """Write a breadcrumb as a JSONPath."""
+    parts = iter(crumb)
+    return "$" + "".join(step(next(parts, "")) if part == "properties" else "[*]" for part in parts)
+
+
+def _listed(schema: Mapping[str, Any], name: str) -> list[Any]:
+    found = schema.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _names_of(schema: Any) -> tuple[str, ...]:
+    """Give the names of properties that a schema knows, in any of its parts."""
+    if not isinstance(schema, Mapping):
+        return ()
+    properties = schema.get("properties")
+    names = dict.fromkeys(properties if isinstance(properties, Mapping) else ())
+    for part in (*_listed(schema, "allOf"), *_listed(schema, "anyOf"), *_listed(schema, "oneOf")):
+        names |= dict.fromkeys(_names_of(part))
+    for part in (schema.get("if"), schema.get("then"), schema.get("else")):
+        names |= dict.fromkeys(_names_of(part))
+    return tuple(names)

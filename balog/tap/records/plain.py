@@ -1,0 +1,125 @@
+"""From what Python has to what JSON has: one level at a time, so that each level's schema is asked first."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from os import PathLike, fspath
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from balog.tap.records.faults import Fault, named
+
+__all__ = ["JSON_TYPES", "simplify", "time_text"]
+
+JSON_TYPES = frozenset({type(None), bool, int, float, Decimal, str, list, dict})
+"""What ``simplify`` gives: just these types, not their subclasses. A Decimal is a number with all of its digits."""
+
+
+def simplify(value: Any) -> Any:
+    """Give a value as one of ``JSON_TYPES``; what is within an array or an object stays as it is.
+
+    Times become RFC 3339 in UTC (one without a zone is taken as UTC), durations ISO 8601, bytes base64, an Enum its
+    value. Records may be mappings, dataclasses, msgspec's Structs, pydantic's models, attrs' classes and named tuples;
+    arrays tuples, sets and generators.
+
+    Raises:
+        Fault: JSON has nothing for it.
+    """
+    kind = type(value)
+    if kind in JSON_TYPES:
+        return value
+    known = _BY_TYPE.get(kind)
+    if known is not None:
+        return known(value)
+    return _subclass(value)
+
+
+def time_text(value: datetime) -> str:
+    """Write a time as RFC 3339 in UTC."""
+    if value.tzinfo is None:
+        return value.isoformat() + "Z"
+    try:
+        return value.astimezone(timezone.utc).isoformat().removesuffix("+00:00") + "Z"
+    except OverflowError:  # within a day of the year 1 or 9999
+        return value.isoformat()
+
+
+def _daytime(value: time) -> str:
+    text = value.isoformat()
+    return text if value.utcoffset() is not None else text + "Z"
+
+
+def _base64(value: Any) -> str:
+    return base64.b64encode(value).decode()
+
+
+_BY_TYPE: dict[type, Callable[[Any], Any]] = {
+    datetime: time_text,
+    date: date.isoformat,
+    time: _daytime,
+    timedelta: msgspec.to_builtins,
+    UUID: str,
+    bytes: _base64,
+    bytearray: _base64,
+    memoryview: _base64,
+    tuple: list,
+    set: list,
+    frozenset: list,
+}
+
+
+def _subclass(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return simplify(value.value)
+    for base, make in _BASES:
+        if isinstance(value, base):
+            return make(value)
+    if (found := _members(value)) is not None:
+        return found
+    if hasattr(value, "dtype") and hasattr(value, "tolist"):  # numpy's scalars and arrays
+        return simplify(value.tolist())
+    raise Fault(f"{named(value)} has no form in JSON")
+
+
+def _members(value: Any) -> dict[Any, Any] | None:
+    """Give a record that is no mapping by its fields' names; None for what is no record."""
+    if isinstance(value, type):
+        return None
+    if isinstance(value, msgspec.Struct):
+        return {field.encode_name: getattr(value, field.name) for field in msgspec.structs.fields(value)}
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    if callable(dump := getattr(value, "model_dump", None)):
+        return dict(dump())
+    if (attributes := getattr(type(value), "__attrs_attrs__", None)) is not None:
+        return {attribute.name: getattr(value, attribute.name) for attribute in attributes}
+    return None
+
+
+def _sequence(value: Any) -> Any:
+    return dict(value._asdict()) if hasattr(value, "_asdict") else list(value)
+
+
+_BASES: tuple[tuple[Any, Callable[[Any], Any]], ...] = (
+    (str, str.__str__),
+    (int, int.__int__),
+    (float, float.__float__),
+    (Decimal, Decimal),
+    (datetime, time_text),
+    (date, date.isoformat),
+    (time, _daytime),
+    (timedelta, msgspec.to_builtins),
+    (UUID, str),
+    ((bytes, bytearray, memoryview), _base64),
+    (Mapping, dict),
+    (Sequence, _sequence),
+    ((Set, Iterator), list),
+    (PathLike, fspath),
+)

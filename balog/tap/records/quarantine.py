@@ -1,0 +1,106 @@
+"""Records that were set aside: kept with the reason, counted, and not without end."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from balog.errors import ConfigError
+from balog.singer.quarantine import QuarantineError, QuarantineFile
+from balog.tap.errors import RecordError
+
+__all__ = ["Quarantine", "default_quarantine"]
+
+_MAX_BYTES = 1 << 30
+_MAX_REASONS = 20
+
+
+class Quarantine:
+    """A file of JSON lines, ``{"time", "reason", "raw"}``, for one stream of a run; ``raw`` is a RECORD message.
+
+    The form is that of the broker's quarantine. The file is made when the first record comes, and readable by its owner
+    only: the record is in it as the source gave it.
+
+    Args:
+        path: the file; see ``default_quarantine``.
+        log: gets a WARNING for each reason, once.
+        max_records: how many records of a run may be set aside before the stream fails.
+        max_bytes: how large the file may become.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], log: Any, max_records: int = 1_000, max_bytes: int = _MAX_BYTES
+    ) -> None:
+        self.path = os.fspath(path)
+        self.count = 0
+        self._log = log
+        self._max_records = max_records
+        self._max_bytes = max_bytes
+        self._file: QuarantineFile | None = None
+        self._said: set[str] = set()
+
+    def put(self, error: RecordError, record: Any) -> None:
+        """Keep a record with what it has wrong.
+
+        Raises:
+            RecordError: there are too many, or it can't be kept.
+        """
+        if self.count >= self._max_records:
+            raise RecordError(
+                error.stream,
+                f"{error.reason}; {self.count} records are set aside already, which is as many as may be: "
+                f"look at {self.path}",
+                error.path,
+            )
+        try:
+            if self._file is None:
+                self._file = QuarantineFile(self.path, self._max_bytes, "quarantine")
+            self._file.put(f"{error.path}: {error.reason}", _message(error.stream, record))
+        except (QuarantineError, ConfigError) as failure:
+            raise RecordError(error.stream, f"{error.reason}, and {failure}", error.path) from None
+        self.count += 1
+        said = f"{error.path}: {error.reason}"
+        if said not in self._said and len(self._said) < _MAX_REASONS:
+            self._said.add(said)
+            self._log.warning(f"{error.stream}: a record was set aside, in {self.path}: {said}")
+
+    def close(self) -> None:
+        """Make what is there durable.
+
+        Raises:
+            QuarantineError: it is not.
+        """
+        if self._file is not None:
+            file, self._file = self._file, None
+            file.close()
+
+
+def default_quarantine(tap: str, stream: str) -> str:
+    """Give ``$XDG_STATE_HOME/balog/quarantine/TAP-STREAM.jsonl`` (``~/.local/state`` when that is not set).
+
+    Raises:
+        ConfigError: this user has no home.
+    """
+    state = os.environ.get("XDG_STATE_HOME", "")
+    try:
+        folder = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
+    except RuntimeError:
+        raise ConfigError("no place for the quarantine: set XDG_STATE_HOME or HOME, or name a file") from None
+    name = re.sub(r"[^\w.-]", "_", f"{tap}-{stream}")[:200]
+    return str(folder / "balog" / "quarantine" / f"{name}.jsonl")
+
+
+_encode = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: f"(a {type(value).__name__})").encode
+
+
+def _message(stream: str, record: Any) -> bytes:
+    """Write a record as well as it can be written: what it has wrong may be that JSON has nothing for it."""
+    message = {"type": "RECORD", "stream": stream, "record": record}
+    try:
+        return _encode(message)
+    except (TypeError, ValueError, RecursionError, ArithmeticError):
+        return _encode({**message, "record": {"repr": repr(record).encode("utf-8", "backslashreplace").decode()}})

@@ -1,0 +1,144 @@
+"""Texts of times: whether one is RFC 3339, as JSON Schema's formats want it, and what the usual other forms become."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from typing import Any, Literal
+
+__all__ = ["FORMATS", "EpochUnit", "from_epoch", "is_date", "is_date_time", "to_date_time"]
+
+EpochUnit = Literal["seconds", "milliseconds"]
+
+_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
+# Days that every month has need no calendar.
+_usual_date_time = re.compile(rf"(?!0000)\d{{4}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[Tt]{_CLOCK}", re.A).fullmatch
+_late_date_time = re.compile(rf"(\d{{4}}-\d\d-(?:29|3[01]))[Tt]{_CLOCK}", re.A).fullmatch
+_date = re.compile(r"\d{4}-\d\d-\d\d", re.A).fullmatch
+_time = re.compile(_CLOCK, re.A).fullmatch
+
+
+def is_date_time(text: str) -> bool:
+    """Tell whether a text is RFC 3339's ``date-time``; leap seconds, which targets refuse, are none."""
+    if _usual_date_time(text):
+        return True
+    late = _late_date_time(text)
+    return late is not None and is_date(late[1])
+
+
+def is_date(text: str) -> bool:
+    """Tell whether a text is RFC 3339's ``full-date``, a day of the calendar."""
+    if not _date(text):
+        return False
+    try:
+        date(int(text[:4]), int(text[5:7]), int(text[8:]))
+    except ValueError:
+        return False
+    return True
+
+
+def is_time(text: str) -> bool:
+    """Tell whether a text is RFC 3339's ``full-time``, which has a zone."""
+    return _time(text) is not None
+
+
+_FORM = re.compile(
+    r"""\s*(?P<year>\d{4})(?P<dash>-?)(?P<month>\d\d)(?P=dash)(?P<day>\d\d)
+    (?:(?:[Tt]|[ ]+)(?P<hour>\d\d)(?::?(?P<minute>\d\d)(?::?(?P<second>\d\d)(?:[.,](?P<fraction>\d+))?)?)?
+    [ ]*(?P<zone>[Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?\s*""",
+    re.ASCII | re.VERBOSE,
+).fullmatch
+_CLOCK_FORM = re.compile(
+    r"\s*(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?[ ]*([Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?)?\s*", re.A
+).fullmatch
+# "Fri, 20 Nov 2026 07:46:12 GMT": HTTP's and mail's.
+_MAIL_FORM = re.compile(
+    r"\s*(?:\w{3},\s*)?(\d{1,2}) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) (GMT|UTC|[+-]\d{4})\s*", re.ASCII
+).fullmatch
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def to_date_time(text: str) -> str | None:
+    """Make RFC 3339 in UTC of the usual forms of ISO 8601 and of mail's; None for any other text.
+
+    A text without a zone is taken as UTC, a day as its first moment. Every digit of a fraction is kept. Forms whose day
+    and month can be mistaken for one another (``11/12/2026``) are not read.
+    """
+    found = _FORM(text)
+    if found is None:
+        return _from_mail(text)
+    if found["dash"] == "" and found["hour"] is None:  # eight digits may be any number
+        return None
+    fraction = found["fraction"]
+    try:
+        when = datetime(
+            int(found["year"]),
+            int(found["month"]),
+            int(found["day"]),
+            int(found["hour"] or 0),
+            int(found["minute"] or 0),
+            int(found["second"] or 0),
+        ) - _offset(found["zone"])
+    except (ValueError, OverflowError):
+        return None
+    return f"{when.isoformat()}.{fraction}Z" if fraction else f"{when.isoformat()}Z"
+
+
+def _from_mail(text: str) -> str | None:
+    found = _MAIL_FORM(text)
+    if found is None or found[2].lower() not in _MONTHS:
+        return None
+    month = _MONTHS.index(found[2].lower()) + 1
+    return to_date_time(f"{found[3]}-{month:02d}-{int(found[1]):02d}T{found[4]}{found[5]}")
+
+
+def _offset(zone: str | None) -> timedelta:
+    if zone is None or zone[0] not in "+-":
+        return timedelta()
+    digits = zone[1:].replace(":", "")
+    hours, minutes = int(digits[:2]), int(digits[2:] or 0)
+    if hours > 23 or minutes > 59:
+        raise ValueError
+    return timedelta(hours=hours, minutes=minutes) * (-1 if zone[0] == "-" else 1)
+
+
+def to_date(text: str) -> str | None:
+    """Make a day of a text that says one, or its first moment in UTC; None for any other: an hour would be lost."""
+    made = to_date_time(text)
+    if made is None or not re.fullmatch(r"T00:00:00(?:\.0+)?Z", made[10:]):
+        return None
+    return made[:10]
+
+
+def to_time(text: str) -> str | None:
+    """Make RFC 3339's ``full-time`` of a time of day; one without a zone is taken as UTC."""
+    found = _CLOCK_FORM(text)
+    if found is None:
+        return None
+    hour, minute, second, fraction, zone = found.groups()
+    if zone is None or zone[0] not in "+-":
+        zone = "Z"
+    else:
+        digits = zone[1:].replace(":", "")
+        zone = f"{zone[0]}{digits[:2]}:{digits[2:] or '00'}"
+    made = f"{hour}:{minute}:{second or '00'}{'.' + fraction if fraction else ''}{zone}"
+    return made if is_time(made) else None
+
+
+def from_epoch(value: Any, unit: EpochUnit) -> str | None:
+    """Write a number of seconds or milliseconds since 1970 as RFC 3339 in UTC; None where it is no such number."""
+    try:
+        micro = value * (1_000_000 if unit == "seconds" else 1_000)
+        when = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=round(micro))
+    except (ValueError, OverflowError, TypeError, ArithmeticError):
+        return None
+    return when.isoformat().removesuffix("+00:00") + "Z"
+
+
+FORMATS: dict[str, tuple[Callable[[str], bool], Callable[[str], str | None]]] = {
+    "date-time": (is_date_time, to_date_time),
+    "date": (is_date, to_date),
+    "time": (is_time, to_time),
+}
+"""The formats that are looked at: whether a text is one, and what makes one of it."""
