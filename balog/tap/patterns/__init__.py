@@ -1,1 +1,18 @@
 """How taps ask sources: by windows of time, page by page, all and then in order, one account after another."""
+
+from balog.tap.patterns.paging import Next, Page, by_cursor, by_link, by_offset, by_page, by_url, pages
+from balog.tap.patterns.windows import Window, bisected, date_windows
+
+__all__ = [
+    "Next",
+    "Page",
+    "Window",
+    "bisected",
+    "by_cursor",
+    "by_link",
+    "by_offset",
+    "by_page",
+    "by_url",
+    "date_windows",
+    "pages",
+]

@@ -1,0 +1,208 @@
+"""Page by page: where the next page is, and the guard against a source that gives one page for ever.
+
+::
+
+    yield from pages(lambda cursor: client.get("contacts", {"cursor": cursor}), by_cursor("meta.next"), items="data")
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from typing import Any
+from urllib.parse import urljoin
+
+import msgspec
+
+from balog.tap.errors import SourceError, TapError
+from balog.tap.patterns.links import links
+
+__all__ = ["Next", "Page", "by_cursor", "by_link", "by_offset", "by_page", "by_url", "pages"]
+
+_REMEMBERED = 8  # contents: a source that goes in a circle of more pages than this has other cursors, or it ends
+
+
+class Page:
+    """One page, as what finds the next one sees it.
+
+    Attributes:
+        answer: what ``fetch`` gave.
+        body: the same, decoded: of a response its JSON.
+        items: the records in it; None when it has no list where they should be.
+        position: what ``fetch`` was given.
+        number: counts the pages, from 1.
+    """
+
+    def __init__(self, answer: Any, position: Any, number: int, items: str | None) -> None:
+        self.answer = answer
+        self.position = position
+        self.number = number
+        self.body = _decoded(answer)
+        found = self.at(items) if items else self.body
+        self.items = found if isinstance(found, list) else None
+
+    def at(self, path: str) -> Any:
+        """Give what is at a path in the body, ``meta.next``; None when there is nothing."""
+        found = self.body
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+
+Next = Callable[[Page], Any]
+"""Gives the position of the page after one, None when there is none."""
+
+
+def pages(
+    fetch: Callable[[Any], Any],
+    next: Next,
+    *,
+    first: Any = None,
+    items: str | None = None,
+    may_repeat: bool = False,
+) -> Iterator[list[Any]]:
+    """Ask for one page after another, and give the records of each as a list; empty ones are passed over.
+
+    Args:
+        fetch: called with a position, first with ``first``; gives a response (of this toolkit's client, of
+            ``requests`` or ``httpx``), or what was decoded already.
+        next: tells the next position; one of the functions here, or the tap's own.
+        first: the position of the first page.
+        items: where the records are in the body, ``data.contacts``; the body itself is the list when None.
+        may_repeat: whether two pages may well hold the same, as those of records without keys can. The same position
+            twice is always an error.
+
+    Raises:
+        SourceError: a page that was there before comes again; no list of records where it should be.
+    """
+    guard = _Guard(may_repeat)
+    position, number = first, 0
+    while True:
+        number += 1
+        guard.position(position, number)
+        page = Page(fetch(position), position, number, items)
+        if page.items is None:
+            raise SourceError(f"page {number} has no list of records at {items or 'its top'!r}")
+        guard.content(page.items, number)
+        if page.items:
+            yield page.items
+        position = next(page)
+        if position is None:
+            return
+
+
+def by_cursor(path: str, more: str | None = None) -> Next:
+    """Find the next cursor in the body; a null, an empty one or none ends.
+
+    Args:
+        path: where it is, ``meta.next_cursor``.
+        more: where the body says whether there are further pages, ``has_more``; false ends, whatever the cursor.
+    """
+
+    def next(page: Page) -> Any:
+        if more is not None and not page.at(more):
+            return None
+        found = page.at(path)
+        return None if found == "" or found is False else found
+
+    return next
+
+
+def by_offset(size: int) -> Next:
+    """Count records: the position is the number of those before the page; a page of fewer than ``size`` ends.
+
+    Where records are inserted or deleted meanwhile, offsets slip: such a source should be asked by cursor or by windows
+    of its replication key, if it can be. The first position is 0: ``pages(…, first=0)``.
+    """
+    _check(size)
+    return lambda page: (page.position or 0) + size if len(page.items or ()) >= size else None
+
+
+def by_page(size: int | None = None, total: str | None = None) -> Next:
+    """Count pages: the position is the page's number, ``pages(…, first=1)``.
+
+    Args:
+        size: of a whole page; a page of fewer ends. None ends at an empty page only.
+        total: where the body says how many pages there are, ``meta.pages``, which ends at that number.
+    """
+    if size is not None:
+        _check(size)
+
+    def next(page: Page) -> Any:
+        count, position = len(page.items or ()), 1 if page.position is None else page.position
+        if total is not None:
+            said = page.at(total)
+            if isinstance(said, int):
+                return position + 1 if position < said else None
+        return position + 1 if count >= (size or 1) else None
+
+    return next
+
+
+def by_link(relation: str = "next") -> Next:
+    """Follow the header ``Link`` (RFC 8288): the position is a URL, None for the first page."""
+
+    def next(page: Page) -> Any:
+        headers = getattr(page.answer, "headers", {})
+        said = headers.get("link") or headers.get("Link") or ""
+        return links(said, str(getattr(page.answer, "url", ""))).get(relation)
+
+    return next
+
+
+def by_url(path: str) -> Next:
+    """Follow a URL in the body, ``links.next``: the position is a URL, None for the first page."""
+
+    def next(page: Page) -> Any:
+        found = page.at(path)
+        return urljoin(str(getattr(page.answer, "url", "")), found) if isinstance(found, str) and found else None
+
+    return next
+
+
+class _Guard:
+    """Raises where a source gives again what it gave."""
+
+    def __init__(self, may_repeat: bool) -> None:
+        self._positions: dict[bytes, int] = {}
+        self._contents: deque[tuple[bytes, int]] = deque(maxlen=_REMEMBERED)
+        self._may_repeat = may_repeat
+
+    def position(self, position: Any, number: int) -> None:
+        before = self._positions.setdefault(_digest(position), number)
+        if before != number:
+            raise SourceError(
+                f"the source repeats its pages: where page {number} should be is that of page {before}, so this would "
+                "go on for ever"
+            )
+
+    def content(self, items: list[Any], number: int) -> None:
+        if self._may_repeat or not items:
+            return
+        digest = _digest(items)
+        for known, before in self._contents:
+            if known == digest:
+                raise SourceError(
+                    f"the source repeats its pages: page {number} holds what page {before} does, so this would go on "
+                    "for ever; say may_repeat=True where pages may be the same"
+                )
+        self._contents.append((digest, number))
+
+
+def _digest(value: Any) -> bytes:
+    try:
+        data = msgspec.json.encode(value, enc_hook=repr)
+    except (TypeError, ValueError):  # what was decoded by other means than JSON
+        data = repr(value).encode()
+    return blake2b(data, digest_size=16, usedforsecurity=False).digest()
+
+
+def _decoded(answer: Any) -> Any:
+    decode = getattr(answer, "json", None)
+    return decode() if callable(decode) else answer
+
+
+def _check(size: int) -> None:
+    if size < 1:
+        raise TapError(f"a page of {size} records: want at least 1")

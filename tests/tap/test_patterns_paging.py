@@ -1,0 +1,159 @@
+import json
+import string
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.tap.errors import SourceError, TapError
+from balog.tap.http import Client, Response
+from balog.tap.patterns import Next, by_cursor, by_link, by_offset, by_page, by_url, pages
+from balog.tap.patterns.links import links
+from tests.stand_ins.http_server import Answer, HttpStandIn
+
+ROWS = [{"id": number} for number in range(25)]
+
+
+def flat(found: Any) -> list[Any]:
+    return [record for page in found for record in page]
+
+
+def by_slices(rows: list[Any], size: int, make: Callable[[list[Any], int, bool], Any]) -> Callable[[int | None], Any]:
+    def fetch(position: int | None) -> Any:
+        start = position or 0
+        return make(rows[start : start + size], start + size, start + size < len(rows))
+
+    return fetch
+
+
+def test_by_cursor() -> None:
+    fetch = by_slices(ROWS, 10, lambda rows, after, more: {"data": rows, "meta": {"next": after if more else None}})
+    assert flat(pages(fetch, by_cursor("meta.next"), items="data")) == ROWS
+
+
+def test_a_cursor_that_goes_on_after_the_end_is_ended_by_what_says_more() -> None:
+    fetch = by_slices(ROWS, 10, lambda rows, after, more: {"data": rows, "next": after, "has_more": more})
+    assert flat(pages(fetch, by_cursor("next", more="has_more"), items="data")) == ROWS
+
+
+def test_by_offset() -> None:
+    asked = []
+
+    def fetch(offset: int) -> list[Any]:
+        asked.append(offset)
+        return ROWS[offset : offset + 10]
+
+    assert flat(pages(fetch, by_offset(10), first=0)) == ROWS
+    assert asked == [0, 10, 20]
+
+
+@pytest.mark.parametrize("next", [by_page(), by_page(10), by_page(total="pages")])
+def test_by_page(next: Next) -> None:
+    def fetch(number: int) -> dict[str, Any]:
+        return {"rows": ROWS[number * 10 - 10 : number * 10], "pages": 3}
+
+    assert flat(pages(fetch, next, first=1, items="rows")) == ROWS
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("where", ["header", "body"])
+def test_by_url(where: str, relative: bool) -> None:
+    with HttpStandIn() as server, Client(server.url) as client, requests.Session() as session:
+        target = ("" if relative else server.url) + "/contacts?page=2"
+        said = {"next": target} if where == "body" else {}
+        header = {"Link": f'<{target}>; rel="next"'} if where == "header" else {}
+        next = by_link() if where == "header" else by_url("next")
+        for fetch in (
+            lambda url: client.get(url or "/contacts"),
+            lambda url: session.get(url or f"{server.url}/contacts", timeout=10),
+        ):
+            server.will(
+                Answer(200, json.dumps({**said, "data": [1]}).encode(), header),
+                Answer(200, b'{"data":[2],"next":null}'),
+            )
+            assert flat(pages(fetch, next, items="data")) == [1, 2]
+        assert [request.path for request in server.requests] == ["/contacts", "/contacts?page=2"] * 2
+
+
+def test_an_empty_page_in_the_middle_is_passed_over() -> None:
+    given = iter([{"d": [1], "n": "a"}, {"d": [], "n": "b"}, {"d": [2], "n": ""}])
+    assert list(pages(lambda cursor: next(given), by_cursor("n"), items="d")) == [[1], [2]]
+
+
+def test_the_same_cursor_for_ever_is_an_error() -> None:
+    found = pages(lambda cursor: {"d": [cursor], "n": "a"}, by_cursor("n"), items="d")
+    assert next(found) == [None]
+    assert next(found) == ["a"]
+    with pytest.raises(SourceError, match="where page 3 should be is that of page 2"):
+        next(found)
+
+
+def test_cursors_in_a_circle_are_an_error() -> None:
+    circle = {None: "a", "a": "b", "b": "c", "c": "a"}
+    found = pages(lambda cursor: {"d": [cursor], "n": circle[cursor]}, by_cursor("n"), items="d")
+    with pytest.raises(SourceError, match="where page 5 should be is that of page 2"):
+        list(found)
+
+
+def test_the_same_content_under_other_cursors_is_an_error() -> None:
+    found = pages(lambda number: ROWS[:3], by_page(), first=1)
+    assert next(found) == ROWS[:3]
+    with pytest.raises(SourceError, match="page 2 holds what page 1 does"):
+        next(found)
+
+
+def test_the_same_content_is_no_error_where_it_may_be() -> None:
+    given = iter([[{"x": 1}], [{"x": 1}], []])
+    assert len(flat(pages(lambda number: next(given), by_page(), first=1, may_repeat=True))) == 2
+
+
+@pytest.mark.parametrize("body", [{"data": None}, {}, [], "text", None, {"data": {"id": 1}}])
+def test_no_list_of_records_is_an_error(body: Any) -> None:
+    with pytest.raises(SourceError, match="page 1 has no list of records at 'data'"):
+        list(pages(lambda cursor: body, by_cursor("next"), items="data"))
+
+
+@pytest.mark.parametrize("make", [lambda: by_offset(0), lambda: by_page(-1)])
+def test_sizes_that_cannot_be_are_refused(make: Callable[[], Next]) -> None:
+    with pytest.raises(TapError):
+        make()
+
+
+@given(st.integers(0, 60), st.integers(1, 20))
+def test_pages_of_any_size_give_the_whole(count: int, size: int) -> None:
+    rows = [{"id": number} for number in range(count)]
+    fetch = by_slices(rows, size, lambda rows, after, more: {"data": rows, "next": after if more else None})
+    assert flat(pages(fetch, by_cursor("next"), items="data")) == rows
+    assert flat(pages(lambda offset: rows[offset : offset + size], by_offset(size), first=0)) == rows
+    for next in (by_page(), by_page(size)):
+        assert flat(pages(lambda n: rows[n * size - size : n * size], next, first=1)) == rows
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ('<https://x/2>; rel="next"', {"next": "https://x/2"}),
+        ('</2>; rel=next, </9>; rel="last"', {"next": "https://h/2", "last": "https://h/9"}),
+        ('</a,b;c>; title="x, y; rel=no"; REL="Next prev"', {"next": "https://h/a,b;c", "prev": "https://h/a,b;c"}),
+        ("</1>; rel=next, </2>; rel=next", {"next": "https://h/1"}),
+        ("</1>; rel=prev; rel=next", {"prev": "https://h/1"}),
+        ("</1>", {}),
+        ('</1>;;rel="next";', {"next": "https://h/1"}),
+        ("garbage", {}),
+        ("", {}),
+    ],
+)
+def test_links_as_the_rfc_has_them(header: str, found: dict[str, str]) -> None:
+    assert links(header, "https://h/0") == found
+
+
+@given(st.text(string.printable, max_size=200))
+def test_no_text_breaks_the_reading_of_links(header: str) -> None:
+    assert isinstance(links(header), dict)
+
+
+def test_a_response_without_links_is_the_last_page() -> None:
+    assert flat(pages(lambda url: Response(200, {}, b"[1]", "http://x"), by_link())) == [1]
