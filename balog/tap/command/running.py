@@ -162,13 +162,14 @@ class Run:
     def _sync(self) -> int:
         from balog.tap.bookmarks import State
         from balog.tap.records import Output
-        from balog.tap.syncing import Sync
+        from balog.tap.syncing import Stop, Sync
 
         with messages_only():
             config = self._checked()
             catalog = self._chosen(config)
             state = self._given_state() or State()
-            code = Sync(self.tap, config, catalog, state, Output(self._out_file)).run()
+            with Stop() as stop:
+                code = Sync(self.tap, config, catalog, state, Output(self._out_file), stop=stop).run()
         return code or (1 if catalog.failed else 0)
 
     # -- what was given ---------------------------------------------------------------------------------------------
