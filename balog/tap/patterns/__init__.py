@@ -1,5 +1,6 @@
 """How taps ask sources: by windows of time, page by page, all and then in order, one account after another."""
 
+from balog.tap.patterns.ordering import ensure_ordering, request_then_emit
 from balog.tap.patterns.paging import Next, Page, by_cursor, by_link, by_offset, by_page, by_url, pages
 from balog.tap.patterns.windows import Window, bisected, date_windows
 
@@ -14,5 +15,7 @@ __all__ = [
     "by_page",
     "by_url",
     "date_windows",
+    "ensure_ordering",
     "pages",
+    "request_then_emit",
 ]

@@ -1,0 +1,139 @@
+import gc
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.tap.errors import SourceError, TapError
+from balog.tap.patterns import ensure_ordering, request_then_emit
+
+
+def rows(*values: Any) -> list[dict[str, Any]]:
+    return [{"id": number, "at": value} for number, value in enumerate(values)]
+
+
+def flat(pages: Any) -> list[dict[str, Any]]:
+    return [record for page in pages for record in page]
+
+
+def ids(pages: Any) -> list[int]:
+    return [record["id"] for record in flat(pages)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, 1, 2, 10],
+        ["a", "b"],
+        ["2026-11-20T00:00:00Z", "2026-11-20T01:00:00+01:00", "2026-11-19T20:00:00-05:00"],
+        ["2026-11-20T00:00:00Z", "2026-11-20T00:00:00.5Z"],
+        [None, 1, None, 2],
+        [datetime(2026, 1, 1, tzinfo=timezone.utc), datetime(2026, 1, 2, tzinfo=timezone.utc)],
+        [Decimal("1.10"), 1.5, 2],
+    ],
+)
+def test_records_in_order_pass_through(values: list[Any]) -> None:
+    records = rows(*values)
+    assert list(ensure_ordering(records, "at")) == records
+    assert list(ensure_ordering([records], "at", "ASC")) == [records]
+    backwards = records[::-1]
+    assert list(ensure_ordering(backwards, "at", "DESC")) == backwards
+
+
+def test_the_first_record_out_of_order_is_told_with_its_place() -> None:
+    found = ensure_ordering([rows(1, 3), rows(5, 4)], "at")
+    assert next(found) == rows(1, 3)
+    with pytest.raises(SourceError, match=r"not in ascending order of 'at': that of record 4 .* of record 3$"):
+        next(found)
+    with pytest.raises(SourceError, match="not in descending order"):
+        list(ensure_ordering(rows(1, 2), "at", "DESC"))
+
+
+def test_texts_that_look_like_times_may_be_compared_as_texts() -> None:
+    values = rows("2026-11-20T01:00:00+01:00", "2026-11-20T00:30:00+01:00")
+    with pytest.raises(SourceError):
+        list(ensure_ordering(values, "at", kind="text"))
+    assert len(list(ensure_ordering(values[::-1], "at", kind="text"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        ([{"id": 1}], "record 1 has no 'at'"),
+        ([*rows(1), {}], "record 2 has no 'at'"),
+        (["text"], "record 1 has no 'at'"),
+        (rows(1, "a"), "record 2: 'at' has no place"),
+        (rows("2026-11-20", "soon"), "record 2: 'at' has no place"),
+        (rows(1.0, float("nan")), "record 2: 'at' has no place"),
+    ],
+)
+@pytest.mark.parametrize("pattern", [ensure_ordering, request_then_emit])
+def test_what_has_no_place_in_the_order(records: list[Any], said: str, pattern: Any) -> None:
+    with pytest.raises(SourceError, match=said):
+        list(pattern(records, "at"))
+
+
+def test_a_direction_that_is_none() -> None:
+    with pytest.raises(TapError, match="'ASC' or 'DESC'"):
+        ensure_ordering([], "at", "asc")  # type: ignore[arg-type]
+    with pytest.raises(TapError, match="in_memory"):
+        request_then_emit([], "at", in_memory=0)
+
+
+def test_all_are_taken_and_given_in_order() -> None:
+    assert ids(request_then_emit(rows(3, 1, None, 2, 1), "at")) == [2, 1, 4, 3, 0]
+    assert ids(request_then_emit([rows(3, 1), [{"id": 9, "at": 2}]], "at")) == [1, 9, 0]
+    assert list(request_then_emit([], "at")) == []
+
+
+def test_times_of_different_offsets_come_in_their_order() -> None:
+    values = rows("2026-11-20T01:00:00+02:00", "2026-11-20T00:00:00Z", "2026-11-19T18:30:00-05:00")
+    assert ids(request_then_emit(values, "at")) == [0, 2, 1]
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-50, 50)), max_size=120), st.integers(1, 50))
+def test_what_does_not_fit_into_memory_comes_out_the_same(values: list[int | None], in_memory: int) -> None:
+    wanted = sorted(rows(*values), key=lambda row: (row["at"] is not None, row["at"] or 0))
+    assert flat(request_then_emit(rows(*values), "at", in_memory=in_memory)) == wanted
+
+
+def test_values_keep_their_types_on_disk() -> None:
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    records = [{"at": at - timedelta(days=number), "price": Decimal("1.10"), "raw": b"\0"} for number in range(3)]
+    assert flat(request_then_emit(records, "at", in_memory=1)) == records[::-1]
+
+
+def test_the_records_in_memory_are_bounded(tmp_path: Path) -> None:
+    class Record(dict[str, Any]):
+        living = 0
+
+        def __init__(self, number: int) -> None:
+            super().__init__(at=-number)
+            Record.living += 1
+
+        def __del__(self) -> None:
+            Record.living -= 1
+
+    most = 0
+
+    def source() -> Any:
+        nonlocal most
+        for number in range(2000):
+            yield Record(number)
+            most = max(most, Record.living)
+
+    found = request_then_emit(source(), "at", in_memory=100, folder=tmp_path)
+    assert next(found)[0] == {"at": -1999}
+    assert most <= 102
+    assert list(tmp_path.iterdir()) == []  # the files have no names
+    found.close()  # type: ignore[attr-defined]  # and are closed, which ResourceWarning would tell
+    gc.collect()
+
+
+def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"cannot be put aside in .*none to be sorted: No such file"):
+        list(request_then_emit(rows(1, 2), "at", in_memory=1, folder=tmp_path / "none"))
