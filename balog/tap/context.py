@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime, timezone
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from balog.tap.bookmarks import State
-from balog.tap.catalog import Entry
+from balog.tap.catalog import Entry, selected_properties
 from balog.tap.errors import TapError
 from balog.tap.streams import Stream
+
+if TYPE_CHECKING:
+    from balog.metrics import Timer
 
 __all__ = ["POSITION", "Context", "Emitted", "Writing"]
 
@@ -29,12 +32,23 @@ class Writing(Protocol):
     """The side of a run that a context hands on to: what is written of one stream."""
 
     @property
-    def is_stopping(self) -> bool: ...
-    def emit(self, record: Any, stream: str) -> None: ...
-    def set_bookmark(self, value: Any) -> None: ...
-    def checkpoint(self, *, asked: bool) -> None: ...
-    def full_table(self) -> AbstractContextManager[int]: ...
-    def context_of(self, stream: str) -> Context: ...
+    def is_stopping(self) -> bool:
+        """The run was asked to end."""
+
+    def emit(self, record: Any, stream: str) -> None:
+        """See ``Context.emit``."""
+
+    def set_bookmark(self, value: Any) -> None:
+        """See ``Context.set_bookmark``."""
+
+    def checkpoint(self, *, asked: bool) -> None:
+        """Write the state; ``asked``: with the largest replication value so far in it."""
+
+    def full_table(self) -> AbstractContextManager[int]:
+        """See ``Context.full_table``."""
+
+    def context_of(self, stream: str) -> Context:
+        """See ``Context.of``."""
 
 
 class Context:
@@ -46,8 +60,6 @@ class Context:
         bookmark: where to go on from: the state's, else ``start_date`` of the config, less the lookback; None on a
             first run without one, and for full tables.
         entry: the stream's catalog entry: schema, metadata, selection.
-        metadata: what the catalog says of the stream itself.
-        selected: the names of the properties that are wanted, so that a source may ask for those alone.
         log: a logger with the stream bound.
         now: one instant for the whole run, in UTC: where a window ends that is to begin there in the next.
         parent: the record that a substream is asked for, as the parent's source gave it; None at the top.
@@ -95,13 +107,13 @@ class Context:
         return None if found is None else str(found)
 
     @property
-    def metadata(self) -> dict[str, Any]:  # see the class
+    def metadata(self) -> dict[str, Any]:
+        """What the catalog says of the stream itself."""
         return self.entry.metadata.get((), {})
 
     @property
-    def selected(self) -> frozenset[str]:  # see the class
-        from balog.tap.catalog import selected_properties
-
+    def selected(self) -> frozenset[str]:
+        """The names of the properties that are wanted, so that a source may be asked for those alone."""
         return frozenset(selected_properties(self.entry))
 
     @property
@@ -158,11 +170,11 @@ class Context:
         """
         return self._run().full_table()
 
-    def timer(self, endpoint: str, **tags: Any) -> Any:
+    def timer(self, endpoint: str) -> Timer:
         """Time a request: ``with context.timer("contacts"): …`` is a metric ``http_request_duration``."""
-        from balog import metrics
+        from balog.metrics import http_request_timer
 
-        return metrics.http_request_timer(endpoint, **tags)
+        return http_request_timer(endpoint)
 
     def _run(self) -> Writing:
         if self._writing is None:

@@ -113,7 +113,7 @@ class Tap:
 
     def bookmark(self, name: str) -> Callable[[_Any], _Any]:
         """Declare the function that tells the value that is held against the bookmark; see ``Stream.bookmark_of``."""
-        return self._setting(name, "bookmark_of")
+        return self._setting(name, "bookmark_of", ("record", "state"))
 
     def after(self, name: str) -> Callable[[_Any], _Any]:
         """Declare the function that changes records, or leaves them out, before they are written; ``Stream.after``."""
@@ -148,10 +148,12 @@ class Tap:
 
         run(self, arguments)
 
-    def _setting(self, name: str, setting: str) -> Callable[[_Any], _Any]:
+    def _setting(self, name: str, setting: str, parameters: Sequence[str] = ()) -> Callable[[_Any], _Any]:
         place = place_of_caller()
 
         def declare_setting(function: _Any) -> _Any:
+            if parameters:
+                by_names(function, parameters, f"{setting} of stream {name!r} ({place})")
             self._said.append((name, setting, function, place))
             return function
 

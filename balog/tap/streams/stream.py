@@ -14,7 +14,6 @@ from balog.tap.streams.calling import Givers, by_names
 from balog.tap.streams.settings import check_settings
 
 if TYPE_CHECKING:
-    from balog.tap.context import Context
     from balog.tap.schema import SchemaSource
 
 __all__ = ["Records", "Stream", "Substream", "place_of_caller"]
@@ -71,7 +70,7 @@ class Stream:
     is_sorted: bool = True
     lookback: float = 0
     policy: Policy = "coerce"
-    retry_on: tuple[type[BaseException], ...] = ()
+    retry_on: tuple[type[Exception], ...] = ()
     retries: int = 0
     before_retry: Callable[..., Any] | None = None
     schema: dict[str, Any] | SchemaSource | None = None
@@ -106,6 +105,10 @@ class Stream:
         if self.parent is not None and self.given_by is not None:
             raise TapError(f"{self.title}: has a parent, and is given by another stream; want one of them")
         make_strategy(self.bookmark_strategy)
+        if self.before_retry is not None:
+            by_names(self.before_retry, ("context", "error"), f"{self.title}: before_retry")
+        if self.bookmark_of is not None:
+            by_names(self.bookmark_of, ("record", "state"), f"{self.title}: bookmark_of")
         names = (*_NAMES, "parent") if self.parent is not None else _NAMES
         self._ask = by_names(self.records, names, self.title)
 

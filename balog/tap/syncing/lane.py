@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from balog.tap.bookmarks import FullTable, Progress
 from balog.tap.bookmarks.order import order_of
-from balog.tap.bookmarks.versions import FullTable
 from balog.tap.catalog import Entry
 from balog.tap.context import POSITION, Context
 from balog.tap.errors import RecordError, StreamError, TapError
 from balog.tap.records import Transformer
 from balog.tap.streams import Stream, by_names
-from balog.tap.syncing.interrupting import Interrupted
 from balog.tap.syncing.observing import Counts
 
 if TYPE_CHECKING:
@@ -205,7 +203,7 @@ class Lane:
 
     def emit(self, record: Any, stream: str) -> None:
         """Write a record of this stream, or of another."""
-        with self._in_hand():
+        with self.run.stop.held():
             lane = self.run.lane(stream)
             if lane.is_written or lane.children:
                 for each in record if isinstance(record, list) else (record,):
@@ -213,12 +211,12 @@ class Lane:
 
     def set_bookmark(self, value: Any) -> None:
         """See ``Context.set_bookmark``."""
-        with self._in_hand():
+        with self.run.stop.held():
             self.progress.set(value)
 
     def checkpoint(self, *, asked: bool) -> None:
         """See ``Context.checkpoint``."""
-        with self._in_hand():
+        with self.run.stop.held():
             if asked:
                 self.progress.checkpoint(asked=True)
             self.run.write_state()
@@ -244,15 +242,3 @@ class Lane:
                     self.write = output.records(title)
         if self.method == "FULL_TABLE":
             state.set(name, POSITION, None)
-
-    @contextmanager
-    def _in_hand(self) -> Iterator[None]:
-        """Let no interrupt come between the halves of what a source's own code asks for; then let it come."""
-        stop = self.run.stop
-        was, stop.in_source = stop.in_source, False
-        try:
-            yield
-        finally:
-            stop.in_source = was
-        if was and stop.number is not None:
-            raise Interrupted(stop.number)

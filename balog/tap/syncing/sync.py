@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
@@ -12,9 +11,10 @@ import balog
 from balog.tap.bookmarks import State
 from balog.tap.catalog import Catalog
 from balog.tap.context import Emitted
-from balog.tap.errors import StreamError, TapError
+from balog.tap.errors import OutputError, StreamError, TapError
 from balog.tap.records import Output
-from balog.tap.streams import Stream, add, below, by_names, in_order, link, root_of
+from balog.tap.streams import Stream, below, by_names, in_order, link
+from balog.tap.syncing.failing import reason_of, say_failures
 from balog.tap.syncing.interrupting import Interrupted, Stop
 from balog.tap.syncing.lane import Enough, Lane
 from balog.tap.syncing.observing import Observer
@@ -45,6 +45,7 @@ class Sync:
         output: where messages go.
         observer: who watches.
         stop: whether to end.
+        client: the tap's, when it was made already.
         max_records: of each stream, then it is left; bookmarks stay where they are. 0 is all.
 
     Attributes:
@@ -62,6 +63,7 @@ class Sync:
         *,
         observer: Observer | None = None,
         stop: Stop | None = None,
+        client: Any = None,
         max_records: int = 0,
     ) -> None:
         self.tap = tap if isinstance(tap, Tap) else None
@@ -73,6 +75,8 @@ class Sync:
         self.failures: list[StreamError] = []
         self._lanes: dict[str, Lane] = {}
         self._clients: dict[Any, tuple[Any, BaseException | None]] = {}
+        if self.tap and client is not None:
+            self._clients[self.tap.make_client] = client, None
 
     def run(self) -> int:
         """Sync all that is selected, and say on stderr which streams failed.
@@ -81,7 +85,7 @@ class Sync:
             The exit code: 0, 1 when a stream failed, 128 and the signal's number when the run was interrupted.
 
         Raises:
-            OSError: what was written cannot be handed on.
+            OutputError: what was written cannot be handed on.
         """
         selected = {entry.tap_stream_id for entry in self.catalog if entry.is_selected}
         try:
@@ -89,11 +93,11 @@ class Sync:
                 self._sync(stream)
         except (Interrupted, KeyboardInterrupt) as interrupt:
             self.write_state()
-            self._say_failures()
+            say_failures(self.log, self.failures)
             return 128 + (interrupt.number if isinstance(interrupt, Interrupted) else 2)
         self.state.currently_syncing = None
         self.write_state()
-        self._say_failures()
+        say_failures(self.log, self.failures)
         return 1 if self.failures else 0
 
     # -- streams ----------------------------------------------------------------------------------------------------
@@ -113,7 +117,6 @@ class Sync:
         for each in lanes:
             if each.is_written:
                 self._begin(each)
-        failure = None
         tops = (lane, *lane.given)
         try:
             self._ask(lane)
@@ -121,19 +124,24 @@ class Sync:
             for top in tops:
                 top.progress.checkpoint()
             raise
+        except OutputError:
+            raise
         except Enough:
             pass
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            failure = self._fail(stream, error)
             for top in tops:
                 top.progress.fail()
-            failure = self._fail(stream, error)
+            for each in lanes:
+                each.failure = each.failure or failure
         else:
-            for top in tops:
-                top.progress.finish()
+            if not self.max_records:
+                for top in tops:
+                    top.progress.finish()
         self.write_state()
         for each in self._lanes.values():
-            if each.is_written and not (each.is_over and each.parent):
-                self.observer.ended(each.stream, each.counts, failure)
+            if each.is_written:
+                self.observer.ended(each.stream, each.counts, each.failure)
 
     def _begin(self, lane: Lane) -> None:
         entry = lane.entry
@@ -159,20 +167,28 @@ class Sync:
                 self.stop.check()
                 self._take(lane, stream.ask(has))
                 return
+            except OutputError:
+                raise
             except stream.retry_on as error:
-                self.stop.in_source = False
                 if attempt >= stream.retries:
                     raise
                 attempt += 1
-                lane.counts.retries += 1
-                context.log.warning("begun again: {}", _reason(error))
-                self.observer.retried(stream, error, attempt)
-                if stream.before_retry is not None:
-                    call = by_names(stream.before_retry, ("context", "error"), f"{stream.title}: before_retry")
-                    call({"context": lambda: context, "error": lambda error=error: error})  # type: ignore[misc]
-                lane.begin()
+                self._before_retry(lane, error, attempt)
+                if lane.parent is None:
+                    lane.begin()
             finally:
                 self.stop.in_source = False
+
+    def _before_retry(self, lane: Lane, error: Exception, attempt: int) -> None:
+        stream = lane.stream
+        lane.counts.retries += 1
+        lane.context.log.warning(f"Stream {stream.name} is begun again: {reason_of(stream, error)}")
+        self.observer.retried(stream, error, attempt)
+        if stream.before_retry is not None:
+            has: dict[str, Callable[[], Any]] = {"context": lambda: lane.context, "error": lambda: error}
+            self.stop.in_source = True  # it may wait
+            self.stop.check()
+            by_names(stream.before_retry, has, f"{stream.title}: before_retry")(has)
 
     def _take(self, lane: Lane, items: Any) -> None:
         stop, accept, is_below = self.stop, lane.accept, lane.parent is not None
@@ -213,13 +229,15 @@ class Sync:
                 continue
             try:
                 self._ask(child, record)
-            except Enough:  # its bookmark stays: there are more
+            except Enough:
                 child.is_over = True
+            except OutputError:
+                raise
+            except (Exception, SystemExit) as error:
+                failure = self._fail(child.stream, error)
                 child.progress.fail()
-            except Exception as error:
-                child.is_over = True
-                child.progress.fail()
-                self.observer.ended(child.stream, child.counts, self._fail(child.stream, error))
+                for each in child.all():
+                    each.is_over, each.failure = True, failure
 
     # -- what lanes ask -----------------------------------------------------------------------------------------------
 
@@ -269,32 +287,19 @@ class Sync:
 
     # -- failures -----------------------------------------------------------------------------------------------------
 
-    def _fail(self, stream: Stream, error: Exception) -> StreamError:
-        failure = StreamError(stream.name, _reason(error))
+    def _fail(self, stream: Stream, error: BaseException) -> StreamError:
+        self.stop.in_source = False
+        failure = StreamError(stream.name, reason_of(stream, error))
         failure.__cause__ = error
         self.failures.append(failure)
         return failure
-
-    def _say_failures(self) -> None:
-        for failure in self.failures:
-            self.log.critical("{}", failure, exc_info=failure.__cause__)
-            sys.stderr.write(f"CRITICAL {failure}\n")
-        sys.stderr.flush()
 
 
 def _linked(streams: Iterable[Stream]) -> dict[str, Stream]:
     family: dict[str, Stream] = {}
     for stream in streams:
-        if stream.name not in family:
-            for each in below(root_of(stream)):
-                if each.name not in family:
-                    add(family, each)
+        for each in (stream, *stream.family.values()):
+            if family.setdefault(each.name, each) is not each:
+                raise TapError(f"{each.title}: there is a stream of this name already ({family[each.name].place})")
     link(family)
     return family
-
-
-def _reason(error: BaseException) -> str:
-    """Say an error in one line, without the stream's name where it begins with it."""
-    reason = getattr(error, "reason", None) if isinstance(error, StreamError) else None
-    text = " ".join(str(reason or error).split())
-    return text or type(error).__name__

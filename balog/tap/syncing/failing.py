@@ -1,0 +1,37 @@
+"""What is said of streams that failed: one line each for people, and an event with the exception as data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from balog.tap.errors import StreamError
+from balog.tap.streams import Stream
+
+__all__ = ["reason_of", "say_failures"]
+
+
+def say_failures(log: Any, failures: Iterable[StreamError]) -> None:
+    """Write ``CRITICAL contacts: message`` on stderr for each, without what looks like a secret, and log it."""
+    failures = list(failures)
+    if not failures:
+        return
+    from balog.redaction import Redactor
+
+    redactor = Redactor()
+    for failure in failures:
+        log.critical("%s", failure, exc_info=failure.__cause__)
+        sys.stderr.write(redactor.redact_text(f"CRITICAL {failure}\n"))
+    sys.stderr.flush()
+
+
+def reason_of(stream: Stream, error: BaseException) -> str:
+    """Say an error in one line, without the stream's name where it begins with it.
+
+    A message that is a single word, as that of a ``KeyError``, gets the error's type before it.
+    """
+    text = " ".join(str(error).split()).removeprefix(f"{stream.name}: ")
+    if isinstance(error, SystemExit):
+        return f"its source ended the process ({text or 0})"
+    return text if " " in text else f"{type(error).__name__}{text and ': '}{text}"
