@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import click
+
+from balog.cli.settings import as_pairs
+from balog.tap.verify import Options
 
 __all__ = ["command"]
 
@@ -10,3 +16,73 @@ __all__ = ["command"]
 @click.group()
 def command() -> None:
     """Prove that a tap keeps to Singer's practices."""
+
+
+@command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=300, show_default=True,
+              help="Seconds that one run of the tap may take.")  # fmt: skip
+@click.option("--records", type=click.IntRange(min=1), default=100_000, show_default=True,
+              help="Records of one run that are looked at; the run is ended there.")  # fmt: skip
+@click.option("--states", type=click.IntRange(min=0), default=3, show_default=True,
+              help="How many of the states that it emits are resumed from.")  # fmt: skip
+@click.option("--stream", "streams", multiple=True, metavar="NAME", help="Only this stream. Repeatable.")
+@click.option("--rules", multiple=True, metavar="RULE", help="Only this rule, or group of rules. Repeatable.")
+@click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule, or group of rules, out. Repeatable.")
+@click.option("--ordered", multiple=True, metavar="STREAM=KEY", callback=as_pairs,
+              help="Records of this stream come in ascending order of this property. Repeatable.")  # fmt: skip
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="FILE",
+              help="Write the report as JSON too; - is stdout, and nothing else is written there.")  # fmt: skip
+@click.option("--fail-under", type=click.IntRange(0, 100), default=0, metavar="SCORE", help="Fail below this score.")
+@click.argument("tap", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND …")
+def verify(
+    timeout: float,
+    records: int,
+    states: int,
+    streams: tuple[str, ...],
+    rules: tuple[str, ...],
+    skip: tuple[str, ...],
+    ordered: dict[str, str],
+    json_file: Path | None,
+    fail_under: int,
+    tap: tuple[str, ...],
+) -> None:
+    """Run a tap as a pipeline would, again and again, and say what it does that Singer's practices don't have.
+
+    The tap is given as it is run by hand: `balog tap verify -- tap-foo --config config.json`. With --catalog it syncs
+    what that selects, with --state it starts there. Its source is asked in each of some 15 runs.
+
+    Exits with 0 when no rule of severity error is broken and the score is enough, 1 when not, 2 on wrong use.
+    """
+    from balog.tap.verify import verify as verified
+
+    options = Options(
+        timeout=timeout,
+        records=records,
+        states=states,
+        streams=streams,
+        rules=rules,
+        skip=skip,
+        ordered=ordered,
+    )
+    report = verified(tap, options, on_run=lambda name: click.echo(f"balog tap: {name} …", err=True))
+    if str(json_file) == "-":
+        click.echo(report.encode(), nl=False)
+    else:
+        from balog.tap.verify.showing import as_text
+
+        if json_file is not None:
+            json_file.write_bytes(report.encode())
+        for line, colour in as_text(report):
+            click.secho(line, fg=colour or None)
+    sys.exit(0 if report.is_clean and report.score >= fail_under else 1)
+
+
+@command.command()
+def rules() -> None:
+    """List the rules by which a tap is verified: group, severity, weight, id, title."""
+    from balog.tap.verify.verifying import chosen
+
+    for check in chosen(Options()):
+        rule = check.rule
+        title = rule.title.replace("``", "")
+        click.echo(f"{rule.group:<10} {rule.severity:<8} {rule.weight:>2}  {rule.id}: {title}")

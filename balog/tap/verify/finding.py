@@ -6,10 +6,17 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["Finding", "Outcome", "Rule", "Severity"]
+__all__ = ["GROUPS", "Finding", "Group", "Outcome", "Rule", "Severity"]
 
 Severity = Literal["error", "warning", "advice"]
 Outcome = Literal["passed", "failed", "skipped"]
+Group = Literal["discovery", "selection", "output", "records", "state", "stopping", "failing", "telling"]
+
+GROUPS: tuple[Group, ...] = (
+    *("discovery", "selection", "output", "records"),
+    *("state", "stopping", "failing", "telling"),
+)
+"""In the order of a report."""
 
 
 class Rule(Struct, frozen=True, kw_only=True):
@@ -17,17 +24,22 @@ class Rule(Struct, frozen=True, kw_only=True):
 
     Attributes:
         id: as it is named in reports, ``records-match-schema``.
+        group: what it is about.
         title: what a tap should do, as a sentence.
-        severity: ``error`` where a target loses or refuses data, ``warning`` where an operator suffers, else ``advice``.
+        severity: ``error`` where a target loses or refuses data, ``warning`` where an operator suffers, ``advice``
+            else.
         weight: its part of the score.
         source: where the rule comes from: a page of the Singer specification, or who practises it.
+        remedy: what the tap's author does about it, as a sentence.
     """
 
     id: str
+    group: Group
     title: str
     severity: Severity
     weight: int
     source: str
+    remedy: str
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -36,7 +48,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     Attributes:
         rule: see ``Rule``.
         outcome: ``skipped`` where the run had nothing to look at; the detail says why.
-        detail: what was seen, and where: the stream, the line of stdout.
+        detail: what was seen, and where: the stream, the line of stdout. No value of a record, and no secret.
         stream: "" where it is of none.
     """
 

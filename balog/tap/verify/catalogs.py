@@ -1,0 +1,214 @@
+"""Catalogs as taps of any make write them: read with tolerance, selected from, written in both of Singer's forms.
+
+Forms follow Singer's docs/DISCOVERY_MODE.md and SYNC_MODE.md. ``balog.tap.catalog`` is stricter: it is for one's own.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+__all__ = [
+    "Discovered",
+    "as_properties",
+    "entries",
+    "is_selected",
+    "key_properties_of",
+    "metadata_of",
+    "name_of",
+    "read_discovered",
+    "replication_key_of",
+    "select",
+    "spare_property",
+]
+
+Document = dict[str, Any]
+
+
+class Discovered(Struct, frozen=True, kw_only=True):
+    """What ``--discover`` wrote.
+
+    Attributes:
+        document: the catalog; None when there is none in it.
+        fault: why there is none.
+        noise: how many lines stood before it, and after it.
+    """
+
+    document: Document | None = None
+    fault: str = ""
+    noise: tuple[int, int] = (0, 0)
+
+
+def read_discovered(stdout: bytes) -> Discovered:
+    """Find the catalog in what a tap wrote to stdout."""
+    try:
+        text = stdout.decode()
+    except UnicodeDecodeError:
+        return Discovered(fault="stdout is not UTF-8")
+    if not text.strip():
+        return Discovered(fault="nothing was written to stdout")
+    reader = json.JSONDecoder()
+    position = len(text) - len(text.lstrip())
+    while True:
+        try:
+            document, end = reader.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            document, end = None, 0
+        if isinstance(document, dict) and "type" not in document:
+            break
+        following = text.find("\n{", position + 1 if document is None else end - 1)
+        if following < 0:
+            return Discovered(fault="stdout holds no JSON object that is a catalog")
+        position = following + 1
+    before = len(text[:position].split("\n")) - 1
+    after = len([line for line in text[end:].split("\n") if line.strip()])
+    if not isinstance(document.get("streams"), list):
+        return Discovered(fault="its catalog has no list of streams", noise=(before, after))
+    return Discovered(document=document, noise=(before, after))
+
+
+def entries(document: Document | None) -> Iterator[Document]:
+    """Give the entries that can be used: objects with an id or a name."""
+    for entry in (document or {}).get("streams") or ():
+        if isinstance(entry, dict) and isinstance(entry.get("tap_stream_id", entry.get("stream")), str):
+            yield entry
+
+
+def id_of(entry: Document) -> str:
+    """Give an entry's ``tap_stream_id``; its name where it has none."""
+    found = entry.get("tap_stream_id")
+    return found if isinstance(found, str) else str(entry.get("stream"))
+
+
+def name_of(entry: Document) -> str:
+    """Give the stream's name in messages."""
+    found = entry.get("stream_alias") or entry.get("stream")
+    return found if isinstance(found, str) else id_of(entry)
+
+
+def metadata_of(entry: Document) -> dict[tuple[str, ...], Document]:
+    """Give the metadata by breadcrumb; what is not of that form is left out."""
+    found: dict[tuple[str, ...], Document] = {}
+    listed = entry.get("metadata")
+    for item in listed if isinstance(listed, list) else ():
+        crumb = item.get("breadcrumb") if isinstance(item, dict) else None
+        said = item.get("metadata") if isinstance(item, dict) else None
+        if isinstance(crumb, list) and isinstance(said, dict):
+            found.setdefault(tuple(str(step) for step in crumb), {}).update(said)
+    return found
+
+
+def properties_of(entry: Document) -> Document:
+    """Give the schema's properties at its top."""
+    schema = entry.get("schema")
+    found = schema.get("properties") if isinstance(schema, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def key_properties_of(entry: Document) -> list[str]:
+    """Give what identifies a record, by metadata or by the older key of the entry."""
+    root = metadata_of(entry).get((), {})
+    for found in (root.get("table-key-properties"), root.get("view-key-properties"), entry.get("key_properties")):
+        if isinstance(found, list) and found:
+            return [str(name) for name in found]
+    return []
+
+
+def replication_key_of(entry: Document) -> str:
+    """Give the property that bookmarks are about; "" when the catalog says none, or says that it is not used."""
+    root = metadata_of(entry).get((), {})
+    method = root.get("replication-method", root.get("forced-replication-method", entry.get("replication_method")))
+    if method in ("FULL_TABLE", "LOG_BASED"):
+        return ""
+    valid = root.get("valid-replication-keys")
+    valid = valid if isinstance(valid, list) and len(valid) == 1 else [None]
+    for found in (root.get("replication-key"), entry.get("replication_key"), valid[0]):
+        if isinstance(found, str):
+            return found
+    return ""
+
+
+def is_selected(entry: Document) -> bool:
+    """Tell whether a stream is to be synced."""
+    root, schema = metadata_of(entry).get((), {}), entry.get("schema")
+    legacy = schema.get("selected") if isinstance(schema, dict) else None
+    said = root.get("selected", legacy if legacy is not None else entry.get("selected"))
+    if said is None:
+        said = root.get("inclusion") == "automatic" or root.get("selected-by-default", False)
+    return bool(said)
+
+
+def select(
+    document: Document, names: Iterable[str] | None = None, without: Mapping[str, str] | None = None
+) -> Document:
+    """Give a catalog in which these streams are selected, all of their properties but for one of some.
+
+    Args:
+        names: ids of streams; None selects all.
+        without: by id of a stream the property that is not selected.
+    """
+    chosen, left_out = None if names is None else set(names), without or {}
+    made = copy.deepcopy(document)
+    for entry in entries(made):
+        wanted = chosen is None or id_of(entry) in chosen
+        said = metadata_of(entry)
+        root = said.setdefault((), {})
+        root["selected"] = wanted
+        if wanted and not root.get("forced-replication-method") and not entry.get("replication_method"):
+            _choose_method(entry, root)
+        for name in properties_of(entry):
+            of_it = said.setdefault(("properties", name), {})
+            if of_it.get("inclusion") != "unsupported":
+                of_it["selected"] = wanted and left_out.get(id_of(entry)) != name
+        if not isinstance(entry.get("metadata"), list) or not entry["metadata"]:
+            _select_in_schema(entry, wanted, left_out.get(id_of(entry)))
+        entry["metadata"] = [{"breadcrumb": list(crumb), "metadata": value} for crumb, value in said.items()]
+    return made
+
+
+def _choose_method(entry: Document, root: Document) -> None:
+    """Say how a stream is replicated where its tap leaves that to who selects, as taps of databases do."""
+    if "replication-method" in root:
+        return
+    valid = root.get("valid-replication-keys")
+    key = replication_key_of(entry) or (valid[0] if isinstance(valid, list) and valid else "")
+    root["replication-method"] = "INCREMENTAL" if key else "FULL_TABLE"
+    if key:
+        root.setdefault("replication-key", key)
+
+
+def as_properties(document: Document) -> Document:
+    """Give a catalog in the older form, for ``--properties``: selection inside of the schemas."""
+    made = copy.deepcopy(document)
+    for entry in entries(made):
+        root = metadata_of(entry).get((), {})
+        unchosen = {
+            crumb[1] for crumb, said in metadata_of(entry).items() if len(crumb) == 2 and said.get("selected") is False
+        }
+        _select_in_schema(entry, bool(root.get("selected")), *unchosen)
+    return made
+
+
+def _select_in_schema(entry: Document, wanted: bool, *without: str | None) -> None:
+    schema = entry.get("schema")
+    if isinstance(schema, dict):
+        schema["selected"] = wanted
+        for name, of_it in properties_of(entry).items():
+            if isinstance(of_it, dict):
+                of_it["selected"] = wanted and name not in without
+
+
+def spare_property(entry: Document) -> str:
+    """Give a property that may be left out: neither a key nor the replication key, and not automatic; "" if none is."""
+    said, root = metadata_of(entry), metadata_of(entry).get((), {})
+    valid = root.get("valid-replication-keys")
+    needed = {*key_properties_of(entry), replication_key_of(entry), *(valid if isinstance(valid, list) else ())}
+    for name in reversed(properties_of(entry)):
+        inclusion = said.get(("properties", name), {}).get("inclusion", "available")
+        if name not in needed and inclusion == "available":
+            return str(name)
+    return ""

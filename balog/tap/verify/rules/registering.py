@@ -1,0 +1,88 @@
+"""How a rule is declared: a function over the runs that gives what is wrong."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from balog.tap.verify.finding import Finding, Group, Rule, Severity
+from balog.tap.verify.trials import Skip, Trials
+
+__all__ = [
+    "BEST_PRACTICES",
+    "CHECKS",
+    "CONFIG_AND_STATE",
+    "DISCOVERY_MODE",
+    "METRICS",
+    "PRACTICE",
+    "SCHEMAS",
+    "SDK_TESTS",
+    "SPEC",
+    "SYNC_MODE",
+    "Check",
+    "Problem",
+    "check",
+]
+
+SPEC = "Singer, docs/SPEC.md"
+DISCOVERY_MODE = "Singer, docs/DISCOVERY_MODE.md"
+SYNC_MODE = "Singer, docs/SYNC_MODE.md"
+CONFIG_AND_STATE = "Singer, docs/CONFIG_AND_STATE.md"
+BEST_PRACTICES = "Singer, docs/BEST_PRACTICES.md"
+SCHEMAS = "Singer, docs/SCHEMAS.md"
+METRICS = "Singer, docs/SYNC_MODE.md, Metric Messages"
+SDK_TESTS = "Meltano SDK, standard tap tests"
+PRACTICE = "practice of those who review taps"
+
+_MOST_PROBLEMS = 25
+
+
+class Problem(NamedTuple):
+    """What is wrong, as a clause, and of which stream."""
+
+    detail: str
+    stream: str = ""
+
+
+Look = Callable[[Trials], Iterable[Problem]]
+
+
+class Check(NamedTuple):
+    """A rule, and how it is looked at."""
+
+    rule: Rule
+    look: Look
+
+    def findings(self, trials: Trials) -> Iterator[Finding]:
+        """Give one finding when the rule is kept or cannot be judged, else one for each of at most 25 problems."""
+        found = 0
+        try:
+            for problem in self.look(trials):
+                found += 1
+                if found > _MOST_PROBLEMS:
+                    yield Finding(rule=self.rule, outcome="failed", detail="and more of this kind")
+                    return
+                yield Finding(rule=self.rule, outcome="failed", detail=problem.detail, stream=problem.stream)
+        except Skip as why:
+            if not found:
+                yield Finding(rule=self.rule, outcome="skipped", detail=str(why))
+            return
+        if not found:
+            yield Finding(rule=self.rule, outcome="passed")
+
+
+CHECKS: dict[str, Check] = {}
+"""By id, in the order of their declaration."""
+
+
+def check(name: str, group: Group, severity: Severity, weight: int, source: str, remedy: str) -> Callable[[Look], Look]:
+    """Declare a rule by the function that looks; the first line of its docstring is the title. See ``Rule``."""
+
+    def declare(look: Look) -> Look:
+        title = (inspect.getdoc(look) or "").splitlines()[0]
+        rule = Rule(id=name, group=group, title=title, severity=severity, weight=weight, source=source, remedy=remedy)
+        CHECKS[name] = Check(rule, look)
+        return look
+
+    return declare

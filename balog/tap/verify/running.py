@@ -1,0 +1,202 @@
+"""One run of a tap: its two outputs as they come, its memory, its end; bounded, whatever it does."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from msgspec import Struct, field
+
+from balog.errors import ConfigError
+
+__all__ = ["Ending", "Watcher", "run"]
+
+_CHUNK = 256 * 1024
+_SMALL_PIPE = 4096
+_LEFT_OVER = 1.0  # seconds that what the tap left running may go on writing
+_EACH = 0.02  # seconds between two looks at its memory
+
+
+class Watcher(Protocol):
+    """Who is told what a run writes."""
+
+    records: int
+
+    def stdout(self, data: bytes) -> str:
+        """Take the next bytes; give why the run is to be ended now, "" to go on, ``interrupt`` to ask it to end."""
+
+    def stderr(self, data: bytes) -> None:
+        """Take the next bytes."""
+
+
+class Ending(Struct, kw_only=True):
+    """How a run went.
+
+    Attributes:
+        code: its exit code; -N for signal N.
+        seconds: from its start to its end.
+        stopped: why it was ended from here; "" when it ended by itself.
+        was_killed: it did not end when it was asked to.
+        left_running: seconds after its end, something that it had started still held its outputs.
+        stopping: seconds from SIGTERM to its end; None when it was not sent.
+        peak_memory: bytes it and its children had at most; 0 where that cannot be known (not on Linux).
+        memory: records that had been read by then, and bytes that it had: over time, thinned out.
+    """
+
+    code: int = 0
+    seconds: float = 0
+    stopped: str = ""
+    was_killed: bool = False
+    left_running: bool = False
+    stopping: float | None = None
+    peak_memory: int = 0
+    memory: list[tuple[int, int]] = field(default_factory=list)
+
+
+def run(command: Sequence[str], watcher: Watcher, *, timeout: float, grace: float, small_pipe: bool = False) -> Ending:
+    """Run a command until it ends, is over its time or the watcher has enough.
+
+    Args:
+        watcher: is given all that it writes until then; what comes later is read and dropped, so that it can end.
+        timeout: seconds; then it is sent SIGTERM, and ``grace`` seconds later all that it started is killed.
+        small_pipe: give it an output that holds little, so that it is never far ahead of what was read (Linux).
+
+    Raises:
+        ConfigError: it cannot be started.
+    """
+    try:
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+            pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
+        )
+    except OSError as error:
+        raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
+    with process:
+        try:
+            return _Loop(process, watcher, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
+        finally:
+            _signal_all(process, signal.SIGKILL)
+
+
+class _Loop:
+    def __init__(
+        self, process: subprocess.Popen[bytes], watcher: Watcher, timeout: float, grace: float, chunk: int
+    ) -> None:
+        self.process = process
+        self.watcher = watcher
+        self.grace = grace
+        self.chunk = chunk
+        self.ending = Ending()
+        self.began = time.monotonic()
+        self.deadline = self.began + timeout
+        self.signalled: float | None = None
+        self.ended: float | None = None
+        self._looked = 0.0
+        self._step, self._turn = 1, 0
+
+    def run(self) -> Ending:
+        with selectors.DefaultSelector() as selector:
+            for stream, take in ((self.process.stdout, self._stdout), (self.process.stderr, self.watcher.stderr)):
+                assert stream is not None  # noqa: S101
+                selector.register(stream, selectors.EVENT_READ, take)
+            while selector.get_map():
+                for key, _ in selector.select(_EACH):
+                    data = os.read(key.fd, self.chunk)
+                    if data:
+                        key.data(data)
+                    else:
+                        selector.unregister(key.fileobj)
+                if not self._go_on(time.monotonic()):
+                    break
+        while self.process.poll() is None and self._go_on(time.monotonic()):
+            time.sleep(0.002)
+        self.ending.code = self.process.wait()
+        over = self.ended or time.monotonic()
+        self.ending.seconds = over - self.began
+        if self.signalled is not None:
+            self.ending.stopping = max(over - self.signalled, 0.0)
+        return self.ending
+
+    def _stdout(self, data: bytes) -> None:
+        if self.ending.stopped not in ("", "interrupt"):
+            return
+        reason = self.watcher.stdout(data)
+        if reason and not self.ending.stopped:
+            self._stop(reason)
+        elif reason and reason != "interrupt":
+            self.ending.stopped = reason
+
+    def _stop(self, reason: str) -> None:
+        self.ending.stopped = reason
+        self.signalled = time.monotonic()
+        if reason == "interrupt":
+            self.process.send_signal(signal.SIGTERM)  # to it alone, as who runs containers does
+        else:
+            _signal_all(self.process, signal.SIGTERM)
+
+    def _go_on(self, now: float) -> bool:
+        """Look after time and memory; False when nothing more is read."""
+        if self.ended is None and self.process.poll() is not None:
+            self.ended = now
+        if self.ended is not None:
+            if now - self.ended < _LEFT_OVER:
+                return True
+            self.ending.left_running = True
+            return False
+        if now - self._looked >= _EACH:
+            self._looked = now
+            self._look_at_memory()
+        if self.signalled is None and now >= self.deadline:
+            self._stop("timeout")
+        elif self.signalled is not None and now - self.signalled >= self.grace:
+            self.ending.was_killed = True
+            _signal_all(self.process, signal.SIGKILL)
+        return True
+
+    def _look_at_memory(self) -> None:
+        peak, held = _memory(self.process.pid)
+        self.ending.peak_memory = max(self.ending.peak_memory, peak)
+        self._turn += 1
+        if held and self._turn % self._step == 0:
+            self.ending.memory.append((self.watcher.records, held))
+            if len(self.ending.memory) >= 512:
+                del self.ending.memory[1::2]
+                self._step *= 2
+
+
+def _signal_all(process: subprocess.Popen[Any], number: int) -> None:
+    try:
+        os.killpg(process.pid, number)  # it leads a group of its own; what it started is in there
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def _memory(pid: int) -> tuple[int, int]:
+    """Give the bytes that a process and its children had at most, and have now; 0 where there is no /proc."""
+    peak = held = 0
+    waiting = [pid]
+    while waiting:
+        place = Path("/proc", str(waiting.pop()))
+        try:
+            for line in (place / "status").read_bytes().splitlines():
+                if line.startswith(b"VmHWM:"):
+                    peak += int(line.split()[1]) * 1024
+                elif line.startswith(b"VmRSS:"):
+                    held += int(line.split()[1]) * 1024
+            for task in (place / "task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+        except (OSError, ValueError):
+            continue
+    return peak, held

@@ -1,0 +1,59 @@
+"""Replication values that can be compared, and where a state has a stream's bookmark."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import Any
+
+__all__ = ["bookmark_of", "is_after", "seconds_between"]
+
+
+def _comparable(value: Any) -> tuple[str, Any] | None:
+    """Give a value with its kind: times as instants, whatever their offset; numbers; any other text as it is."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, (int, float)):
+        return "number", value
+    if not isinstance(value, str):
+        return None
+    if value[4:5] == "-":
+        try:
+            when = datetime.fromisoformat(value[:-1] + "+00:00" if value[-1:] in "Zz" else value)
+            return "time", when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+        except ValueError:
+            pass
+    return "text", value
+
+
+def is_after(one: Any, other: Any) -> bool:
+    """Tell whether the first of two replication values is the later one; False where they cannot be compared."""
+    if one.__class__ is str and other.__class__ is str and len(one) == len(other) and one[-1:] == other[-1:] == "Z":
+        return bool(one > other)  # the usual form of times: texts of one form are in order
+    left, right = _comparable(one), _comparable(other)
+    return left is not None and right is not None and left[0] == right[0] and bool(left[1] > right[1])
+
+
+def seconds_between(one: Any, other: Any) -> float | None:
+    """Give the seconds from one time to another; None where these are no times."""
+    left, right = _comparable(one), _comparable(other)
+    if left is None or right is None or left[0] != "time" or right[0] != "time":
+        return None
+    return float((right[1] - left[1]).total_seconds())
+
+
+def bookmark_of(state: Any, stream: str, key: str | None) -> Any:
+    """Give a stream's bookmark; None where the state has none of it that is one value.
+
+    Read are singer-python's form (``bookmarks.STREAM.KEY``), the Meltano SDK's
+    (``bookmarks.STREAM.replication_key_value``) and the one of early taps, in which a stream's name has its value.
+    """
+    if not isinstance(state, dict):
+        return None
+    marks = state.get("bookmarks", state)
+    mark = marks.get(stream) if isinstance(marks, dict) else None
+    if not isinstance(mark, dict):
+        return mark if isinstance(mark, (str, int, float)) and not isinstance(mark, bool) else None
+    found = mark.get(key) if key else None
+    if found is None:
+        found = mark.get("replication_key_value")
+    return found if isinstance(found, (str, int, float)) and not isinstance(found, bool) else None
