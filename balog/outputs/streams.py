@@ -192,7 +192,7 @@ def _finish() -> None:
     _begun.clear()
 
 
-# -- stdout for data alone ----------------------------------------------------------------------------------------
+# -- stdout in one hand -------------------------------------------------------------------------------------------
 
 _held_stream: TextIO | None = None
 _write_held: Callable[[bytes], None] | None = None
@@ -213,49 +213,22 @@ def write_data_line(line: bytes) -> None:
 
 @contextmanager
 def hold_stdout(write: Callable[[bytes], None]) -> Iterator[TextIO]:
-    """Have stdout for data alone; give the stream that data go to.
+    """Let all data for stdout go through one writer; give the stream.
 
-    Whatever else writes to stdout meanwhile, ``print``, a library written in C or a child process, writes to stderr.
-    Where ``sys.stdout`` is not the process's own, as in tests, that goes for Python alone.
+    It stays that of data whatever becomes of ``sys.stdout`` meanwhile.
 
     Args:
-        write: is given the lines of ``write_data_line`` meanwhile; called from any thread, also out of the middle of a
-            write, by a signal's handler.
+        write: is given the lines of ``write_data_line`` meanwhile; called from any thread, also by a signal's handler
+            out of the middle of a write, and with nothing before a fork: what it has must not be written twice.
     """
     global _held_stream, _write_held
-    before, stdout = (_held_stream, _write_held), sys.stdout
-    with suppress(Exception):
-        stdout.flush()
-    saved = _saved_stdout(stdout)
-    if saved is None:
-        _held_stream = stdout
-    else:
-        raw = io.FileIO(os.dup(saved), "w")  # a child process that goes on would keep the reader waiting: not inherited
-        _held_stream = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
-        os.dup2(2, 1)
-    _write_held, sys.stdout = write, sys.stderr
-    held = _held_stream
+    before = (_held_stream, _write_held)
+    held, _write_held = data_stream(), write
+    _held_stream = held
     try:
         yield held
     finally:
-        (_held_stream, _write_held), sys.stdout = before, stdout
-        if saved is not None:
-            with suppress(Exception):  # what was written to it meanwhile belongs to stderr
-                stdout.flush()
-            os.dup2(saved, 1)
-            os.close(saved)
-            held.close()
-
-
-def _saved_stdout(stdout: Any) -> int | None:
-    """Give another descriptor of stdout, and None where ``sys.stdout`` is something else, or stderr is closed."""
-    try:
-        if stdout.fileno() != 1:
-            return None
-        os.fstat(2)
-        return os.dup(1)
-    except Exception:
-        return None
+        _held_stream, _write_held = before
 
 
 # -- forks --------------------------------------------------------------------------------------------------------

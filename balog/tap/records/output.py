@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -82,8 +82,9 @@ def unwritable(error: Exception) -> str:
 class Output:
     """Writes messages to stdout. What was written is at the reader's after ``flush``; a STATE flushes.
 
-    May be written to by several threads: each line goes out whole, in the order in which they came. Within ``alone``,
-    what waits is written each second too, and LOG messages of the logger's output ``singer`` keep their place.
+    May be written to by several threads: each line goes out whole, in the order in which they came. Within
+    ``in_order``, what waits is written each second too, and LOG messages of the logger's output ``singer`` keep their
+    place.
 
     Args:
         state_file: each state's value is written there, whole or not at all, before its message goes out, and after all
@@ -98,8 +99,8 @@ class Output:
         self._batches: list[Any] = []
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Have stdout for messages alone: what ``print``, libraries and child processes write there goes to stderr.
+    def in_order(self) -> Iterator[None]:
+        """Let LOG messages go out in their place among the rest, and what waits each second, until the end of this.
 
         Raises:
             OutputError: at the end, if what waited cannot be written.
@@ -118,16 +119,15 @@ class Output:
             flusher.start()
             try:
                 yield
-                self.flush()
             except BaseException:
-                if self._failure is None:
-                    try:
-                        self.flush()
-                    except OutputError:  # what ended the run says more
-                        pass
+                with suppress(OutputError):  # what ended the run says more
+                    self.flush()
                 raise
             finally:
                 is_over.set()
+                for batches in self._batches:
+                    batches.close()
+            self.flush()
 
     def schema(self, stream: str, schema: dict[str, Any], keys: list[str], bookmarks: list[str]) -> None:
         """Write a SCHEMA."""
