@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from balog.tap.bookmarks import State
+from balog.tap.bookmarks.state import NO_KEYS
 from balog.tap.catalog import Entry, selected_properties
 from balog.tap.errors import TapError
 from balog.tap.streams import Stream
@@ -152,6 +153,20 @@ class Context:
         substream is written when all parents are done.
         """
         self._run().set_bookmark(value)
+
+    def kept(self, name: str) -> Any:
+        """Give what ``keep`` said under a name, in this run or one before; None when nothing did."""
+        return self._state.get(self.stream, name)
+
+    def keep(self, name: str, value: Any) -> None:
+        """Keep something of the tap's own beside the stream's bookmark: any JSON value, in the next state; None ends it.
+
+        Raises:
+            TapError: the name is one that the bookmark itself has in the state.
+        """
+        if name in NO_KEYS or name == self._stream.replication_key:
+            raise TapError(f"stream {self.stream!r}: keep({name!r}): the stream's bookmark has that name; want another")
+        self._state.set(self.stream, name, value)
 
     def checkpoint(self, value: Any = None) -> None:
         """Write the state now.

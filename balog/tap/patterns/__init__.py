@@ -1,5 +1,6 @@
 """How taps ask sources: by windows of time, page by page, all and then in order, one account after another."""
 
+from balog.tap.patterns.concurrency import buffered, concurrently
 from balog.tap.patterns.ordering import ensure_ordering, request_then_emit
 from balog.tap.patterns.paging import Next, Page, by_cursor, by_link, by_offset, by_page, by_url, pages
 from balog.tap.patterns.windows import Window, bisected, date_windows
@@ -9,11 +10,13 @@ __all__ = [
     "Page",
     "Window",
     "bisected",
+    "buffered",
     "by_cursor",
     "by_link",
     "by_offset",
     "by_page",
     "by_url",
+    "concurrently",
     "date_windows",
     "ensure_ordering",
     "pages",

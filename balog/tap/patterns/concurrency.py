@@ -1,0 +1,139 @@
+"""Several requests at a time, and results that come in their order; long sources in pieces of time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import Context, copy_context
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from balog.signals import signals_for_main_thread
+from balog.tap.errors import TapError
+from balog.tap.patterns.pausing import cancelled_by
+
+__all__ = ["buffered", "concurrently"]
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def concurrently(
+    items: Iterable[_Item], function: Callable[[_Item], _Result], *, workers: int = 4, ahead: int | None = None
+) -> Iterator[_Result]:
+    """Call a function for each item in several threads; give the results in the order of the items.
+
+    An exception comes out where its result would, after those of the items before. Then, and when the results are no
+    longer wanted (a signal ends the run, the stream fails), nothing new is begun, the retry policy's waits end at once,
+    and what is in the middle of a request is not waited for.
+
+    Args:
+        items: taken in this thread, only as far ahead as is allowed.
+        function: must be safe in threads, as ``balog.tap.http.Client`` is. What it writes with ``context`` would come
+            in no order: let it return records instead.
+        workers: threads at most.
+        ahead: items whose results are not taken yet, at most: so many are held in memory. Twice the workers if None.
+
+    Raises:
+        TapError: ``workers`` or ``ahead`` is less than 1.
+    """
+    ahead = 2 * workers if ahead is None else ahead
+    if workers < 1 or ahead < 1:
+        raise TapError(f"concurrently(…, workers={workers}, ahead={ahead}): want at least 1 of each")
+    return _results(iter(items), function, workers, ahead)
+
+
+def buffered(
+    records: Iterable[Any], *, seconds: float = 5.0, most: int = 1000, clock: Callable[[], float] = time.monotonic
+) -> Iterator[list[Any]]:
+    """Collect records into pages: a page is given when it is so old or so large.
+
+    Pages are written quicker than single records; and a source that gives few comes back to the tap in time, though a
+    single wait of its own is not cut short.
+
+    Args:
+        records: dicts, or lists of dicts.
+        seconds: from a page's first record until it is given with the next that comes, or at the end.
+        most: records of a page.
+        clock: seconds.
+
+    Raises:
+        TapError: ``most`` is less than 1.
+    """
+    if most < 1:
+        raise TapError(f"buffered(…, most={most}): want at least 1")
+    return _pages(records, seconds, most, clock)
+
+
+def _pages(records: Iterable[Any], seconds: float, most: int, clock: Callable[[], float]) -> Iterator[list[Any]]:
+    page: list[Any] = []
+    until = 0.0
+    for given in records:
+        for record in given if isinstance(given, list) else (given,):
+            if not page:
+                until = clock() + seconds
+            page.append(record)
+            if len(page) >= most or clock() >= until:
+                yield page
+                page = []
+    if page:
+        yield page
+
+
+class _Task(Generic[_Item, _Result]):
+    def __init__(self, item: _Item) -> None:
+        self.item = item
+        self.context: Context = copy_context()  # what is bound to the log here is bound there
+        self.is_done = threading.Event()
+        self.result: _Result
+        self.error: BaseException | None = None
+
+    def run(self, function: Callable[[_Item], _Result]) -> None:
+        try:
+            self.result = self.context.run(function, self.item)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.is_done.set()
+
+
+def _results(
+    items: Iterator[_Item], function: Callable[[_Item], _Result], workers: int, ahead: int
+) -> Iterator[_Result]:
+    stop = threading.Event()
+    tasks: SimpleQueue[_Task[_Item, _Result] | None] = SimpleQueue()
+    pending: deque[_Task[_Item, _Result]] = deque()
+    threads: list[threading.Thread] = []
+
+    def work() -> None:
+        cancelled_by(stop)
+        while (task := tasks.get()) is not None:
+            if not stop.is_set():
+                task.run(function)
+
+    try:
+        while True:
+            while len(pending) < ahead:
+                try:
+                    task: _Task[_Item, _Result] = _Task(next(items))
+                except StopIteration:
+                    break
+                pending.append(task)
+                tasks.put(task)
+                if len(threads) < workers:
+                    threads.append(threading.Thread(target=work, name="balog tap", daemon=True))
+                    with signals_for_main_thread():
+                        threads[-1].start()
+            if not pending:
+                return
+            task = pending.popleft()
+            task.is_done.wait()
+            if task.error is not None:
+                raise task.error
+            yield task.result
+    finally:
+        stop.set()
+        for _ in threads:
+            tasks.put(None)
