@@ -36,12 +36,18 @@ _FORMATS = ("date-time", "date", "uuid", "ipv4", "ipv6", "email", "uri")
 class Inference:
     """Takes in payloads of one type, and then gives the draft.
 
+    Args:
+        formats: what tells of a text whether it has a format, by the names of those that are looked for; None looks
+            for all of them, and jsonschema-rs tells.
+
     Raises:
-        MissingExtraError: jsonschema-rs, which knows what a format is, is not installed.
+        MissingExtraError: jsonschema-rs is not installed, and ``formats`` is None.
     """
 
-    def __init__(self) -> None:
-        self._formats = {name: JsonValidator({"format": name}).is_valid for name in _FORMATS}
+    def __init__(self, formats: Mapping[str, Callable[[str], bool]] | None = None) -> None:
+        if formats is None:
+            formats = {name: JsonValidator({"format": name}).is_valid for name in _FORMATS}
+        self._formats = formats
         self._root = _Place()
         self.count = 0
 
@@ -58,10 +64,13 @@ class Inference:
         self._root.add(found, self._formats, 0)
         self.count += 1
 
+    def draft(self) -> dict[str, Any]:
+        """Give the draft of what the payloads are."""
+        return self._root.schema()
+
     def schema(self, type: str) -> dict[str, Any]:
         """Give the draft for a type of that name."""
-        found = self._root.schema()
-        return _as_type(found, type, f"A draft from {self.count} sample{'s' * (self.count != 1)}.")
+        return _as_type(self.draft(), type, f"A draft from {self.count} sample{'s' * (self.count != 1)}.")
 
 
 class _Place:

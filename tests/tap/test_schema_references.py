@@ -150,7 +150,11 @@ def test_a_tree_is_followed_into_itself_as_often_as_asked() -> None:
 
 @pytest.mark.parametrize("keyword", ["not", "oneOf", "if", "unevaluatedProperties", "contains"])
 def test_what_is_cut_refuses_nothing_that_was_valid(keyword: str) -> None:
-    node = {"type": "object", "properties": {"in": {"$ref": "#/$defs/node"}, "kind": {"const": 1}}, "required": ["kind"]}
+    node = {
+        "type": "object",
+        "properties": {"in": {"$ref": "#/$defs/node"}, "kind": {"const": 1}},
+        "required": ["kind"],
+    }
     asked = {
         "not": {"not": {"$ref": "#/$defs/node"}},
         "oneOf": {"oneOf": [{"$ref": "#/$defs/node"}, {"type": "object", "properties": {"kind": {"const": 2}}}]},

@@ -6,6 +6,7 @@ Each part is usable without the rest of a tap: ``resolve`` and ``flatten`` are o
 from balog.tap.schema.checking import check
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve
+from balog.tap.schema.sampling import from_records, infer
 from balog.tap.schema.sources import (
     SchemaSource,
     from_type,
@@ -20,8 +21,10 @@ __all__ = [
     "SchemaSource",
     "check",
     "flatten",
+    "from_records",
     "from_type",
     "generated",
+    "infer",
     "json_file",
     "json_folder",
     "registry_type",

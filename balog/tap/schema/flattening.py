@@ -91,7 +91,9 @@ def intersected(one: Any, other: Any) -> dict[str, Any] | None:
         first, second = group & one.keys(), group & other.keys()
         if first and second and not first == second == {"items"}:
             return None
-    if any(isinstance(schema.get(f"exclusive{end}"), bool) for schema in (one, other) for end in ("Minimum", "Maximum")):
+    if any(
+        isinstance(schema.get(f"exclusive{end}"), bool) for schema in (one, other) for end in ("Minimum", "Maximum")
+    ):
         if not {"minimum", "maximum"}.isdisjoint(one) and not {"minimum", "maximum"}.isdisjoint(other):
             return None  # draft 4, where one keyword changes what another means
     made: dict[str, Any] = {}

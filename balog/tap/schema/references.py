@@ -146,5 +146,7 @@ def _loosened(schema: dict[str, Any], cut: set[str | int]) -> dict[str, Any]:
     made = {name: value for name, value in schema.items() if name not in dropped}
     if "oneOf" in cut:
         alternatives = {"anyOf": made.pop("oneOf")}
-        made = {**made, "allOf": [*made.get("allOf", []), alternatives]} if "anyOf" in made else {**made, **alternatives}
+        made = (
+            {**made, "allOf": [*made.get("allOf", []), alternatives]} if "anyOf" in made else {**made, **alternatives}
+        )
     return made

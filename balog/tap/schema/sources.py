@@ -106,7 +106,9 @@ def generated(function: Callable[..., Mapping[str, Any]]) -> SchemaSource:
         if not found:
             found.update(function(client()) if takes_client else function())
         if stream not in found:
-            raise SchemaError(f"{function.__name__} gives no schema of {stream!r}; it gives {', '.join(found) or 'none'}")
+            raise SchemaError(
+                f"{function.__name__} gives no schema of {stream!r}; it gives {', '.join(found) or 'none'}"
+            )
         schema: dict[str, Any] = found[stream]
         return schema
 

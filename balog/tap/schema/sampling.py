@@ -1,0 +1,130 @@
+"""A stream's schema from its first records, where nobody says what they look like.
+
+Each of the records is valid by it; it asks no more than their types. All may be null and nothing is required, because
+the next record may lack what these had. What was null in all of them is a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema.flattening import nullable
+from balog.tap.schema.keywords import rebuilt
+from balog.tap.schema.sources import SchemaSource
+
+__all__ = ["from_records", "infer"]
+
+MOST = 1000
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)")
+
+
+def from_records(records: Callable[..., Iterable[Any]], most: int = MOST, keys: Iterable[str] = ()) -> SchemaSource:
+    """Take a stream's schema from its first records, when schemas are wanted.
+
+    Args:
+        records: gives records, or lists of them, of the client (or of nothing); no more than ``most`` are asked for.
+        most: how many records are looked at.
+        keys: members that are never null, the stream's key properties.
+    """
+    import inspect
+
+    takes_client = bool(inspect.signature(records).parameters)
+
+    def source(client: Any, stream: str) -> dict[str, Any]:
+        found = records(client()) if takes_client else records()
+        try:
+            return infer(_each(found), most, keys)
+        except SchemaError as error:
+            raise SchemaError(error.reason, f"schema of {stream} from its records") from None
+        finally:
+            close = getattr(found, "close", None)  # a generator that holds a connection lets go of it
+            if callable(close):
+                close()
+
+    return source
+
+
+def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable[str] = ()) -> dict[str, Any]:
+    """Give the schema of records; ``keys`` are members that are never null.
+
+    Of texts, those that are all date-times by RFC 3339 or all dates get that format. Values may be what records may
+    have: also ``datetime``, ``date``, ``Decimal``, ``UUID``, ``bytes``, as they will be written.
+
+    Raises:
+        SchemaError: there are none, or one is no object that JSON can say, or lacks a key.
+    """
+    from balog.registry.inferring import Inference  # the registry is much to import for who has schemas
+
+    seen = Inference({"date-time": _is_date_time, "date": _is_date})
+    encode = msgspec.json.Encoder(decimal_format="number").encode
+    keys = list(keys)
+    for record in islice(records, most):
+        try:
+            if not isinstance(record, Mapping):
+                raise TypeError(f"want an object; found {type(record).__name__}")
+            seen.add(encode(dict(record)))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise SchemaError(f"record {seen.count + 1} can't be one: {error}") from None
+        absent = [key for key in keys if record.get(key) is None]
+        if absent:
+            raise SchemaError(f"record {seen.count} has no {absent[0]!r}, which is a key")
+    if not seen.count:
+        raise SchemaError("no record to take it from; say a schema, or ask for older records")
+    found = _widened(seen.draft())
+    properties = found.setdefault("properties", {})
+    for key in keys:
+        properties[key] = {**properties[key], "type": _without_null(properties[key]["type"])}
+    return {**found, "type": "object"}
+
+
+def _widened(schema: Any) -> Any:
+    """Let a draft's schema be null, and everything in it; take out what only these records bear out."""
+    if not isinstance(schema, dict):
+        return schema
+    made = rebuilt(schema, lambda child, steps: _widened(child))
+    made = {name: value for name, value in made.items() if name not in ("required", "enum")}
+    if made == {"type": "null"}:
+        return {"type": ["null", "string"]}
+    return nullable(made)
+
+
+def _without_null(kind: Any) -> Any:
+    left = [name for name in kind if name != "null"] if isinstance(kind, list) else [kind]
+    return left[0] if len(left) == 1 else left
+
+
+def _each(records: Iterable[Any]) -> Iterable[Any]:
+    for given in records:
+        if isinstance(given, list):
+            yield from given
+        else:
+            yield given
+
+
+def _is_date(text: str) -> bool:
+    if not _DATE.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_date_time(text: str) -> bool:
+    if not _DATE_TIME.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text[:19].upper())
+    except ValueError:
+        return False
+    return text[-1] in "Zz" or (text[-5:-3] < "24" and text[-2:] < "60")
