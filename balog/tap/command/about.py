@@ -16,13 +16,13 @@ CAPABILITIES = ("about", "batch", "catalog", "discover", "properties", "state", 
 
 
 def version_of(tap: Tap) -> str:
-    """Give the version of the package that brings the tap, found by its name; "unknown" where there is none."""
+    """Give the version of the package that brings the tap, found by its name; "" where there is none."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
         return version(tap.name)
     except (PackageNotFoundError, ValueError):
-        return "unknown"
+        return ""
 
 
 def about(tap: Tap) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def about(tap: Tap) -> dict[str, Any]:
 def as_text(tap: Tap, said: dict[str, Any]) -> str:
     """Say it for a person."""
     lines = [
-        f"{said['name']} {said['version']}",
+        f"{said['name']} {said['version']}".rstrip(),
         "",
         f"capabilities: {', '.join(said['capabilities'])}",
         "",

@@ -18,6 +18,7 @@ from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only
 from balog.tap.config import environment_name, read_config
 from balog.tap.errors import ConfigProblems
+from balog.tap.records import Output
 
 if TYPE_CHECKING:
     from balog.tap.streams import Stream
@@ -128,7 +129,7 @@ class Run:
     def _say_version(self) -> int:
         from balog.tap.command.about import version_of
 
-        return _write(f"{self.tap.name} {version_of(self.tap)}")
+        return _write(f"{self.tap.name} {version_of(self.tap) or 'of no version: no package of its name is installed'}")
 
     def _say_about(self) -> int:
         from balog.tap.command.about import about, as_text
@@ -138,22 +139,22 @@ class Run:
         return _write(_as_json(said) if self._format == "json" else as_text(self.tap, said))
 
     def _discover(self) -> int:
-        with messages_only():
+        output = Output()
+        with messages_only(), output.in_order():
             streams = list(self.tap.link().values())
             config = self._checked(is_needed=bool(self._config))
             catalog = discover(streams, self._schemas(config), self.tap.visitors)
             self._say_failed(catalog)
             if not catalog.entries and catalog.failed:
                 return 1
-            sys.stdout.buffer.write(_as_json(catalog.as_json()).encode() + b"\n")
-            sys.stdout.buffer.flush()
+            output.write(_as_json(catalog.as_json()).encode() + b"\n")
         return 1 if catalog.failed else 0
 
     def _test(self) -> int:
         from balog.tap.bookmarks import State
         from balog.tap.command.trying import try_streams
 
-        with messages_only():
+        with messages_only(), Output().in_order():
             config = self._checked()
             catalog = self._chosen(config)
             code = try_streams(self.tap, config, catalog, self._given_state() or State())
@@ -161,16 +162,26 @@ class Run:
 
     def _sync(self) -> int:
         from balog.tap.bookmarks import State
-        from balog.tap.records import Output
+        from balog.tap.command.about import version_of
+        from balog.tap.reporting import Reporter
         from balog.tap.syncing import Stop, Sync
 
-        with messages_only():
+        output = Output(self._out_file)
+        with messages_only(), output.in_order():
             config = self._checked()
             catalog = self._chosen(config)
             state = self._given_state() or State()
-            with Stop() as stop:
-                code = Sync(self.tap, config, catalog, state, Output(self._out_file), stop=stop).run()
-        return code or (1 if catalog.failed else 0)
+            reporter = Reporter(self.tap.name, version_of(self.tap))
+            reporter.begin([entry.tap_stream_id for entry in catalog if entry.is_selected], state.currently_syncing)
+            try:
+                with Stop() as stop:
+                    code = Sync(self.tap, config, catalog, state, output, observer=reporter, stop=stop).run()
+            except BalogError as error:
+                reporter.finish(1, str(error))
+                raise
+            code = code or (1 if catalog.failed else 0)
+            reporter.finish(code)
+        return code
 
     # -- what was given ---------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ class _Nowhere(Output):
     """Makes the messages, so that what cannot be written is found, and lets them go."""
 
     def flush(self) -> None:
+        """Let what was written go."""
         self._buffer.clear()
 
 
