@@ -40,7 +40,7 @@ class Leaks:
         """Paths of what is looked for."""
         return sorted(set(self._forms.values()))
 
-    def look(self, line: bytes, output: str, number: int) -> None:
+    def look(self, line: bytes | bytearray, output: str, number: int) -> None:
         """Look at a line of an output."""
         for form, path in self._forms.items():
             if form in line:

@@ -198,13 +198,13 @@ class Reading:
         if not isinstance(schema, dict):
             return "whose schema is no object"
         stream = self._stream(name)
-        marks = [bookmarks] if isinstance(bookmarks, str) else bookmarks if _are_names(bookmarks) else None
-        stream.take_schema(schema, keys if _are_names(keys) else [], marks)
+        marks = [bookmarks] if isinstance(bookmarks, str) else _names(bookmarks)
+        stream.take_schema(schema, _names(keys) or [], marks)
         if keys is None:
             return "without key_properties"
-        if not _are_names(keys):
+        if _names(keys) is None:
             return "whose key_properties are no list of names"
-        return "" if bookmarks is None or _are_names(bookmarks) else "whose bookmark_properties are no list of names"
+        return "" if bookmarks is None or marks is not None else "whose bookmark_properties are no list of names"
 
     def _state(self, message: dict[str, Any], line: bytes) -> str:
         value = message.get("value")
@@ -260,8 +260,8 @@ class Reading:
     }
 
 
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+def _names(value: Any) -> list[str] | None:
+    return value if isinstance(value, list) and all(isinstance(item, str) for item in value) else None
 
 
 def _why(line: bytes) -> str:

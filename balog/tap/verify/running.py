@@ -46,6 +46,7 @@ class Ending(Struct, kw_only=True):
         was_killed: it did not end when it was asked to.
         left_running: seconds after its end, something that it had started still held its outputs.
         stopping: seconds from SIGTERM to its end; None when it was not sent.
+        went_on: bytes that it wrote after it was sent SIGTERM, with what was on its way.
         peak_memory: bytes it and its children had at most; 0 where that cannot be known (not on Linux).
         memory: records that had been read by then, and bytes that it had: over time, thinned out.
     """
@@ -56,6 +57,7 @@ class Ending(Struct, kw_only=True):
     was_killed: bool = False
     left_running: bool = False
     stopping: float | None = None
+    went_on: int = 0
     peak_memory: int = 0
     memory: list[tuple[int, int]] = field(default_factory=list)
 
@@ -130,6 +132,8 @@ class _Loop:
         return self.ending
 
     def _stdout(self, data: bytes) -> None:
+        if self.signalled is not None:
+            self.ending.went_on += len(data)
         if self.ending.stopped not in ("", "interrupt"):
             return
         reason = self.watcher.stdout(data)

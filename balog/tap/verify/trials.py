@@ -206,21 +206,26 @@ class Trials:
         ]
 
     @cached_property
-    def interrupted(self) -> Run:
-        """A sync that is sent SIGTERM once half of the records of the first one have come."""
-        made = self._interrupted
-        if made is None:
-            raise Skip("there are too few records for a run to be interrupted between them")
-        if made.ending.stopped != "interrupt" or made.reading.records >= self.sync.reading.records:
-            raise Skip("the tap was over before it could be interrupted")
-        return made
-
-    @cached_property
-    def _interrupted(self) -> Run | None:
+    def _signalled(self) -> Run | None:
         half = self.sync.reading.records // 2
         if not half:
             return None
         return self._sync("interrupted sync", self.catalog, state=self.given_state, interrupt_after=half)
+
+    @property
+    def signalled(self) -> Run:
+        """A sync that is sent SIGTERM once half of the records of the first one have come."""
+        if self._signalled is None:
+            raise Skip("there are too few records for a run to be interrupted between them")
+        return self._signalled
+
+    @property
+    def interrupted(self) -> Run:
+        """The same, where it ended before all had come."""
+        run = self.signalled
+        if run.ending.stopped != "interrupt" or run.reading.records >= self.sync.reading.records:
+            raise Skip("the tap was over before it could be interrupted")
+        return run
 
     @cached_property
     def after_interruption(self) -> Run:

@@ -1,4 +1,4 @@
-"""A small tap that keeps to every practice, but for the sins that ``--sin`` names. Standard library only: it is quick."""
+"""A small tap that keeps to every practice, but for the sins that ``--sin`` names. It needs nothing: it is quick."""
 
 import argparse
 import json
@@ -30,7 +30,7 @@ ORDERS = {
     },
 }
 SHOPS = {"type": "object", "properties": {"id": {"type": "integer"}, "name": {"type": ["null", "string"]}}}
-COUNT = 200
+COUNT = 1200 if "many orders and quiet" in sins else 6000 if "ignores sigterm" in sins else 200
 term = False
 
 
@@ -49,6 +49,8 @@ def fail(text):
 
 
 def say(message, end="\n"):
+    if "no state" in sins and message["type"] == "STATE":
+        return
     sys.stdout.write(json.dumps(message) + end)
     sys.stdout.flush()
 
@@ -56,6 +58,8 @@ def say(message, end="\n"):
 def on_term(number, frame):
     global term
     term = True
+    if "hangs on sigterm" in sins:
+        time.sleep(30)
 
 
 def entry(name, schema, method, key=None):
@@ -182,7 +186,7 @@ def main():
         log("INFO", f"GET https://api.example?token={config['token']}")
     if "logs error" in sins:
         log("ERROR", "something is not quite right")
-    bookmarks = dict(state.get("bookmarks", {})) if "forgets state" not in sins else {}
+    bookmarks = dict(state.get("bookmarks", {}))
     if "orders" in chosen:
         orders(chosen["orders"], bookmarks)
     if "shops" in chosen:
@@ -193,9 +197,10 @@ def main():
         say({"type": "SCHEMA", "stream": "x", "schema": {"type": "object"}, "key_properties": []})
         say({"type": "RECORD", "stream": "x", "record": {"a": 1}})
     final = {"bookmarks": bookmarks} | ({"currently_syncing": "shops"} if "never done" in sins else {})
-    if "no state" not in sins:
-        value = "later" if "text state" in sins else final
-        say({"type": "STATE", "value": value}, "" if "no newline" in sins else "\n")
+    if "forgets state" in sins and state:
+        final = {"bookmarks": {}}
+    value = "later" if "text state" in sins else final
+    say({"type": "STATE", "value": value}, "" if "no newline" in sins else "\n")
     if "torn" in sins:
         sys.stdout.write('{"type": "STATE", "val')
     if "leaves a child" in sins:
@@ -205,8 +210,10 @@ def main():
 
 def put(stream, record, chosen, **more):
     kept = record if "all properties" in sins else {name: value for name, value in record.items() if name in chosen}
-    if "drops keys" in sins and "note" not in chosen:
+    if "drops keys" in sins and stream == "orders" and len(chosen) < len(ORDERS["properties"]):
         kept.pop("id", None)
+    if "undeclared" in sins:
+        kept["extra"] = 1
     say({"type": "RECORD", "stream": stream, "record": kept, **more})
 
 
@@ -223,11 +230,11 @@ def check_term(bookmarks, current):
 
 
 def when(number):
-    return f"2026-11-20T{number // 60:02}:{number % 60:02}:00Z"
+    return f"2026-11-{20 + number // 1440}T{number // 60 % 24:02}:{number % 60:02}:00Z"
 
 
 def count(stream, number):
-    if "no metrics" not in sins:
+    if not sins & {"no metrics", "anonymous"}:
         number += "miscounts" in sins
         metric = {"type": "counter", "metric": "record_count", "value": number, "tags": {"endpoint": stream}}
         log("INFO", f"METRIC: {json.dumps(metric)}")
@@ -237,7 +244,7 @@ def count(stream, number):
 
 
 def orders(chosen, bookmarks):
-    if "no start lines" not in sins:
+    if "anonymous" not in sins:
         log("INFO", "syncing orders")
     since = bookmarks.get("orders", {}).get("updated_at", "") if "ignores state" not in sins else ""
     schema = {**ORDERS, "type": "thing"} if "odd schema" in sins else ORDERS
@@ -266,8 +273,6 @@ def orders(chosen, bookmarks):
             record["note"], record["updated_at"] = None, record["updated_at"].replace("T", " ").rstrip("Z")
         if "null key" in sins and number == 7:
             record["id"] = None
-        if "undeclared" in sins:
-            record["extra"] = 1
         if "unused" in sins:
             del record["note"]
         if "valueless" in sins and number == 7:
@@ -281,7 +286,13 @@ def orders(chosen, bookmarks):
             log("INFO", f"order {number} is written")
         if "hoards" in sins:
             for each in range(200):
-                say({"type": "RECORD", "stream": "orders", "record": {**record, "id": number * 200 + each, "note": hoard[each] * 1}})
+                say(
+                    {
+                        "type": "RECORD",
+                        "stream": "orders",
+                        "record": {**record, "id": number * 200 + each, "note": hoard[each] * 1},
+                    }
+                )
         put("orders", record, chosen)
         if "twice" in sins and number == 7:
             put("orders", record, chosen)
@@ -291,7 +302,7 @@ def orders(chosen, bookmarks):
         done = max(done, record.get("updated_at", ""))
         if "stuck bookmark" not in sins and "unordered at the end" not in sins:
             bookmarks["orders"] = {"updated_at": "2026-11-21T00:00:00Z" if "bookmark of now" in sins else done}
-        if written % 50 == 0 and "quiet" not in sins and "unordered at the end" not in sins:
+        if written % 50 == 0 and "many orders and quiet" not in sins and "unordered at the end" not in sins:
             current = {} if "no currently_syncing" in sins else {"currently_syncing": "orders"}
             value = {"bookmarks": bookmarks, **current}
             if "rash state" in sins:
@@ -303,11 +314,11 @@ def orders(chosen, bookmarks):
     if "hasty bookmark" in sins:
         bookmarks["orders"] = {"updated_at": when(COUNT - 20)}
     count("orders", written)
-    log("INFO", "synced orders" if "no start lines" not in sins else "synced")
+    log("INFO", "synced orders" if "anonymous" not in sins else "synced")
 
 
 def shops(chosen, bookmarks):
-    if "no start lines" not in sins:
+    if "anonymous" not in sins:
         log("INFO", "syncing shops")
     say({"type": "SCHEMA", "stream": "shops", "schema": SHOPS, "key_properties": ["id"]})
     version = {} if not sins & {"versions", "no activation"} else {"version": 5}

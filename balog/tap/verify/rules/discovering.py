@@ -94,9 +94,9 @@ def catalog_is_valid(trials: Trials) -> Iterator[Problem]:
         if "metadata" in entry and not isinstance(entry["metadata"], list):
             yield Problem("its metadata is no list", name)
     ids = Counter(entry.get("tap_stream_id") for entry in entries({"streams": listed}))
-    for name, count in ids.items():
-        if count > 1 and name is not None:
-            yield Problem(f"there are {count} streams of this tap_stream_id", str(name))
+    for identity, count in ids.items():
+        if count > 1 and identity is not None:
+            yield Problem(f"there are {count} streams of this tap_stream_id", str(identity))
 
 
 @check(

@@ -10,6 +10,8 @@ from balog.tap.verify.trials import Skip, Trials
 
 __all__: list[str] = []
 
+_ON_ITS_WAY = 192 * 1024  # bytes that a pipe and the buffers before it may have held
+
 
 @check(
     "ends-on-sigterm", "stopping", "error", 4, PRACTICE,
@@ -17,9 +19,13 @@ __all__: list[str] = []
 )  # fmt: skip
 def ends_on_sigterm(trials: Trials) -> Iterator[Problem]:
     """The tap ends within seconds when it is sent SIGTERM."""
-    run = trials.interrupted
+    run = trials.signalled
     if run.ending.was_killed:
         yield Problem(f"it was still there after {trials.options.grace:g} s")
+    elif run.ending.code == 0 and run.ending.went_on > _ON_ITS_WAY:
+        yield Problem(f"it went on to its end, and wrote {run.ending.went_on / 1e6:.1f} MB more")
+    else:
+        _ = trials.interrupted  # says so when there was nothing to interrupt
 
 
 @check(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from balog.tap.verify.catalogs import entries, key_properties_of, metadata_of, name_of, properties_of
@@ -20,7 +20,7 @@ def _is_names(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-_KINDS = {
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "inclusion": ("one of available, automatic, unsupported", lambda value: value in _INCLUSIONS),
     "selected-by-default": ("true or false", lambda value: isinstance(value, bool)),
     "valid-replication-keys": ("a list of names", _is_names),

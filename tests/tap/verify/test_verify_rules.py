@@ -1,0 +1,162 @@
+"""Each rule finds the tap that breaks it, and none finds fault with one that keeps them all."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from balog.tap.verify import Options, Report, verify
+from balog.tap.verify.rules import CHECKS
+
+TAP = Path(__file__).parent / "sinful_tap.py"
+SECRET = "tok-123-hush"
+ALONE = {
+    "memory-does-not-grow": "of records are too few",
+    "order-is-as-declared": "--ordered",
+    "versions-are-activated": "no stream has versions",
+    "state-comes-on-the-way": "short",
+}
+"""Rules that the clean tap gives nothing to look at."""
+
+SINS = {
+    "discovery-succeeds": ["discovery fails", "no catalog"],
+    "discovery-writes-only-the-catalog": ["discovery prints", "discovery prints after"],
+    "discovery-is-repeatable": ["shaky discovery"],
+    "catalog-is-valid": ["doubled id", "schema is a text"],
+    "schemas-are-json-schema": ["unknown type"],
+    "breadcrumbs-exist": ["lost breadcrumb"],
+    "metadata-is-publishable": ["odd metadata"],
+    "inclusion-is-said": ["no inclusion"],
+    "keys-exist": ["lost key"],
+    "keys-are-automatic": ["available key"],
+    "keys-are-one-story": ["two keys"],
+    "replication-is-valid": ["odd method", "lost replication key"],
+    "replication-is-said": ["no method"],
+    "discovery-selects-nothing": ["selects"],
+    "sync-succeeds": ["fails in the end"],
+    "each-stream-gives-records": ["empty"],
+    "properties-form-works": ["breaks on properties"],
+    "both-forms-at-once-work": ["breaks on both"],
+    "nothing-selected-gives-nothing": ["selects all", "breaks on nothing"],
+    "only-selected-streams-come": ["selects all"],
+    "only-known-streams-come": ["unknown stream"],
+    "only-selected-properties-come": ["all properties"],
+    "automatic-properties-come": ["drops keys"],
+    "only-messages-on-stdout": ["prints", "binary"],
+    "messages-are-whole": ["no record", "no key properties", "text state"],
+    "lines-end": ["no newline", "torn"],
+    "nothing-is-left-running": ["leaves a child"],
+    "schema-before-record": ["late schema"],
+    "schema-has-the-catalog-keys": ["other keys"],
+    "bookmark-properties-exist": ["lost bookmark property"],
+    "versions-are-activated": ["no activation"],
+    "schema-messages-are-json-schema": ["odd schema"],
+    "records-match-schema": ["wrong type"],
+    "formats-hold": ["odd time"],
+    "properties-are-declared": ["undeclared"],
+    "properties-are-used": ["unused"],
+    "keys-are-there": ["null key"],
+    "keys-are-unique": ["doubled keys"],
+    "records-come-once": ["twice"],
+    "state-is-written": ["no state"],
+    "state-is-an-object": ["text state"],
+    "bookmark-advances": ["stuck bookmark"],
+    "bookmark-reaches-the-records": ["hasty bookmark"],
+    "bookmark-is-not-ahead": ["rash state", "unordered"],
+    "bookmark-is-of-a-record": ["bookmark of now"],
+    "replication-values-are-there": ["valueless"],
+    "bookmark-properties-are-said": ["no bookmark properties"],
+    "state-comes-on-the-way": ["many orders and quiet"],
+    "currently-syncing-is-cleared": ["never done"],
+    "currently-syncing-is-said": ["no currently_syncing"],
+    "order-is-as-declared": ["unordered at the end"],
+    "resumes-without-a-gap": ["rash state", "exclusive"],
+    "resumes-with-little": ["ignores state"],
+    "state-only-moves-forward": ["forgets state"],
+    "ends-on-sigterm": ["ignores sigterm", "hangs on sigterm"],
+    "interrupted-is-not-done": ["zero on sigterm"],
+    "interrupted-output-is-whole": ["torn on sigterm"],
+    "interrupted-resumes-without-a-gap": ["rash on sigterm"],
+    "state-of-another-tap-is-harmless": ["breaks on foreign state"],
+    "broken-state-is-refused": ["lenient state"],
+    "bad-config-is-refused": ["lenient config"],
+    "bad-config-is-explained": ["silent failure", "traceback only"],
+    "failure-is-said-at-a-level": ["failure at info"],
+    "secrets-stay-secret": ["logs secret", "dumps config"],
+    "version-is-told": ["no version"],
+    "about-is-told": ["no about"],
+    "clean-run-has-no-errors": ["logs error"],
+    "streams-are-named": ["anonymous"],
+    "records-are-counted": ["no metrics"],
+    "counts-are-right": ["miscounts"],
+    "requests-are-timed": ["no timers"],
+    "logs-are-bounded": ["logs each"],
+    "memory-does-not-grow": ["hoards"],
+}
+PAIRS = [(rule, sin) for rule, sins in SINS.items() for sin in sins]
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A config with a secret."""
+    path = tmp_path_factory.mktemp("config") / "config.json"
+    path.write_text(json.dumps({"base": "https://api.example", "token": SECRET}))
+    return path
+
+
+def verified(config: Path, *sins: str, **options: object) -> Report:
+    named = [word for sin in sins for word in ("--sin", sin)]
+    command = [sys.executable, "-S", "-E", str(TAP), "--config", str(config), *named]
+    return verify(command, Options(timeout=20, grace=0.5, **options))  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def clean(config: Path) -> Report:
+    """The report of the tap that keeps to every practice."""
+    return verified(config)
+
+
+def test_each_rule_has_a_tap_that_breaks_it() -> None:
+    assert SINS.keys() == CHECKS.keys()
+
+
+def test_a_clean_tap_scores_100(clean: Report) -> None:
+    assert [(finding.rule.id, finding.detail) for finding in clean.failed] == []
+    assert clean.score == 100
+    assert clean.is_clean
+
+
+def test_a_clean_tap_is_judged_by_almost_every_rule(clean: Report) -> None:
+    skipped = {finding.rule.id: finding.detail for finding in clean.findings if finding.outcome == "skipped"}
+    assert skipped.keys() == ALONE.keys()
+    for rule, reason in ALONE.items():
+        assert reason in skipped[rule]
+
+
+@pytest.mark.parametrize(("rule", "sin"), PAIRS, ids=[f"{rule}-{sin}" for rule, sin in PAIRS])
+def test_a_rule_finds_who_breaks_it(config: Path, rule: str, sin: str) -> None:
+    ordered = {"orders": "updated_at"} if rule == "order-is-as-declared" else {}
+
+    report = verified(config, sin, rules=(rule,), ordered=ordered)
+
+    assert {finding.outcome for finding in report.findings} == {"failed"}
+    assert report.score == 0
+    assert report.is_clean == (CHECKS[rule].rule.severity != "error")
+    assert SECRET not in report.encode().decode()
+
+
+def test_an_order_that_is_kept_is_no_fault(config: Path) -> None:
+    report = verified(config, rules=("order-is-as-declared",), ordered={"orders": "updated_at"})
+
+    assert report.score == 100
+
+
+def test_versions_that_are_activated_are_no_fault(config: Path) -> None:
+    assert verified(config, "versions", rules=("versions-are-activated",)).score == 100
+
+
+def test_a_stream_out_of_order_whose_state_waits_for_its_end_is_no_fault(config: Path) -> None:
+    report = verified(config, "unordered at the end", rules=("bookmark-is-not-ahead", "state"))
+
+    assert [finding.rule.id for finding in report.failed] == []
