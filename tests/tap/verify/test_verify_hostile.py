@@ -1,0 +1,121 @@
+"""Taps that do their worst: each run ends in bounded time and memory, and what was done is said."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from balog.tap.verify import Options, Report, verify
+from balog.tap.verify.leaks import Leaks
+from balog.tap.verify.reading import MAX_LINE, Known, Reading
+from balog.tap.verify.running import run
+
+TAP = Path(__file__).parent / "sinful_tap.py"
+
+
+def verified(tmp_path: Path, sin: str, *rules: str, timeout: float = 20) -> Report:
+    config = tmp_path / "config.json"
+    config.write_text('{"base": "x"}')
+    command = [sys.executable, "-S", "-E", str(TAP), "--config", str(config), "--sin", sin]
+    return verify(command, Options(timeout=timeout, grace=0.2, rules=rules))
+
+
+def ran(program: str, timeout: float = 20, grace: float = 0.2) -> tuple[Reading, object]:
+    reading = Reading(Leaks(None), Known(), most=1000)
+    ending = run([sys.executable, "-S", "-E", "-c", program], reading, timeout=timeout, grace=grace)
+    reading.close(cut=ending.stopped not in ("", "interrupt"))
+    return reading, ending
+
+
+def details(report: Report) -> dict[str, str]:
+    return {finding.rule.id: finding.detail for finding in report.failed}
+
+
+def test_a_tap_that_hangs_is_ended_and_told(tmp_path: Path) -> None:
+    found = details(verified(tmp_path, "hangs", "sync-succeeds", timeout=0.5))
+
+    assert found["sync-succeeds"].startswith("not over after ")
+
+
+def test_endless_junk_ends_the_run(tmp_path: Path) -> None:
+    found = details(verified(tmp_path, "endless junk", "only-messages-on-stdout"))
+
+    assert found["only-messages-on-stdout"].startswith("10000 of 10000 lines are none: line 1 is no JSON object")
+
+
+def test_a_line_without_an_end_ends_the_run(tmp_path: Path) -> None:
+    found = details(verified(tmp_path, "endless line", "only-messages-on-stdout", "sync-succeeds"))
+
+    assert f"longer than {MAX_LINE >> 20} MiB" in found["only-messages-on-stdout"]
+    assert "sync-succeeds" in found
+
+
+def test_endless_records_end_at_the_number_that_was_asked_for() -> None:
+    reading, ending = ran(
+        "import json\nwhile True: print(json.dumps({'type': 'RECORD', 'stream': 'a', 'record': {'x': 'y'}}))"
+    )
+
+    assert reading.records == 1000
+    assert ending.stopped == "records"  # type: ignore[attr-defined]
+    assert not reading.junk
+
+
+def test_100_mb_of_stderr_pass(tmp_path: Path) -> None:
+    report = verified(tmp_path, "loud", "logs-are-bounded")
+
+    assert "100.0 MB on stderr" in details(report)["logs-are-bounded"]
+
+
+def test_what_ignores_sigterm_is_killed() -> None:
+    program = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('x', flush=True)\ntime.sleep(60)"
+
+    _, ending = ran(program, timeout=0.3)
+
+    assert ending.was_killed  # type: ignore[attr-defined]
+    assert ending.code == -9  # type: ignore[attr-defined]
+
+
+def test_a_child_that_holds_the_pipe_is_not_waited_for() -> None:
+    _, ending = ran("import subprocess\nsubprocess.Popen(['sleep', '60'])")
+
+    assert ending.left_running  # type: ignore[attr-defined]
+    assert ending.code == 0  # type: ignore[attr-defined]
+
+
+def test_a_tap_that_closes_its_outputs_and_goes_on_is_ended() -> None:
+    _, ending = ran("import os, time\nos.close(1); os.close(2); time.sleep(60)", timeout=0.3)
+
+    assert ending.stopped == "timeout"  # type: ignore[attr-defined]
+
+
+def test_a_tap_that_a_signal_ends_is_no_success(tmp_path: Path) -> None:
+    program = "import os\nos.kill(os.getpid(), 11)"
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+
+    report = verify([sys.executable, "-c", program, "--config", str(config)], Options(rules=("discovery-succeeds",)))
+
+    assert details(report)["discovery-succeeds"] == "ended by signal 11"
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        (b"\xff\xfe\n", "not UTF-8"),
+        (b"\n", "an empty line"),
+        (b"[]\n", "no JSON object"),
+        (b'{"a": 1}\n', "an object without a type"),
+        (b'{"type": "THING"}\n', "no type of Singer's"),
+        (b'{"type": "STATE", "value": {"x": NaN}}\n', "JSON to Python alone (NaN, Infinity or half a character)"),
+        (b"[" * 100_000 + b"\n", "no JSON object"),
+        (b'{"type": "RECORD"', "no JSON object"),
+    ],
+    ids=["bytes", "empty", "list", "typeless", "unknown", "nan", "deep", "torn"],
+)
+def test_junk_is_told_by_its_kind(written: bytes, reason: str) -> None:
+    reading = Reading(Leaks(None), Known(), most=10)
+
+    reading.stdout(written)
+    reading.close(cut=False)
+
+    assert [(junk.line, junk.reason) for junk in reading.junk] == [(1, reason)]
