@@ -91,7 +91,6 @@ class Progress:
         self._order: Order = order_of(schema, key or "")
         self._value_of = value_of
         self._own: Any = None
-        self._is_asked = False
         self._is_told = False
         self._given = state.entry(stream)
         self._rollup: dict[str, Any] = self._given.get("rollup") or {}
@@ -214,7 +213,8 @@ class Progress:
     def set(self, value: Any) -> bool:
         """Set the bookmark as the tap knows it: the end of a window, a position in a log; up to it all was written.
 
-        With a replication key it only moves forward; without one it is any JSON. Returns whether it moved.
+        With a replication key it only moves forward, and that of a stream with a parent when all parents are done;
+        without one it is any JSON. Returns whether the state has it now.
 
         Raises:
             StreamError: the value is not of the replication key's kind.
@@ -227,20 +227,22 @@ class Progress:
         except ValueError as error:
             raise StreamError(self.stream, f"the bookmark that was set: {error}") from None
         self._own = self._latest(self._own, value)
+        if self.parent is not None or any(member._has_failed for member in self._below()):
+            return False
         return self._move(self._own)
 
     def checkpoint(self, *, asked: bool = False) -> None:
         """Put into the state what is right in the middle of the stream, if anything: a STATE may always follow.
 
         Args:
-            asked: by the tap's own code, which so says that its records come in order, whatever the strategy is.
+            asked: by the code of a stream without parent, which so says that up to the largest value so far it gave
+                all: whatever the strategy is, and also where records have no order.
         """
         top = self._top
-        watch = top._watch
-        top._is_asked |= asked
-        if watch is None or not (top._is_asked or (top._is_sorted and top._strategy.in_middle)):
+        watch, is_said = top._watch, asked and top is self
+        if watch is None or not (is_said or (top._is_sorted and top._strategy.in_middle)):
             return
-        if not watch.is_ordered:
+        if not (watch.is_ordered or is_said):
             top._go_back()
             return
         try:
@@ -249,6 +251,8 @@ class Progress:
             return
         if value is None:
             return
+        if is_said:
+            top._own = top._latest(top._own, value)
         if not any(member._has_failed for member in top._below()):
             top._move(value)
         for member in top._below():
@@ -303,9 +307,8 @@ class Progress:
             later = above._latest(marks.get(above.stream), value)
             if later is not None:
                 marks[above.stream] = later
-        self._rollup = {"parents": marks}
-        if not is_whole and self.key is not None and self._end is not None:
-            self._rollup["highest"] = self._end
+        highest = None if is_whole or self.key is None else self._end
+        self._rollup = {"parents": marks} if highest is None else {"parents": marks, "highest": highest}
         self._state.set(self.stream, "rollup", self._rollup)
 
     def _go_back(self) -> None:
