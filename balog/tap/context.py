@@ -158,8 +158,11 @@ class Context:
         """Give what ``keep`` said under a name, in this run or one before; None when nothing did."""
         return self._state.get(self.stream, name)
 
-    def keep(self, name: str, value: Any) -> None:
-        """Keep something of the tap's own beside the stream's bookmark: any JSON value, in the next state; None ends it.
+    def keep(self, name: str, value: Any, *, at_once: bool = False) -> None:
+        """Keep something of the tap's own beside the bookmark: any JSON value, in the next state; None takes it away.
+
+        Args:
+            at_once: the state is written now; the bookmark in it is as it was.
 
         Raises:
             TapError: the name is one that the bookmark itself has in the state.
@@ -167,6 +170,8 @@ class Context:
         if name in NO_KEYS or name == self._stream.replication_key:
             raise TapError(f"stream {self.stream!r}: keep({name!r}): the stream's bookmark has that name; want another")
         self._state.set(self.stream, name, value)
+        if at_once:
+            self._run().checkpoint(asked=False)
 
     def checkpoint(self, value: Any = None) -> None:
         """Write the state now.

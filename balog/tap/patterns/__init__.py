@@ -3,11 +3,13 @@
 from balog.tap.patterns.concurrency import buffered, concurrently
 from balog.tap.patterns.ordering import ensure_ordering, request_then_emit
 from balog.tap.patterns.paging import Next, Page, by_cursor, by_link, by_offset, by_page, by_url, pages
+from balog.tap.patterns.partitions import Partition, for_each
 from balog.tap.patterns.windows import Window, bisected, date_windows
 
 __all__ = [
     "Next",
     "Page",
+    "Partition",
     "Window",
     "bisected",
     "buffered",
@@ -19,6 +21,7 @@ __all__ = [
     "concurrently",
     "date_windows",
     "ensure_ordering",
+    "for_each",
     "pages",
     "request_then_emit",
 ]

@@ -1,0 +1,150 @@
+"""One account, shop or project after another, each with a bookmark of its own.
+
+::
+
+    @tap.stream("orders", key_properties=["id"], replication_key="changed_at", is_sorted=False)
+    def orders(client, context):
+        for account in for_each(context, client.accounts(), key="id"):
+            yield from account.watch(client.orders(account.item["id"], since=account.bookmark))
+
+In the state they are beside the stream's bookmark, which is the largest of all::
+
+    {"bookmarks": {"orders": {"changed_at": "2026-11-22T…", "accounts": {"a1": {"changed_at": "2026-11-20T…"}}}}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from balog.tap.bookmarks.order import Order, order_of, plain
+from balog.tap.errors import SourceError, TapError
+
+__all__ = ["Partition", "for_each"]
+
+
+class _Context(Protocol):
+    """What of a ``balog.tap.Context`` is used here."""
+
+    stream: str
+    entry: Any
+
+    @property
+    def start_date(self) -> str | None:
+        """The config's."""
+
+    def kept(self, name: str) -> Any:
+        """What is in the state beside the bookmark."""
+
+    def keep(self, name: str, value: Any, *, at_once: bool = False) -> None:
+        """Put it there."""
+
+
+class Partition:
+    """One of the things that a stream is asked for.
+
+    Attributes:
+        item: it, as it was given.
+        id: its name in the state.
+        bookmark: where to go on from; ``start_date`` of the config, or None, on its first time.
+    """
+
+    def __init__(self, item: Any, id: str, bookmark: Any, key: str, order: Order) -> None:
+        self.item = item
+        self.id = id
+        self.bookmark = bookmark
+        self._key = key
+        self._order = order
+        self.highest: Any = None
+        self.is_watched = False
+
+    def watch(self, records: Iterable[Any]) -> Iterator[Any]:
+        """Pass this one's records, or pages of them, through; the largest replication value will be its bookmark.
+
+        Raises:
+            SourceError: a record without the replication key, or a value that is none.
+        """
+        self.is_watched = True
+        rank: Any = None
+        for given in records:
+            for record in given if isinstance(given, list) else (given,):
+                try:
+                    value = plain(record[self._key])
+                    if value is None:
+                        continue
+                    found = self._order.rank(value)
+                except KeyError:
+                    raise SourceError(f"a record of {self.id!r} has no {self._key!r}") from None
+                except ValueError as error:
+                    raise SourceError(f"a record of {self.id!r}: {self._key!r}: {error}") from None
+                if rank is None or found > rank:
+                    rank, self.highest = found, value
+            yield given
+
+
+def for_each(
+    context: _Context, items: Iterable[Any], *, key: str | None = None, name: str = "accounts", lookback: float = 0
+) -> Iterator[Partition]:
+    """Give one after another with its bookmark, and keep that and write the state when the next is asked for.
+
+    An item that is new begins at ``start_date``, however far the others are. One that failed, and those after it, go on
+    at their old bookmarks in the next run. Those that no longer exist keep theirs.
+
+    Args:
+        context: the stream's, which has a replication key. Its own records come in no order over all accounts: declare
+            it with ``is_sorted=False``.
+        items: the things.
+        key: where the identity of one is, when it is a dict; else the item itself is it.
+        name: under which they are in the state.
+        lookback: subtracted from each one's bookmark: seconds for times, a number for numbers.
+
+    Raises:
+        TapError: the stream has no replication key.
+        SourceError: two items are the same, one has no identity, or a bookmark in the state is not of the key's kind.
+    """
+    replication_key = context.entry.replication_key
+    if replication_key is None:
+        raise TapError(f"stream {context.stream!r}: for_each wants a stream with a replication key")
+    return _each(context, items, key, name, replication_key, order_of(context.entry.schema, replication_key), lookback)
+
+
+def _each(
+    context: _Context,
+    items: Iterable[Any],
+    key: str | None,
+    name: str,
+    replication_key: str,
+    order: Order,
+    lookback: float,
+) -> Iterator[Partition]:
+    kept = context.kept(name)
+    marks: dict[str, Any] = dict(kept) if isinstance(kept, dict) else {}
+    seen: set[str] = set()
+    for item in items:
+        id = _identity(item, key)
+        if id in seen:
+            raise SourceError(f"{name}: the source gives {id!r} twice")
+        seen.add(id)
+        held = marks.get(id)
+        mark = held.get(replication_key) if isinstance(held, dict) else None
+        try:
+            since = context.start_date if mark is None else order.back(mark, lookback)
+            reached = None if mark is None else order.rank(mark)
+        except ValueError as error:
+            raise SourceError(f"{name}: the bookmark of {id!r} in the state: {error}") from None
+        partition = Partition(item, id, since, replication_key, order)
+        yield partition
+        # Asked for the next, the run has written all of this one.
+        if not partition.is_watched:
+            raise TapError(f"stream {context.stream!r}: the records of each want to be passed through watch(…)")
+        highest = partition.highest
+        if highest is not None and (reached is None or order.rank(highest) > reached):
+            marks = {**marks, id: {replication_key: highest}}
+            context.keep(name, marks, at_once=True)
+
+
+def _identity(item: Any, key: str | None) -> str:
+    found = item.get(key) if key is not None and isinstance(item, dict) else item
+    if isinstance(found, bool) or not isinstance(found, (str, int)) or found == "":
+        raise SourceError(f"an item has no identity{f' under {key!r}' if key else ''}: want a text or a whole number")
+    return str(found)
