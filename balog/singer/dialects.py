@@ -1,4 +1,4 @@
-"""The lines that taps print on stderr: singer-python's, Stitch's, Mage's, the Meltano SDK's two, balog's own events."""
+"""The lines of taps' stderr: singer-python's, PipelineWise's, Stitch's, Mage's, the Meltano SDK's two, balog's own."""
 
 from __future__ import annotations
 
@@ -147,6 +147,22 @@ def _sdk_text(line: str) -> LogLine | None:
     return LogLine(level=level, message=match[4], logger=match[3] or None, timestamp=when, metric=_metric_in(match[4]))
 
 
+_PIPELINEWISE = re.compile(r"time=(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) name=(\S+) level=([A-Z]+) message=(.*)", re.DOTALL)
+
+
+def _pipelinewise(line: str) -> LogLine | None:
+    """``time=… name=… level=… message=…``, of pipelinewise-singer-python's ``logging.conf``; the time names no zone."""
+    match = _PIPELINEWISE.match(line)
+    level = parse_level(match[3]) if match else None
+    if match is None or level is None:
+        return None
+    try:
+        when = datetime.fromisoformat(match[1])
+    except ValueError:
+        when = None
+    return LogLine(level=level, message=match[4], logger=match[2], timestamp=when, metric=_metric_in(match[4]))
+
+
 def _own_event(line: str) -> LogLine | None:
     """A line that is an event already, printed by a tap that logs through balog."""
     if not (line.startswith("{") and '"header"' in line):
@@ -225,6 +241,7 @@ _DIALECTS: tuple[Callable[[str], LogLine | None], ...] = (
     _own_event,
     _sdk_json,
     _sdk_text,
+    _pipelinewise,
     _stitch,
     _mage,
     _singer_python,

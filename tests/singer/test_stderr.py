@@ -54,6 +54,21 @@ class TestRealTaps:
             ("INFO", "METRIC: none\n  done"),
         ]
 
+    def test_pipelinewise(self):
+        """Given what a tap of PipelineWise printed, then levels, metrics and lines of SQL are told apart."""
+        events = events_of((DATA / "pipelinewise.stderr.log").read_bytes())
+        assert [gist(event)[2:] for event in events if event.payload["cls_type"] == "metric"] == [
+            ("record_count", 3),
+            ("record_count", 25),
+        ]
+        assert {event.header.channel for event in events} == {"tap-x.tap_postgres", "tap-x.singer"}
+        assert gist(events[0]) == ("INFO", "Selected streams: ['public-cities', 'public-people'] ")
+        (one, other) = [event.payload["message"] for event in events if "SELECT" in event.payload.get("message", "")]
+        assert one.endswith(
+            'FROM "public"."cities"\n                                     ORDER BY xmin::text ASC with itersize 20000'
+        )
+        assert other.count("\n") == 2
+
     @pytest.mark.parametrize("form", ["singer-sdk", "singer-sdk.json"])
     def test_singer_sdk_as_text_and_as_json(self, form):
         events = events_of((DATA / f"{form}.stderr.log").read_bytes(), "tap-jsonl")
