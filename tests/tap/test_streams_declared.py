@@ -1,0 +1,244 @@
+"""Streams as they are declared: by functions, by classes, under several names, below others."""
+
+from typing import Any
+
+import pytest
+
+from balog.tap import Stream, Tap
+from balog.tap.errors import TapError
+from balog.tap.streams import Substream, link
+from tests.tap.syncs import SCHEMA, sync
+
+
+def _tap() -> Tap:
+    return Tap("tap-cool")
+
+
+class TestByFunction:
+    def test_a_function_becomes_a_stream_and_can_be_called_as_before(self) -> None:
+        tap = _tap()
+
+        @tap.stream("contacts", key_properties=["id"])
+        def contacts(client: Any) -> list[dict[str, int]]:
+            return [{"id": client}]
+
+        assert isinstance(contacts, Stream)
+        assert contacts("a client") == [{"id": "a client"}]
+        assert tap.streams == {"contacts": contacts}
+
+    def test_a_stream_without_a_name_has_that_of_its_function(self) -> None:
+        tap = _tap()
+
+        @tap.stream()
+        def contacts() -> None: ...
+
+        assert list(tap.streams) == ["contacts"]
+
+    def test_a_function_gets_what_it_asks_for_and_nothing_else(self) -> None:
+        tap = _tap()
+        made = []
+        tap.client(lambda config: made.append(config))
+
+        @tap.stream("names")
+        def names(config: Any, page: int = 3) -> list[dict[str, Any]]:
+            return [{"id": config["id"] + page}]
+
+        assert sync(tap, config={"id": 4}).ids() == [7]
+        assert made == []
+
+    def test_several_names_make_a_stream_of_each(self) -> None:
+        tap = _tap()
+
+        @tap.stream("leads", "deals")
+        def rows(context: Any) -> Any:
+            yield {"id": 1, "name": context.stream}
+
+        assert [record["name"] for record in sync(tap).records()] == ["leads", "deals"]
+
+    def test_it_may_yield_pages(self) -> None:
+        tap = _tap()
+
+        @tap.stream("contacts")
+        def contacts() -> Any:
+            yield [{"id": 1}, {"id": 2}]
+            yield {"id": 3}
+            yield []
+
+        assert sync(tap).ids() == [1, 2, 3]
+
+    def test_it_may_give_nothing(self) -> None:
+        tap = _tap()
+        tap.stream("contacts")(lambda: None)
+
+        assert (sync(tap).code, sync(tap).ids()) == (0, [])
+
+    @pytest.mark.parametrize("given", [{"id": 1}, "id", b"id"])
+    def test_a_single_record_in_the_place_of_records_is_a_fault(self, given: Any) -> None:
+        tap = _tap()
+        tap.stream("contacts")(lambda: given)
+
+        ran = sync(tap)
+
+        assert ran.code == 1
+        assert f"gave a {type(given).__name__}: want records" in ran.failures[0]
+
+
+class TestByClass:
+    def test_a_class_says_settings_in_its_body(self) -> None:
+        tap = _tap()
+
+        @tap.stream("contacts")
+        class Contacts(Stream):
+            key_properties = ("id",)  # type: ignore[assignment]
+            replication_key = "updated"
+
+            def records(self, client: Any) -> Any:
+                yield {"id": 1, "updated": "2026-01-01T00:00:00Z"}
+
+        ran = sync(tap)
+
+        assert ran.messages[1]["key_properties"] == ["id"]
+        assert ran.state == {"bookmarks": {"contacts": {"updated": "2026-01-01T00:00:00Z"}}}
+        assert isinstance(Contacts, type)
+
+    def test_any_class_with_records_will_do_and_is_made_once_a_name(self) -> None:
+        tap = _tap()
+
+        @tap.stream("leads", "deals", key_properties=["id"])
+        class Rows:
+            def __init__(self) -> None:
+                self.pages = 2
+
+            def records(self, context: Any) -> Any:
+                for page in range(self.pages):
+                    yield {"id": page, "name": f"{self.name} {context.stream}"}  # type: ignore[attr-defined]
+
+        assert [record["name"] for record in sync(tap).records()] == ["leads leads"] * 2 + ["deals deals"] * 2
+
+    def test_a_method_is_a_setting_with_its_self(self) -> None:
+        tap = _tap()
+
+        @tap.stream("contacts")
+        class Contacts:
+            prefix = "Dr "
+
+            def records(self) -> Any:
+                yield {"id": 1, "name": "Who"}
+
+            def after(self, record: Any) -> Any:
+                return {**record, "name": self.prefix + record["name"]}
+
+        assert sync(tap).records() == [{"id": 1, "name": "Dr Who"}]
+
+    def test_a_class_without_records_is_refused(self) -> None:
+        with pytest.raises(TapError, match=r"class Empty \(.*test_streams_declared\.py:\d+\): has no method 'records'"):
+
+            @_tap().stream("empty")
+            class Empty: ...
+
+
+class TestWhatCannotBe:
+    """Each is told at its declaration, with the line of it."""
+
+    @pytest.mark.parametrize(
+        ("settings", "reason"),
+        [
+            ({"key_propertys": ["id"]}, "there is no setting 'key_propertys'; did you mean 'key_properties'?"),
+            ({"key_properties": "id"}, "key_properties='id': want a list of different names"),
+            ({"key_properties": ["id", "id"]}, "want a list of different names"),
+            ({"replication_key": 3}, "replication_key=3: want a text"),
+            ({"replication_method": "LOG"}, "want FULL_TABLE or INCREMENTAL or LOG_BASED"),
+            ({"replication_method": "INCREMENTAL"}, "needs a replication_key"),
+            ({"lookback": -1}, "lookback=-1: want seconds"),
+            ({"lookback": True}, "lookback=True"),
+            ({"policy": "ignore"}, "want coerce or fail or quarantine"),
+            ({"retry_on": "TimeoutError"}, "want an exception"),
+            ({"retry_on": KeyboardInterrupt}, "want an exception"),
+            ({"retries": 1.5}, "retries=1.5: want a number of times"),
+            ({"bookmark_strategy": "every_100"}, "want end_of_stream, tap.every_n"),
+            ({"is_sorted": False, "bookmark_strategy": Tap.every_n(3)}, "is_sorted=False leaves"),
+            ({"before_retry": lambda client: None}, "before_retry: its function has a parameter 'client'"),
+            ({"metadata": {"id": {}}}, "want a dict of dicts by breadcrumb"),
+            ({"parent": "a", "given_by": "b"}, "has a parent, and is given by another stream"),
+        ],
+    )
+    def test_settings(self, settings: dict[str, Any], reason: str) -> None:
+        with pytest.raises(TapError) as caught:
+            _tap().stream("contacts", **settings)(lambda: ())
+
+        assert reason in str(caught.value)
+        assert str(caught.value).startswith("stream 'contacts' (")
+        assert "test_streams_declared.py:" in str(caught.value)
+
+    def test_two_streams_of_one_name(self) -> None:
+        tap = _tap()
+        tap.stream("contacts")(lambda: ())
+
+        with pytest.raises(TapError, match=r"there is a stream of this name already \(.*test_streams_declared\.py:\d+"):
+            tap.stream("contacts")(lambda: ())
+
+    def test_a_parameter_that_there_is_not(self) -> None:
+        with pytest.raises(TapError, match="parameter 'cilent'; it may ask for client, config, context; did you mean"):
+            _tap().stream("contacts")(lambda cilent: ())
+
+    def test_a_parent_is_for_substreams_alone(self) -> None:
+        with pytest.raises(TapError, match="parameter 'parent'"):
+            _tap().stream("contacts")(lambda parent: ())
+
+    def test_something_that_is_no_function(self) -> None:
+        with pytest.raises(TapError, match="want a function or a class"):
+            _tap().stream("contacts")([{"id": 1}])
+
+
+class TestLinking:
+    def test_an_unknown_parent_is_told(self) -> None:
+        tap = _tap()
+        tap.stream("contacts")(lambda: ())
+        tap.stream("notes", parent="contact")(lambda parent: ())
+
+        with pytest.raises(TapError, match="parent='contact': there is no such stream; did you mean 'contacts'"):
+            tap.link()
+
+    def test_a_parent_may_be_declared_later(self) -> None:
+        tap = _tap()
+        tap.stream("notes", parent="contacts", schema=SCHEMA)(lambda parent: ())
+        contacts = tap.stream("contacts", schema=SCHEMA)(lambda: ())
+
+        tap.link()
+
+        assert [child.name for child in contacts.children] == ["notes"]
+
+    def test_a_circle_is_refused(self) -> None:
+        tap = _tap()
+        tap.stream("one", parent="two")(lambda: ())
+        tap.stream("two", parent="one")(lambda: ())
+
+        with pytest.raises(TapError, match=r"'one' .* is below itself, by"):
+            tap.link()
+
+    def test_a_stream_without_a_function_must_be_given_by_one(self) -> None:
+        tap = _tap()
+        tap.add(Stream("leads"))
+
+        with pytest.raises(TapError, match="has no function that gives records; say given_by="):
+            tap.link()
+
+    def test_a_parent_of_another_tap_is_unknown(self) -> None:
+        other = Stream("contacts")
+        stream = Stream("notes", parent=other)
+
+        with pytest.raises(TapError, match="parent='contacts': there is no such stream"):
+            link({"notes": stream})
+
+    def test_a_substream_of_a_class_needs_a_parent(self) -> None:
+        with pytest.raises(TapError, match="a substream needs a parent"):
+            Substream("notes")
+
+    def test_streams_run_without_a_tap(self) -> None:
+        class Numbers(Stream):
+            name = "numbers"
+
+            def records(self, config: Any) -> Any:
+                yield from ({"id": number} for number in range(config["n"]))
+
+        assert sync([Numbers()], config={"n": 3}).ids() == [0, 1, 2]

@@ -1,0 +1,416 @@
+"""A run over streams: order, failures, retries, resuming, what observers hear."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.tap import Tap
+from balog.tap.errors import OutputError
+from tests.tap.syncs import Messages, Watching, stopping, sync
+
+
+def _day(number: int) -> str:
+    return f"2026-01-{number:02}T00:00:00Z"
+
+
+def _rows(*days: int) -> list[dict[str, Any]]:
+    return [{"id": day, "updated": _day(day)} for day in days]
+
+
+def _numbered(tap: Tap, *names: str) -> None:
+    """Declare streams of two records each."""
+    tap.stream(*names)(lambda context: [{"id": 1}, {"id": 2}])
+
+
+class TestOrder:
+    def test_streams_run_as_they_were_declared_each_with_its_schema_first(self) -> None:
+        tap = Tap("tap-cool")
+        _numbered(tap, "one", "two")
+
+        assert sync(tap).shape() == ["SCHEMA one", "one 1", "one 2", "SCHEMA two", "two 1", "two 2"]
+
+    def test_what_is_not_selected_is_not_asked(self) -> None:
+        tap = Tap("tap-cool")
+        asked = []
+        tap.stream("one", "two")(lambda context: asked.append(context.stream))
+
+        sync(tap, selected=["two"])
+
+        assert asked == ["two"]
+
+    def test_the_state_says_which_stream_is_being_synced_and_none_at_the_end(self) -> None:
+        tap = Tap("tap-cool")
+        _numbered(tap, "one", "two")
+
+        said = [state.get("currently_syncing") for state in sync(tap).states]
+
+        assert said == ["one", "one", "two", "two", None]
+
+    def test_a_run_goes_on_at_the_stream_at_which_the_one_before_was_interrupted(self) -> None:
+        tap = Tap("tap-cool")
+        _numbered(tap, "one", "two", "three")
+
+        ran = sync(tap, {"currently_syncing": "two"})
+
+        assert [word for word in ran.shape() if "SCHEMA" in word] == ["SCHEMA two", "SCHEMA three", "SCHEMA one"]
+
+    @pytest.mark.parametrize("at", ["gone", "not_selected"])
+    def test_it_begins_at_the_first_when_that_stream_is_not_synced(self, at: str) -> None:
+        tap = Tap("tap-cool")
+        _numbered(tap, "one", "two", "not_selected")
+
+        ran = sync(tap, {"currently_syncing": at}, selected=["one", "two"])
+
+        assert ran.shape()[0] == "SCHEMA one"
+
+    def test_interrupted_at_a_substream_means_its_parent(self) -> None:
+        tap = Tap("tap-cool")
+        _numbered(tap, "one")
+        _numbered(tap, "two")
+        tap.stream("below", parent="two")(lambda: ())
+
+        assert sync(tap, {"currently_syncing": "below"}).shape()[0] == "SCHEMA two"
+
+
+class TestFailures:
+    def test_the_other_streams_run_and_the_failed_ones_are_told_at_the_end(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("bad")
+        def bad() -> Any:
+            yield {"id": 1}
+            raise ValueError("it is\nbroken")
+
+        _numbered(tap, "good")
+        tap.stream("worse")(lambda: {}["key"])
+
+        ran = sync(tap)
+
+        assert ran.code == 1
+        assert ran.shape() == ["SCHEMA bad", "bad 1", "SCHEMA good", "good 1", "good 2", "SCHEMA worse"]
+        lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("CRITICAL")]
+        assert lines == ["CRITICAL bad: it is broken", "CRITICAL worse: KeyError: 'key'"]
+
+    def test_each_is_an_event_with_its_exception(self, capsys: pytest.CaptureFixture[str]) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("bad")(lambda: 1 / 0)
+
+        sync(tap)
+
+        events = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+        (event,) = [event for event in events if event["header"]["level"] == "CRITICAL"]
+        assert event["payload"]["message"] == "bad: division by zero"
+        assert event["payload"]["exception"]["type"] == "ZeroDivisionError"
+
+    def test_what_looks_like_a_secret_is_not_said(self, capsys: pytest.CaptureFixture[str]) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("bad")
+        def bad() -> Any:
+            raise ValueError("GET /contacts?access_token=abcdefghijklmnop gave 401")
+
+        sync(tap)
+
+        assert "abcdefghijklmnop" not in capsys.readouterr().err
+
+    def test_records_before_a_failure_count_where_they_come_in_order(self) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts", replication_key="updated", bookmark_strategy=tap.every_n(100))
+        def contacts() -> Any:
+            yield from _rows(1, 2, 3)
+            raise ConnectionError("gone away")
+
+        assert sync(tap).state["bookmarks"] == {"contacts": {"updated": _day(3)}}
+
+    @pytest.mark.parametrize("settings", [{}, {"is_sorted": False}])
+    def test_and_do_not_where_nobody_says_so(self, settings: dict[str, Any]) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts", replication_key="updated", **settings)
+        def contacts() -> Any:
+            yield from _rows(1, 3)
+            raise ConnectionError("gone away")
+
+        assert sync(tap, {"bookmarks": {"contacts": {"updated": _day(1)}}}).state["bookmarks"] == {
+            "contacts": {"updated": _day(1)}
+        }
+
+    def test_a_client_that_cannot_be_made_is_not_tried_again(self) -> None:
+        tap = Tap("tap-cool")
+        tried = []
+
+        @tap.client
+        def client(config: Any) -> Any:
+            tried.append(1)
+            raise PermissionError("wrong password")
+
+        tap.stream("one", "two")(lambda client: ())
+        tap.stream("free")(lambda: [{"id": 1}])
+
+        ran = sync(tap)
+
+        assert ran.failures == ["one: wrong password", "two: wrong password"]
+        assert (tried, ran.ids()) == ([1], [1])
+
+    def test_a_source_that_ends_the_process_is_a_failed_stream(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("one")(lambda: sys.exit(3))
+        _numbered(tap, "two")
+
+        ran = sync(tap)
+
+        assert ran.failures == ["one: its source ended the process (3)"]
+        assert ran.ids("two") == [1, 2]
+
+    def test_a_generator_is_closed_at_a_record_that_fails(self) -> None:
+        tap = Tap("tap-cool")
+        closed = []
+
+        @tap.stream("contacts", policy="fail")
+        def contacts() -> Any:
+            try:
+                yield {"id": "no number"}
+                yield {"id": 2}
+            finally:
+                closed.append(1)
+
+        ran = sync(tap)
+
+        assert (ran.code, ran.ids(), closed) == (1, [], [1])
+
+    def test_output_that_nobody_takes_is_no_fault_of_a_stream(self) -> None:
+        class Broken(Messages):
+            def records(self, stream: str, version: int | None = None) -> Any:
+                def write(record: Any) -> None:
+                    raise OutputError("stdout: Broken pipe")
+
+                return write
+
+        tap = Tap("tap-cool")
+        asked = []
+
+        @tap.stream("one", "two", retry_on=Exception, retries=3)
+        def rows(context: Any) -> Any:
+            asked.append(context.stream)
+            yield {"id": 1}
+
+        with pytest.raises(OutputError):
+            sync(tap, output=Broken())
+        assert asked == ["one"]
+
+
+class TestRetries:
+    def test_a_stream_is_begun_again_from_its_original_bookmark(self) -> None:
+        tap = Tap("tap-cool")
+        asked: list[Any] = []
+
+        @tap.stream(
+            "contacts",
+            replication_key="updated",
+            bookmark_strategy=tap.every_n(1),
+            retry_on=(TimeoutError,),
+            retries=2,
+        )
+        def contacts(context: Any) -> Any:
+            asked.append(context.bookmark)
+            yield from _rows(2, 3, 4)[: len(asked)]
+            if len(asked) < 3:
+                raise TimeoutError
+
+        ran = sync(tap, {"bookmarks": {"contacts": {"updated": _day(1)}}})
+
+        assert (ran.code, asked) == (0, [_day(1)] * 3)
+        assert ran.ids() == [2, 2, 3, 2, 3, 4]
+        marks = [state["bookmarks"]["contacts"]["updated"] for state in ran.states]
+        assert marks == sorted(marks)
+        assert marks[-1] == _day(4)
+
+    def test_only_so_often(self) -> None:
+        tap = Tap("tap-cool")
+        asked = []
+
+        @tap.stream("contacts", retry_on=OSError, retries=2)
+        def contacts() -> Any:
+            asked.append(1)
+            raise ConnectionError("gone away")
+
+        assert sync(tap).failures == ["contacts: gone away"]
+        assert len(asked) == 3
+
+    def test_other_errors_are_not_retried(self) -> None:
+        tap = Tap("tap-cool")
+        asked = []
+
+        @tap.stream("contacts", retry_on=OSError, retries=2)
+        def contacts() -> Any:
+            asked.append(1)
+            raise ValueError("no")
+
+        sync(tap)
+
+        assert len(asked) == 1
+
+    def test_something_is_done_before(self) -> None:
+        tap = Tap("tap-cool")
+        done: list[Any] = []
+
+        def reset(error: Any, context: Any) -> None:
+            done.append((context.stream, str(error)))
+
+        @tap.stream("contacts", retry_on=OSError, retries=1, before_retry=reset)
+        def contacts() -> Any:
+            yield {"id": 1}
+            if not done:
+                raise ConnectionError("gone away")
+
+        assert sync(tap).code == 0
+        assert done == [("contacts", "gone away")]
+
+    def test_records_of_the_try_before_are_not_out_of_order(self) -> None:
+        tap = Tap("tap-cool")
+        tries = []
+
+        @tap.stream(
+            "contacts", replication_key="updated", bookmark_strategy=tap.every_n(1), retry_on=OSError, retries=1
+        )
+        def contacts() -> Any:
+            tries.append(1)
+            yield from _rows(1, 2)
+            if len(tries) == 1:
+                raise ConnectionError
+            yield from _rows(3)
+
+        marks = [state["bookmarks"].get("contacts", {}).get("updated") for state in sync(tap).states]
+
+        assert marks == [None, _day(1), _day(2), _day(2), _day(2), _day(3), _day(3), _day(3)]
+
+
+class TestStopping:
+    def test_the_record_in_hand_is_written_and_the_stream_is_kept(self) -> None:
+        tap = Tap("tap-cool")
+        stop, hook = stopping(2)
+        tap.stream("contacts", replication_key="updated", bookmark_strategy=tap.every_n(100), after=hook)(
+            lambda: iter(_rows(1, 2, 3))
+        )
+        _numbered(tap, "next")
+
+        ran = sync(tap, stop=stop)
+
+        assert (ran.code, ran.ids()) == (143, [1, 2])
+        assert ran.state == {"currently_syncing": "contacts", "bookmarks": {"contacts": {"updated": _day(2)}}}
+
+    def test_in_a_substream_the_parents_bookmark_is_that_of_the_record_before(self) -> None:
+        tap = Tap("tap-cool")
+        stop, hook = stopping(3)
+        tap.stream("contacts", replication_key="updated", bookmark_strategy=tap.every_n(1))(lambda: iter(_rows(1, 2)))
+        tap.stream("notes", parent="contacts", after=hook)(
+            lambda parent: iter([{"id": parent["id"] * 10 + n} for n in (1, 2)])
+        )
+
+        ran = sync(tap, stop=stop)
+
+        assert ran.ids() == [1, 11, 12, 2, 21]
+        assert ran.state["bookmarks"]["contacts"] == {"updated": _day(1)}
+
+    def test_failures_before_are_told(self, capsys: pytest.CaptureFixture[str]) -> None:
+        tap = Tap("tap-cool")
+        stop, hook = stopping(1)
+        tap.stream("bad")(lambda: 1 / 0)
+        tap.stream("contacts", after=hook)(lambda: [{"id": 1}, {"id": 2}])
+
+        ran = sync(tap, stop=stop)
+
+        assert ran.code == 143
+        assert "CRITICAL bad: division by zero" in capsys.readouterr().err
+
+
+class TestObservers:
+    def test_they_hear_of_each_stream_what_came_of_it(self) -> None:
+        tap = Tap("tap-cool")
+        watching = Watching()
+        _numbered(tap, "good")
+        tap.stream("bad", retry_on=OSError, retries=1)(lambda: open(os.devnull + "/none"))  # noqa: SIM115
+        tap.stream("below", parent="good")(lambda parent: [{"id": parent["id"]}])
+
+        sync(tap, observer=watching)
+
+        assert watching.told == [
+            ("started", "good"),
+            ("started", "below"),
+            ("ended", "good", 2, 2, 0, None),
+            ("ended", "below", 2, 2, 0, None),
+            ("started", "bad"),
+            ("retried", "bad", 1),
+            ("ended", "bad", 0, 0, 0, f"bad: [Errno 20] Not a directory: '{os.devnull}/none'"),
+        ]
+
+    def test_records_made_after_the_bookmark_are_new(self) -> None:
+        tap = Tap("tap-cool")
+        watching = Watching()
+        tap.stream("contacts", replication_key="updated", created_key="created")(
+            lambda: [
+                {"id": 1, "updated": _day(5), "created": _day(1)},
+                {"id": 2, "updated": _day(5), "created": "2026-01-03T01:00:00+01:00"},
+                {"id": 3, "updated": _day(6), "created": "2026-01-03T02:00:00+01:00"},
+                {"id": 4, "updated": _day(6), "created": None},
+            ]
+        )
+
+        sync(tap, {"bookmarks": {"contacts": {"updated": _day(3)}}}, observer=watching)
+
+        assert watching.told[-1] == ("ended", "contacts", 4, 1, 2, None)
+
+    def test_nobody_knows_without_a_created_key(self) -> None:
+        tap = Tap("tap-cool")
+        watching = Watching()
+        tap.stream("contacts", replication_key="updated")(lambda: _rows(4))
+
+        sync(tap, {"bookmarks": {"contacts": {"updated": _day(3)}}}, observer=watching)
+
+        assert watching.told[-1] == ("ended", "contacts", 1, None, None, None)
+
+
+class TestLimits:
+    def test_so_many_records_of_each_stream_and_no_bookmark(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("contacts", replication_key="updated")(lambda: iter(_rows(1, 2, 3)))
+        _numbered(tap, "other")
+        tap.stream("few", replication_key="updated")(lambda: iter(_rows(1)))
+
+        ran = sync(tap, max_records=2)
+
+        assert ran.shape() == [
+            *("SCHEMA contacts", "contacts 1", "contacts 2"),
+            *("SCHEMA other", "other 1", "other 2"),
+            *("SCHEMA few", "few 1"),
+        ]
+        assert ran.state == {"bookmarks": {}}
+
+
+def test_a_tap_needs_the_base_install_and_starts_without_what_it_does_not_use(tmp_path: Path) -> None:
+    tap = tmp_path / "tap_cool.py"
+    tap.write_text(
+        "from balog.tap import Tap\n"
+        "tap = Tap('tap-cool')\n"
+        "@tap.stream('contacts', schema={'type': 'object', 'properties': {'id': {'type': 'integer'}}})\n"
+        "def contacts(): yield {'id': 1}\n"
+        "import atexit, sys\n"
+        "heavy = ('sqlglot', 'http.client', 'urllib.request', 'jsonschema', 'jsonschema_rs', 'pyarrow')\n"
+        "loaded = lambda: ','.join(name for name in heavy if name in sys.modules)\n"
+        "atexit.register(lambda: sys.stderr.write('loaded:' + loaded()))\n"
+        "tap.run()\n"
+    )
+
+    ran = subprocess.run([sys.executable, str(tap)], capture_output=True, text=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    assert '{"type":"RECORD","stream":"contacts","record":{"id":1}' in ran.stdout
+    assert ran.stderr.endswith("loaded:")
