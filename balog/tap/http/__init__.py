@@ -4,7 +4,8 @@ None of it is forced on a tap, and nothing here needs a package: ``http.client``
 """
 
 from balog.tap.http.client import Client, Response
+from balog.tap.http.instrumenting import instrument
 from balog.tap.http.outcomes import HttpError
 from balog.tap.http.retrying import Policy, retrying
 
-__all__ = ["Client", "HttpError", "Policy", "Response", "retrying"]
+__all__ = ["Client", "HttpError", "Policy", "Response", "instrument", "retrying"]

@@ -17,16 +17,13 @@ from balog.errors import ConfigError
 from balog.tap.errors import SourceError
 from balog.tap.http.connections import Connections, Request
 from balog.tap.http.outcomes import HttpError, endpoint_of, fault_of, is_lost
-from balog.tap.http.retrying import Policy
+from balog.tap.http.retrying import AGAIN, NOT_DONE, SAFE, Policy
 from balog.tap.patterns.pausing import pause
 
 __all__ = ["Client", "Response"]
 
 _T = TypeVar("_T")
 
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_AGAIN = _SAFE | {"PUT", "DELETE"}  # RFC 9110, 9.2.2: the same whether done once or twice
-_NOT_DONE = (425, 429, 503)  # the server says that it did nothing: any method may be tried again
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 5
 _MAX_EXCERPT = 200
@@ -181,13 +178,13 @@ class Client:
             body = urlencode(_pairs(form)).encode()
             sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
         endpoint = endpoint or endpoint_of(url)
-        repeatable = method in _AGAIN if is_repeatable is None else is_repeatable
+        repeatable = method in AGAIN if is_repeatable is None else is_repeatable
         for attempt in self._policy.attempts(endpoint):
             with attempt:
                 try:
                     answer = self._once(method, url, sent, body, endpoint, repeatable, allow)
                 except HttpError as error:
-                    if not repeatable and error.status not in _NOT_DONE:
+                    if not repeatable and error.status not in NOT_DONE:
                         attempt.is_last = True
                     raise
                 except SourceError:
@@ -242,7 +239,7 @@ class Client:
             self._wait_for_turn()
             answer = self._timed(Request(method, url, headers, body, repeatable), endpoint)
             target = answer.headers.get("location")
-            if answer.status not in _REDIRECTS or not target or method not in _SAFE:
+            if answer.status not in _REDIRECTS or not target or method not in SAFE:
                 return answer
             url = self._same_server(urljoin(url, target), f"{method} {endpoint} redirects")
         raise SourceError(f"{method} {endpoint} redirects more than {_MAX_REDIRECTS} times")

@@ -15,7 +15,13 @@ from balog.tap.errors import SourceError, TapError
 from balog.tap.http.outcomes import HttpError, fault_of, is_lost, status_of, wait_asked
 from balog.tap.patterns.pausing import pause
 
-__all__ = ["Attempt", "Policy", "retrying"]
+__all__ = ["AGAIN", "NOT_DONE", "SAFE", "Attempt", "Policy", "retrying"]
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+AGAIN = SAFE | {"PUT", "DELETE"}
+"""Methods that do the same whether done once or twice (RFC 9110, 9.2.2)."""
+NOT_DONE = frozenset({425, 429, 503})
+"""Statuses by which a server says that it did nothing: any method may be tried again."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -167,6 +173,18 @@ class Attempt:
             _release(response)
             raise HttpError(f"the source answered {fault_of(response)}", response, retryable=True)
         return response
+
+    def goes_on(self, response: Any) -> bool:
+        """Tell whether a response is one that is tried again, and was waited for; the block is then to be left.
+
+        As ``check``, for who wants the last response as it is.
+        """
+        if not self._run.policy.wants(response) or not self._run.goes_on(response):
+            return False
+        self.has_failed = True
+        _release(response)
+        self._run.wait()
+        return True
 
     def __enter__(self) -> Attempt:
         return self
