@@ -294,6 +294,12 @@ def _one_of(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterato
 
 def _nearest(found: list[list[Fault]], path: Any, keyword: str) -> Iterator[Fault]:
     """Give the faults of the one form that was meant; of several, a line with what each of them wants."""
+    if all(len(faults) == 1 and faults[0].keyword == "type" and faults[0].path == path for faults in found):
+        wanted = [faults[0].reason.rpartition(", got ")[0].removeprefix("want ") for faults in found]
+        yield Fault(
+            path, f"want {_listed(dict.fromkeys(wanted))}, got {found[0][0].reason.rpartition(', got ')[2]}", keyword
+        )
+        return
     of_type = [faults for faults in found if not any(one.path == path and one.keyword == "type" for one in faults)]
     if len(of_type) == 1:
         yield from of_type[0]

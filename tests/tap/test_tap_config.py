@@ -1,0 +1,335 @@
+"""What a tap's config must hold, in each of its forms: what passes, what is refused, and that no value is shown."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+from balog.secrets import Secret
+from balog.tap.config import ConfigSpec, make_spec, optional, sample
+from balog.tap.errors import ConfigProblems, TapError
+
+
+def refused(spec: ConfigSpec, config: dict[str, Any], **given: Any) -> list[str]:
+    with pytest.raises(ConfigProblems) as error:
+        spec.check(config, **given)
+    assert str(error.value).splitlines() == [str(problem) for problem in error.value.problems]
+    return str(error.value).splitlines()
+
+
+class TestListOfNames:
+    def test_what_is_named_must_be_there_and_may_be_anything(self) -> None:
+        spec = make_spec(["base_url", "access_token"])
+        config = {"base_url": None, "access_token": 3}
+        assert spec.check(config) == config
+        assert refused(spec, {}, source="c.json") == [
+            "c.json: $: the field 'base_url' is missing",
+            "c.json: $: the field 'access_token' is missing",
+        ]
+
+    def test_others_are_warned_of_with_what_was_meant(self) -> None:
+        spec = make_spec(["base_url"])
+        assert spec.check({"base_url": "x", "bas_url": "y"}) == {"base_url": "x", "bas_url": "y"}
+        assert spec.warnings({"base_url": "x", "bas_url": "y"}) == [
+            "$.bas_url: the tap does not know this setting; did you mean 'base_url'?"
+        ]
+
+    def test_start_date_is_known_and_must_be_a_time(self) -> None:
+        spec = make_spec(["base_url"])
+        for right in ("2026-01-31", "2026-01-31T00:00:00Z", "2026-01-31T00:00:00+02:00", "2026-01-31 10:00:00"):
+            assert spec.warnings({"base_url": "x", "start_date": right}) == []
+            assert spec.check({"base_url": "x", "start_date": right})["start_date"] == right
+        for wrong in ("2026-02-30", "yesterday", "20260131"):
+            (line,) = refused(spec, {"base_url": "x", "start_date": wrong})
+            assert line.startswith("$.start_date: want a date as")
+            assert wrong not in line
+
+    def test_names_that_are_none_are_refused(self) -> None:
+        with pytest.raises(TapError, match="want names of settings"):
+            make_spec(["a", 3])
+
+
+class TestExamples:
+    def test_each_value_shows_the_type_that_is_wanted(self) -> None:
+        spec = make_spec(
+            {"url": "https://x", "pages": 3, "ratio": 0.5, "dry": False, "tags": ["a"], "auth": {"id": ""}}
+        )
+        right = {"url": "u", "pages": 1, "ratio": 1, "dry": True, "tags": [], "auth": {"id": "i"}}
+        assert spec.check(right) == right
+        wrong = {"url": 1, "pages": True, "ratio": "x", "dry": 0, "tags": ["a", 5], "auth": {"id": None}}
+        assert refused(spec, wrong) == [
+            "$.url: want a text, got an integer",
+            "$.pages: want an integer, got true or false",
+            "$.ratio: want a number, got a text",
+            "$.dry: want true or false, got an integer",
+            "$.tags[1]: want a text, got an integer",
+            "$.auth.id: want a text, got null",
+        ]
+
+    def test_types_stand_for_themselves(self) -> None:
+        spec = make_spec(
+            {"a": str, "b": int | None, "c": Literal["x", "y"], "d": datetime, "e": date, "f": list[int], "g": None}
+        )
+        right = {"a": "", "b": None, "c": "y", "d": "2026-01-01T00:00:00Z", "e": "2026-01-01", "f": [1], "g": [{}]}
+        assert spec.check(right) == right
+        wrong = {**right, "b": "x", "c": "z", "d": "2026-01-01", "e": "x", "f": ["1"]}
+        assert refused(spec, wrong) == [
+            "$.b: want an integer or null, got a text",
+            "$.c: want one of 'x', 'y'",
+            "$.d: want a date and time as 2026-01-31T00:00:00Z",
+            "$.e: want a date as 2026-01-31",
+            "$.f[0]: want an integer, got a text",
+        ]
+
+    def test_optional_ones_may_be_missing_and_have_defaults(self) -> None:
+        spec = make_spec({"size": optional(int, default=100), "auth": {"scope": optional("all")}})
+        assert spec.check({"auth": {}}) == {"auth": {}, "size": 100}
+        assert refused(spec, {"size": "x"}) == ["$.size: want an integer, got a text", "$: the field 'auth' is missing"]
+
+    def test_defaults_are_filled_inside_of_what_is_there_and_the_given_config_stays(self) -> None:
+        spec = make_spec({"auth": {"scopes": optional([str], default=["read"])}})
+        given: dict[str, Any] = {"auth": {}}
+        spec.check(given)["auth"]["scopes"].append("write")
+        assert given == {"auth": {}}
+        assert spec.check(given) == {"auth": {"scopes": ["read"]}}
+
+    def test_a_default_that_does_not_fit_is_refused(self) -> None:
+        with pytest.raises(TapError, match=r"\$.properties.size.default: want an integer, got a text"):
+            make_spec({"size": optional(int, default="x")})
+
+    def test_what_is_no_example_is_refused(self) -> None:
+        with pytest.raises(TapError, match="no example of a setting"):
+            make_spec({"size": object()})
+
+
+class TestFiles:
+    def test_a_sample_lies_beside_the_code_that_names_it(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "config.sample.json").write_text('{"url": "u", "auth": {"id": "i", "scope": "s"}}')
+        code = "from balog.tap.config import make_spec, sample\nspec = make_spec('config.sample.json')\n"
+        code += "loose = make_spec(sample('config.sample.json', optional=['auth.scope']))\n"
+        (tmp_path / "tap_beside.py").write_text(code)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        module = __import__("tap_beside")
+        assert refused(module.spec, {"url": "u", "auth": {"id": "i"}}) == ["$.auth: the field 'scope' is missing"]
+        assert module.loose.check({"url": "u", "auth": {"id": "i"}}) == {"url": "u", "auth": {"id": "i"}}
+
+    def test_also_inside_of_a_zip(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with zipfile.ZipFile(tmp_path / "taps.zip", "w") as file:
+            file.writestr(
+                "tap_zipped/__init__.py", "from balog.tap.config import make_spec\nspec = make_spec('s.json')\n"
+            )
+            file.writestr("tap_zipped/s.json", '{"url": "u"}')
+        monkeypatch.syspath_prepend(str(tmp_path / "taps.zip"))
+        module = __import__("tap_zipped")
+        assert refused(module.spec, {}) == ["$: the field 'url' is missing"]
+        sys.modules.pop("tap_zipped")
+
+    def test_a_json_schema_is_told_from_a_sample(self, tmp_path: Path) -> None:
+        path = tmp_path / "config.json"
+        path.write_text('{"$schema": "https://json-schema.org/draft/2020-12/schema", "required": ["url"]}')
+        assert refused(make_spec(str(path)), {}) == ["$: the field 'url' is missing"]
+        path.write_text('{"type": "csv"}')
+        assert make_spec(path).check({"type": "json"}) == {"type": "json"}
+
+    def test_a_file_that_cannot_be_read_or_is_no_object_is_the_taps_error(self, tmp_path: Path) -> None:
+        with pytest.raises(TapError, match="cannot be read"):
+            make_spec(str(tmp_path / "none.json"))
+        for text, words in (("{", "not JSON"), ("[]", "want an object")):
+            (tmp_path / "c.json").write_text(text)
+            with pytest.raises(TapError, match=words):
+                make_spec(str(tmp_path / "c.json"))
+
+    def test_optional_names_that_the_sample_has_not_are_refused(self, tmp_path: Path) -> None:
+        (tmp_path / "c.json").write_text('{"url": "u"}')
+        with pytest.raises(TapError, match="did you mean 'url'"):
+            make_spec(sample(tmp_path / "c.json", optional=["ulr"]))
+
+
+class TestJsonSchema:
+    def test_keywords_that_are_not_looked_at_are_refused_by_name(self) -> None:
+        with pytest.raises(TapError, match=r"\$\.properties\.a\.contains: this keyword is not looked at"):
+            make_spec({"type": "object", "properties": {"a": {"contains": {}}}})
+        with pytest.raises(TapError, match=r"\$\.properties\.a\.format: want a format that is known"):
+            make_spec({"type": "object", "properties": {"a": {"format": "iri"}}})
+        with pytest.raises(TapError, match=r"\$\.properties\.a\.type: want one or more of"):
+            make_spec({"type": "object", "properties": {"a": {"type": "text"}}})
+        with pytest.raises(TapError, match="leads nowhere"):
+            make_spec({"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}})
+
+    def test_what_is_said_of_unknown_settings_counts(self) -> None:
+        closed = make_spec({"properties": {"url": {}}, "additionalProperties": False})
+        assert refused(closed, {"ulr": 1}) == ["$: there is no field 'ulr'; did you mean 'url'?"]
+        opened = make_spec({"properties": {"url": {}}, "additionalProperties": True})
+        assert opened.warnings({"ulr": 1}) == []
+
+    def test_the_form_that_was_meant_is_told_of(self) -> None:
+        spec = make_spec(
+            {
+                "type": "object",
+                "properties": {
+                    "auth": {
+                        "oneOf": [
+                            {"type": "string"},
+                            {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}},
+                        ]
+                    }
+                },
+            }
+        )
+        assert refused(spec, {"auth": {}}) == ["$.auth: the field 'id' is missing"]
+        assert spec.check({"auth": "x"}) == {"auth": "x"}
+
+    def test_a_schema_that_holds_itself_is_followed(self) -> None:
+        node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "integer"}}}
+        spec = make_spec({"type": "object", "properties": {"node": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
+        assert refused(spec, {"node": {"next": {"next": {"n": "x"}}}}) == [
+            "$.node.next.next.n: want an integer, got a text"
+        ]
+
+    def test_a_reference_that_goes_round_is_refused(self) -> None:
+        with pytest.raises(TapError, match="does not lead to a place"):
+            make_spec({"type": "object", "$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}})
+
+
+class Auth(msgspec.Struct, forbid_unknown_fields=True):
+    token: Secret
+    scope: str = "all"
+
+
+class Config(msgspec.Struct):
+    url: str
+    auth: Auth
+    size: int = 100
+
+
+class TestStruct:
+    def test_the_taps_functions_get_one(self) -> None:
+        made = make_spec(Config).check({"url": "u", "auth": {"token": {"env": "T"}}})
+        assert made == Config("u", Auth(Secret(env="T")))
+
+    def test_every_problem_is_told(self) -> None:
+        lines = refused(make_spec(Config), {"auth": {"scop": "x"}, "size": "x"}, source="c.json")
+        assert lines == [
+            "c.json: $.auth: there is no field 'scop'; did you mean 'scope'?",
+            "c.json: $.auth: the field 'token' is missing",
+            "c.json: $.size: expected `int`, got `str`",
+            "c.json: $: the field 'url' is missing",
+        ]
+
+    def test_what_is_the_toolkits_is_not_refused_by_a_strict_one(self) -> None:
+        class Strict(msgspec.Struct, forbid_unknown_fields=True):
+            url: str
+
+        assert make_spec(Strict).check({"url": "u", "start_date": "2026-01-01"}) == Strict("u")
+
+    def test_a_value_that_an_enum_refuses_is_hidden_where_it_is_secret(self) -> None:
+        class Odd(msgspec.Struct):
+            api_key: Literal["abcd"]
+
+        (line,) = refused(make_spec(Odd), {"api_key": "hunter2hunter2"})
+        assert "hunter2" not in line
+
+
+class TestFunction:
+    def test_what_it_raises_or_gives_is_what_is_wrong(self) -> None:
+        def raising(config: dict[str, Any]) -> None:
+            raise ValueError("the url must not end with a slash")
+
+        assert refused(make_spec(raising), {}, source="c.json") == ["c.json: the url must not end with a slash"]
+        assert refused(make_spec(lambda config: ["one", "two"]), {}) == ["one", "two"]
+        assert refused(make_spec(lambda config: "one"), {}) == ["one"]
+        assert refused(make_spec(lambda config: config["url"]), {}) == ["KeyError: 'url'"]
+
+    def test_a_generator_of_problems_is_run(self) -> None:
+        def each(config: dict[str, Any]) -> Any:
+            yield from (f"{name} is odd" for name in config if name != "url")
+
+        assert refused(make_spec(each), {"a": 1, "url": 2}) == ["a is odd"]
+        assert make_spec(each).check({"url": 2}) == {"url": 2}
+
+    def test_it_may_give_the_config_that_is_used(self) -> None:
+        assert make_spec(lambda config: {"url": config["url"].rstrip("/")}).check({"url": "u/"}) == {"url": "u"}
+        assert make_spec(lambda config: None).check({"url": "u/"}) == {"url": "u/"}
+
+    def test_a_secret_in_what_it_says_is_hidden(self) -> None:
+        def talkative(config: dict[str, Any]) -> str:
+            return f"{config['password']} is too short"
+
+        assert refused(make_spec(talkative), {"password": "hunter2"}) == ["**** is too short"]
+
+
+class TestNone:
+    def test_any_config_will_do(self) -> None:
+        assert make_spec(None).check({"x": 1}) == {"x": 1}
+        assert make_spec(None).warnings({"x": 1}) == []
+
+    def test_what_is_no_spec_is_refused(self) -> None:
+        with pytest.raises(TapError, match="want a list of names, a dict"):
+            make_spec(3)
+        with pytest.raises(TapError, match="want a list of names, a dict"):
+            make_spec(int)
+
+
+class TestSecrets:
+    def test_one_may_be_kept_elsewhere(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.setenv("THE_TOKEN", "hunter2")
+        (tmp_path / "port").write_text("8080\n")
+        spec = make_spec({"token": str, "port": int, "auth": {"id": ""}, "more": [""]})
+        given = {"token": {"env": "THE_TOKEN"}, "port": {"file": str(tmp_path / "port")}, "auth": {"id": "i"}}
+        given["more"] = [{"env": "THE_TOKEN"}]
+        assert spec.check(given) == {"token": "hunter2", "port": 8080, "auth": {"id": "i"}, "more": ["hunter2"]}
+        assert given["token"] == {"env": "THE_TOKEN"}
+
+    def test_an_object_that_the_spec_wants_is_no_reference(self) -> None:
+        spec = make_spec({"vars": dict, "place": {"env": str}})
+        config = {"vars": {"env": "PATH"}, "place": {"env": "PATH"}}
+        assert spec.check(config) == config
+
+    def test_one_that_is_not_there_is_told_by_its_place(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("NO_TOKEN", raising=False)
+        spec = make_spec(["token", "key"])
+        lines = refused(spec, {"token": {"env": "NO_TOKEN"}, "key": {"file": "/none"}}, source="c.json")
+        assert lines[0].startswith("c.json: $.token: the environment variable NO_TOKEN is not set")
+        assert lines[1].startswith("c.json: $.key: the secret's file /none cannot be read")
+
+    def test_no_value_is_in_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("THE_TOKEN", "hunter2")
+
+        def talkative(config: dict[str, Any]) -> Any:
+            raise RuntimeError(f"login with {config}")
+
+        (line,) = refused(make_spec(talkative), {"a": {"env": "THE_TOKEN"}, "client_secret": "swordfish", "pin": 1234})
+        assert "hunter2" not in line
+        assert "swordfish" not in line
+
+    def test_the_schema_marks_them_and_hides_their_defaults(self) -> None:
+        spec = make_spec(
+            {"access_token": optional(str, default="letmein"), "page_token": str, "auth": {"password": str}}
+        )
+        shown = spec.json_schema()
+        assert "letmein" not in json.dumps(shown)
+        assert shown["properties"]["access_token"]["secret"] is True
+        assert shown["properties"]["auth"]["properties"]["password"]["secret"] is True
+        assert "secret" not in shown["properties"]["page_token"]
+        assert spec.check({"page_token": "p", "auth": {"password": "x"}})["access_token"] == "letmein"
+
+    def test_a_schema_may_say_which_is_one(self) -> None:
+        spec = make_spec(
+            {"properties": {"pin": {"type": "string", "secret": True}, "token": {"type": "string", "secret": False}}}
+        )
+        assert spec.secrets({"pin": "1234567", "token": "harmless"}) == {"1234567"}
+
+
+def test_each_problem_has_the_source_of_its_setting() -> None:
+    spec = make_spec({"a": int, "b": int})
+    assert refused(spec, {"a": "x", "b": "x"}, source="1.json, 2.json", sources={"a": "1.json", "b": "2.json"}) == [
+        "1.json: $.a: want an integer, got a text",
+        "2.json: $.b: want an integer, got a text",
+    ]
