@@ -48,7 +48,7 @@ class Known(Struct, frozen=True, kw_only=True):
 
     Attributes:
         replication_keys: by a stream's name in messages.
-        ids: the ``tap_stream_id``, which state goes by, where that is another.
+        ids: the ``tap_stream_id``, which state goes by, where that is another; some taps write it in messages too.
         state: with which the run is started.
         ordered: see ``Options``.
     """
@@ -84,6 +84,7 @@ class Reading:
         self._known = known
         self._most = most
         self._interrupt_after = interrupt_after
+        self._names = {one: name for name, one in known.ids.items() if one not in known.ids}
         self._partial: list[bytes] = []
         self._partial_size = 0
         self._apart = 1
@@ -171,6 +172,7 @@ class Reading:
             where.append(Junk(self.lines, reason))
 
     def _stream(self, name: str) -> StreamSeen:
+        name = self._names.get(name, name)
         found = self.streams.get(name)
         if found is None:
             known = self._known

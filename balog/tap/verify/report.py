@@ -145,7 +145,8 @@ def _score(findings: list[Finding]) -> int | None:
 
 
 def _streams(trials: Trials) -> list[StreamReport]:
-    sync = next((run for run in trials.made if isinstance(run, Run) and run.name == "sync"), None)
+    main = "sync by --properties" if trials.is_older else "sync"
+    sync = next((run for run in trials.made if isinstance(run, Run) and run.name == main), None)
     found = []
     for name, stream in sync.reading.streams.items() if sync is not None else ():
         advance = advance_of(stream) if stream.replication_key else None

@@ -12,6 +12,7 @@ import msgspec
 from balog.errors import MissingExtraError
 from balog.registry.json_schema import JsonValidator
 from balog.registry.schema import SchemaError
+from balog.tap.verify.compiling import compiled
 from balog.tap.verify.values import is_after
 
 __all__ = ["StreamSeen"]
@@ -94,7 +95,7 @@ class StreamSeen:
             return
         self.schema = schema
         try:
-            self._validator = JsonValidator(schema)
+            self._validator = compiled(schema)
         except SchemaError as error:
             self._validator, self.schema_fault = None, str(error)
         except MissingExtraError:

@@ -92,6 +92,9 @@ class Trials:
         options: how far to go.
         on_run: told the name of each run before it is made.
 
+    Attributes:
+        is_older: the tap is told by ``--properties`` what is selected, and gives nothing by ``--catalog``.
+
     Raises:
         ConfigError: no such program, or a file that its command names is not there or is no JSON.
     """
@@ -107,6 +110,7 @@ class Trials:
         self._given_catalog: Document | None = read_json(given, "--catalog") if given else None
         self.leaks = Leaks(self.config)
         self.made: list[Run | Written] = []
+        self.is_older = False
         self._on_run = on_run or (lambda name: None)
         self._folder = tempfile.TemporaryDirectory(prefix="balog-verify-")
         self._files = 0
@@ -149,14 +153,24 @@ class Trials:
         return {name_of(entry): entry for entry in entries(self.catalog) if is_selected(entry)}
 
     @cached_property
-    def sync(self) -> Run:
-        """All that is selected, from the beginning (or from the given state): the run that most rules look at."""
+    def by_catalog(self) -> Run:
+        """All that is selected, from the beginning (or from the given state)."""
         return self._sync("sync", self.catalog, state=self.given_state)
+
+    @cached_property
+    def sync(self) -> Run:
+        """The same: the run that most rules look at. By ``--properties`` where the tap knows no ``--catalog``."""
+        found = self.by_catalog
+        if self.catalog is None or not found.is_whole or found.reading.lines or not self.by_properties.reading.records:
+            return found
+        self.is_older = True
+        return self.by_properties
 
     @cached_property
     def by_properties(self) -> Run:
         """The same by ``--properties``."""
-        return self._sync("sync by --properties", None, properties=as_properties(self._catalog()))
+        properties = as_properties(self._catalog())
+        return self._sync("sync by --properties", None, properties=properties, state=self.given_state)
 
     @cached_property
     def by_both(self) -> Run:
@@ -303,6 +317,8 @@ class Trials:
         timeout: float | None = None,
     ) -> Run:
         arguments: list[str] = []
+        if self.is_older and catalog and not properties:
+            properties, catalog = as_properties(catalog), None
         for option, value in (("catalog", catalog), ("properties", properties), ("state", state)):
             text = state_text if option == "state" and state_text else json.dumps(value) if value is not None else ""
             if text:

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from balog.errors import MissingExtraError
-from balog.registry.json_schema import JsonValidator
 from balog.registry.schema import SchemaError
 from balog.tap.verify.catalogs import Document, entries, name_of
+from balog.tap.verify.compiling import compiled
 from balog.tap.verify.rules.registering import DISCOVERY_MODE, PRACTICE, SCHEMAS, Problem, check
 from balog.tap.verify.trials import Skip, Trials
 
@@ -110,7 +110,7 @@ def schemas_are_json_schema(trials: Trials) -> Iterator[Problem]:
         if not isinstance(schema, dict):
             continue
         try:
-            JsonValidator(schema)
+            compiled(schema)
         except SchemaError as error:
             yield Problem(str(error), name_of(entry))
             continue

@@ -36,6 +36,8 @@ def sync_succeeds(trials: Trials) -> Iterator[Problem]:
     run = trials.sync
     if run.ending.stopped not in ("", "records") or (run.ending.code and not run.ending.stopped):
         yield Problem(run.outcome if run.ending.stopped != "line" else "ended: a line without an end")
+    if trials.is_older:
+        yield Problem(f"by --catalog nothing came, by --properties {run.reading.records} records did")
 
 
 @check(
@@ -93,15 +95,15 @@ def _same_streams(trials: Trials, run: Run) -> Iterator[Problem]:
 
 @check(
     "nothing-selected-gives-nothing", "selection", "error", 4, SYNC_MODE,
-    "End with exit code 0 and without a record when no stream is selected.",
+    "When no stream is selected, end with exit code 0 and without a record, or refuse in words.",
 )  # fmt: skip
 def nothing_selected_gives_nothing(trials: Trials) -> Iterator[Problem]:
-    """A catalog that selects nothing gives no records, and is no failure."""
+    """A catalog that selects nothing gives no records, and does not break the tap."""
     run = trials.nothing
     for name, stream in run.reading.streams.items():
         if stream.records:
             yield Problem(f"{stream.records} records came", name)
-    if run.ending.code and not run.ending.stopped:
+    if run.ending.stopped not in ("", "records") or (run.ending.code and run.reading.logs.tracebacks):
         yield Problem(run.outcome)
 
 

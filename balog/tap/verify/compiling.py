@@ -1,0 +1,31 @@
+"""A tap's schema, compiled: by the draft that it names, else by today's, else by the one that Singer began with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from balog.registry.json_schema import JsonValidator
+from balog.registry.schema import SchemaError
+
+__all__ = ["compiled"]
+
+_DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+
+
+def compiled(schema: dict[str, Any]) -> JsonValidator:
+    """Give a validator. Taps seldom name a draft; ``exclusiveMaximum: true`` of those of databases is draft 4.
+
+    Raises:
+        SchemaError: it is no JSON Schema by any of them.
+        MissingExtraError: jsonschema-rs is not installed.
+    """
+    try:
+        return JsonValidator(schema)
+    except SchemaError:
+        if "$schema" in schema:
+            raise
+        try:
+            return JsonValidator({"$schema": _DRAFT_4, **schema})
+        except SchemaError:
+            pass
+        raise
