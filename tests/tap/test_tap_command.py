@@ -1,0 +1,338 @@
+"""A tap as a program: its options, exit codes, and what is on which stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.tap import Tap
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"id": {"type": "integer"}, "at": {"type": "string"}, "name": {"type": "string"}},
+}
+PROGRAM = """
+import os, sys, time
+from balog.tap import Tap
+
+tap = Tap("tap-cool", config_spec={"base_url": str, "access_token": str})
+
+@tap.client
+def client(config):
+    print("the client is made")
+    return config
+
+@tap.stream("contacts", key_properties=["id"], replication_key="at")
+def contacts(client, context):
+    print("said by the tap")
+    os.system("echo said by a child")
+    for number in range(int(client["base_url"])):
+        yield {"id": number, "at": f"{number:09}", "name": "x"}
+
+tap.schema("contacts", %r)
+if __name__ == "__main__":
+    tap.run()
+""" % (SCHEMA,)  # noqa: UP031
+
+
+def make(**settings: Any) -> Tap:
+    tap = Tap("tap-cool", config_spec={"base_url": str, "access_token": str})
+
+    @tap.client
+    def client(config: dict[str, Any]) -> dict[str, Any]:
+        return config
+
+    @tap.stream("contacts", key_properties=["id"], replication_key="at", **settings)
+    def contacts(client: Any, context: Any) -> Any:
+        print("said by the tap")
+        yield {"id": 1, "at": "2026-01-01", "name": context.config["base_url"]}
+
+    @tap.stream("broken")
+    def broken(client: Any) -> Any:
+        yield {"id": 1, "at": "", "name": ""}
+        raise RuntimeError("no such page")
+
+    tap.schema("contacts", SCHEMA)
+    tap.schema("broken", SCHEMA)
+    return tap
+
+
+class Ran:
+    def __init__(self, capture: Any, tap: Tap, *arguments: str) -> None:
+        with pytest.raises(SystemExit) as exit:
+            tap.run(arguments)
+        self.code = exit.value.code
+        self.out, self.err = capture.readouterr()
+        self.lines = self.err.splitlines()
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> str:
+    path = tmp_path / "config.json"
+    path.write_text('{"base_url": "u", "access_token": "hunter2"}')
+    return str(path)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> list[str]:
+    path = tmp_path / "tap_cool.py"
+    path.write_text(PROGRAM)
+    return [sys.executable, str(path)]
+
+
+def chosen(folder: Path, *names: str) -> str:
+    streams = [{"stream": name, "schema": SCHEMA, "selected": True} for name in names]
+    (folder / "catalog.json").write_text(json.dumps({"streams": streams}))
+    return str(folder / "catalog.json")
+
+
+class TestRefused:
+    def test_a_missing_config_names_the_variables(self, capfd: Any) -> None:
+        ran = Ran(capfd, make())
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.lines == [
+            "tap-cool: config: $: the field 'base_url' is missing; give it by --config or TAP_COOL_BASE_URL",
+            "tap-cool: config: $: the field 'access_token' is missing; give it by --config or TAP_COOL_ACCESS_TOKEN",
+        ]
+
+    def test_a_wrong_config_is_said_by_lines_without_values(self, capfd: Any, tmp_path: Path) -> None:
+        (tmp_path / "c.json").write_text('{"base_url": 12345, "access_token": ["hunter2"]}')
+        ran = Ran(capfd, make(), "--config", str(tmp_path / "c.json"))
+        assert (ran.code, len(ran.lines)) == (2, 2)
+        assert "hunter2" not in ran.err
+        assert "12345" not in ran.err
+
+    def test_a_catalog_a_state_a_file_that_is_not_there(self, capfd: Any, config: str, tmp_path: Path) -> None:
+        ran = Ran(capfd, make(), "-c", config, "--catalog", chosen(tmp_path, "contact"))
+        assert (ran.code, ran.out) == (2, "")
+        assert "did you mean 'contacts'?" in ran.lines[-1]
+        assert Ran(capfd, make(), "-c", config, "--catalog", str(tmp_path / "none")).code == 2
+        (tmp_path / "state.json").write_text("[]")
+        assert Ran(capfd, make(), "-c", config, "--state", str(tmp_path / "state.json")).code == 2
+
+    def test_an_unknown_option(self, capfd: Any) -> None:
+        ran = Ran(capfd, make(), "--catlog", "x")
+        assert (ran.code, ran.out) == (2, "")
+        assert "--catalog" in ran.err
+
+    def test_what_the_taps_code_declares_wrongly_is_no_misuse(self, capfd: Any, config: str) -> None:
+        tap = make()
+        tap.schema("contact", SCHEMA)
+        ran = Ran(capfd, tap, "-c", config)
+        assert (ran.code, ran.out) == (1, "")
+        assert "there is no stream 'contact'" in ran.lines[-1]
+
+
+class TestSync:
+    def test_messages_are_on_stdout_and_all_else_is_not(self, capfd: Any, config: str, tmp_path: Path) -> None:
+        ran = Ran(capfd, make(), "-c", config, "--catalog", chosen(tmp_path, "contacts"))
+        assert ran.code == 0
+        assert [message["record"] for message in ran.messages if message["type"] == "RECORD"] == [
+            {"id": 1, "at": "2026-01-01", "name": "u"}
+        ]
+        assert ran.messages[-1]["value"] == {"bookmarks": {"contacts": {"at": "2026-01-01"}}}
+        assert "said by the tap" in ran.lines
+        assert "hunter2" not in ran.err
+
+    def test_a_stream_that_fails_leaves_the_others(self, capfd: Any, config: str) -> None:
+        ran = Ran(capfd, make(), "-c", config)
+        assert ran.code == 1
+        assert "CRITICAL broken: no such page" in ran.lines
+        assert {message["stream"] for message in ran.messages if message["type"] == "RECORD"} == {"contacts", "broken"}
+
+    def test_a_schema_that_cannot_be_had_is_a_stream_that_fails(self, capfd: Any, config: str) -> None:
+        tap = make()
+
+        @tap.schema("broken")
+        def gone() -> Any:
+            raise ConnectionError("refused")
+
+        ran = Ran(capfd, tap, "-c", config)
+        assert ran.code == 1
+        assert "CRITICAL broken: its schema could not be had: ConnectionError: refused" in ran.lines
+        assert {message["stream"] for message in ran.messages if "stream" in message} == {"contacts"}
+
+    def test_properties_are_an_older_catalog_and_give_way_to_it(self, capfd: Any, config: str, tmp_path: Path) -> None:
+        schema = {**SCHEMA, "selected": True}
+        (tmp_path / "p.json").write_text(json.dumps({"streams": [{"stream": "contacts", "schema": schema}]}))
+        ran = Ran(capfd, make(), "-c", config, "--properties", str(tmp_path / "p.json"))
+        assert (ran.code, {message.get("stream") for message in ran.messages}) == (0, {"contacts", None})
+        both = ["--properties", str(tmp_path / "p.json"), "--catalog", chosen(tmp_path, "broken")]
+        ran = Ran(capfd, make(), "-c", config, *both)
+        assert {message.get("stream") for message in ran.messages} == {"broken", None}
+        assert "is not looked at" in ran.err
+
+    def test_each_state_is_in_the_file_too(self, capfd: Any, config: str, tmp_path: Path) -> None:
+        catalog, out = chosen(tmp_path, "contacts"), tmp_path / "out.json"
+        ran = Ran(capfd, make(), "-c", config, "--catalog", catalog, "--out-file", str(out))
+        assert json.loads(out.read_text()) == ran.messages[-1]["value"]
+
+    def test_files_may_be_named_in_the_environment(
+        self, capfd: Any, config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TAP_COOL_CONFIG", config)
+        monkeypatch.setenv("TAP_COOL_CATALOG", chosen(tmp_path, "contacts"))
+        assert Ran(capfd, make()).code == 0
+
+    def test_what_is_not_known_is_warned_of_on_stderr(self, capfd: Any, tmp_path: Path) -> None:
+        (tmp_path / "c.json").write_text('{"base_url": "u", "access_token": "x", "bas_url": 1}')
+        ran = Ran(capfd, make(), "-c", str(tmp_path / "c.json"), "--catalog", chosen(tmp_path, "contacts"))
+        assert ran.code == 0
+        assert "$.bas_url: the tap does not know this setting; did you mean 'base_url'?" in ran.err
+
+
+class TestDiscover:
+    def test_files_need_no_config(self, capfd: Any) -> None:
+        ran = Ran(capfd, make(), "--discover")
+        assert ran.code == 0
+        assert [each["tap_stream_id"] for each in json.loads(ran.out)["streams"]] == ["contacts", "broken"]
+
+    def test_a_schema_that_wants_the_client_does(self, capfd: Any, config: str) -> None:
+        tap = make()
+
+        @tap.schema("contacts")
+        def described(client: Any) -> Any:
+            print("asked")
+            return {**SCHEMA, "title": client["base_url"]}
+
+        ran = Ran(capfd, tap, "--discover")
+        assert (ran.code, ran.out) == (2, "")
+        assert "TAP_COOL_BASE_URL" in ran.err
+        ran = Ran(capfd, tap, "--discover", "-c", config)
+        assert json.loads(ran.out)["streams"][0]["schema"]["title"] == "u"
+        assert "asked" in ran.lines
+
+    def test_a_wrong_config_that_is_given_is_refused(self, capfd: Any, tmp_path: Path) -> None:
+        (tmp_path / "c.json").write_text("{}")
+        assert Ran(capfd, make(), "--discover", "-c", str(tmp_path / "c.json")).code == 2
+
+    def test_visitors_are_asked(self, capfd: Any) -> None:
+        tap = make()
+
+        @tap.metadata("contacts")
+        def visit(node: Any, schema: Any) -> None:
+            if node.name == "name":
+                node.set("tap-cool.kind", "x")
+
+        contacts = json.loads(Ran(capfd, tap, "--discover").out)["streams"][0]
+        assert {"breadcrumb": ["properties", "name"], "metadata": {"inclusion": "available", "tap-cool.kind": "x"}} in (
+            contacts["metadata"]
+        )
+
+    def test_what_it_writes_can_be_synced(self, capfd: Any, config: str, tmp_path: Path) -> None:
+        (tmp_path / "catalog.json").write_text(Ran(capfd, make(), "--discover").out)
+        ran = Ran(capfd, make(), "-c", config, "--catalog", str(tmp_path / "catalog.json"))
+        assert [m["record"]["id"] for m in ran.messages if m["type"] == "RECORD" and m["stream"] == "contacts"] == [1]
+
+
+class TestOthers:
+    def test_the_test_asks_each_stream_and_writes_nothing(self, capfd: Any, config: str, tmp_path: Path) -> None:
+        ran = Ran(capfd, make(), "-c", config, "--test", "--catalog", chosen(tmp_path, "contacts"))
+        assert (ran.code, ran.out) == (0, "")
+        assert ran.lines[-1] == "contacts: gave a record"
+
+    def test_a_stream_that_does_not_answer_fails_it(self, capfd: Any, config: str) -> None:
+        tap = make()
+
+        @tap.stream("gone")
+        def gone() -> Any:
+            raise ConnectionError("refused")
+
+        tap.schema("gone", SCHEMA)
+        ran = Ran(capfd, tap, "-c", config, "--test")
+        assert (ran.code, ran.out) == (1, "")
+        assert any(line.startswith("gone: failed: ") and line.endswith("refused") for line in ran.lines)
+        assert "contacts: gave a record" in ran.lines
+
+    def test_about_is_for_people_and_programs(self, capfd: Any) -> None:
+        said = json.loads(Ran(capfd, make(), "--about", "--format", "json").out)
+        assert said["name"] == "tap-cool"
+        assert {"catalog", "discover", "state"} <= set(said["capabilities"])
+        assert said["settings"]["properties"]["access_token"] == {"type": "string", "secret": True, "writeOnly": True}
+        assert said["streams"][0]["replication_key"] == "at"
+        ran = Ran(capfd, make(), "--about")
+        assert ran.code == 0
+        assert "  access_token (string, required, secret) [TAP_COOL_ACCESS_TOKEN]" in ran.out.splitlines()
+
+    def test_the_version_is_that_of_the_package_of_its_name(self, capfd: Any) -> None:
+        from importlib.metadata import version
+
+        assert Ran(capfd, Tap("balog"), "--version").out == f"balog {version('balog')}\n"
+        assert Ran(capfd, make(), "--version").code == 0
+
+    def test_help_names_every_option(self, capfd: Any) -> None:
+        ran = Ran(capfd, make(), "--help")
+        assert ran.code == 0
+        for option in ("config", "state", "catalog", "properties", "discover", "test", "about", "out-file", "version"):
+            assert f"--{option}" in ran.out
+
+
+class TestProcess:
+    def environment(self, size: int) -> dict[str, str]:
+        return {**os.environ, "TAP_COOL_BASE_URL": str(size), "TAP_COOL_ACCESS_TOKEN": "x"}
+
+    def test_a_childs_and_the_clients_words_go_to_stderr(self, program: list[str]) -> None:
+        ran = subprocess.run(program, capture_output=True, text=True, env=self.environment(2), check=False)
+        assert ran.returncode == 0
+        assert all(json.loads(line)["type"] in ("SCHEMA", "RECORD", "STATE") for line in ran.stdout.splitlines())
+        assert {"the client is made", "said by the tap", "said by a child"} <= set(ran.stderr.splitlines())
+
+    def test_log_messages_of_the_singer_output_are_among_the_others(self, program: list[str]) -> None:
+        environment = {**self.environment(2), "BALOG_OUTPUT": "singer"}
+        ran = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)
+        types = [json.loads(line)["type"] for line in ran.stdout.splitlines()]
+        assert "LOG" in types
+        assert types.count("RECORD") == 2
+
+    def test_a_reader_that_goes_ends_it_with_one_line(self, program: list[str]) -> None:
+        with subprocess.Popen(
+            program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment(10**6)
+        ) as child:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            child.stdout.readline()
+            child.stdout.close()
+            said = child.stderr.read()
+            assert child.wait() == 1
+        assert "Traceback" not in said
+        assert said.splitlines()[-1].startswith("tap-cool: stdout: nobody reads it any more")
+
+    def test_a_signal_ends_it_with_the_last_state(self, program: list[str]) -> None:
+        with subprocess.Popen(
+            program, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment(10**8)
+        ) as child:
+            assert child.stdout is not None
+            assert child.stderr is not None
+            while '"RECORD"' not in child.stdout.readline():
+                pass
+            child.send_signal(signal.SIGTERM)
+            rest = child.stdout.read().splitlines()
+            child.stderr.read()
+            assert child.wait() == 143
+        assert json.loads(rest[-1])["type"] == "STATE"
+        assert json.loads(rest[-1])["value"]["currently_syncing"] == "contacts"
+
+    def test_neither_sql_nor_http_is_imported_at_the_start(self, program: list[str]) -> None:
+        ran = subprocess.run(
+            [program[0], "-X", "importtime", *program[1:]],
+            capture_output=True,
+            text=True,
+            env=self.environment(1),
+            check=False,
+        )
+        imported = {
+            line.rpartition("|")[2].strip() for line in ran.stderr.splitlines() if line.startswith("import time")
+        }
+        assert "balog.tap.syncing.sync" in imported
+        assert not imported & {"sqlglot", "urllib.request", "http.client", "jsonschema_rs", "pyarrow", "fsspec"}
