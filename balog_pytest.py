@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from balog.delivery.micro import Micro
+    from balog.tap.verify import Report
     from balog.testing import Events, MemoryTopics
 
-__all__ = ["events", "micro", "pytest_addoption", "topics"]
+__all__ = ["events", "micro", "pytest_addoption", "tap_report", "topics"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,3 +55,11 @@ def micro(request: pytest.FixtureRequest) -> Iterator[Micro]:
         registry = root / registry
     with Micro(registry or None, root / document if document else None) as running:
         yield running
+
+
+@pytest.fixture(scope="class")
+def tap_report(request: pytest.FixtureRequest, tap_command: Sequence[str]) -> Report:
+    """What verifying a tap finds; see ``balog.tap.verify.testing``. The fixture ``tap_command`` is the user's own."""
+    from balog.tap.verify import verify
+
+    return verify(tap_command, getattr(request.cls, "options", None))

@@ -173,9 +173,14 @@ def _plain(value: Any) -> str | int | float | None:
 def _name(base: tuple[str, ...]) -> str:
     """Give the program's name; the module's or script's where Python runs it. Arguments may hold secrets."""
     name = PurePath(base[0]).name
-    if name.startswith("python") and len(base) > 1:
-        if base[1] == "-m" and len(base) > 2:
-            return base[2]
-        if not base[1].startswith("-"):
-            return PurePath(base[1]).name
+    words = iter(base[1:] if name.startswith("python") else ())
+    for word in words:
+        if word == "-m":
+            return next(words, name)
+        if word in ("-W", "-X"):
+            next(words, "")
+        elif not word.startswith("-"):
+            return PurePath(word).name
+        elif word == "-c":
+            break
     return name

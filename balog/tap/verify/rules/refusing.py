@@ -9,6 +9,8 @@ from balog.tap.verify.trials import Run, Skip, Trials, Written
 
 __all__: list[str] = []
 
+_WRONG_USE = 2
+
 
 def _bad_configs(trials: Trials) -> Iterator[Run]:
     yield trials.missing_config
@@ -52,10 +54,14 @@ def bad_config_is_explained(trials: Trials) -> Iterator[Problem]:
     "Log the line that ends the run at CRITICAL: what watches logs looks there.",
 )  # fmt: skip
 def failure_is_said_at_a_level(trials: Trials) -> Iterator[Problem]:
-    """A run that fails says why at CRITICAL or ERROR."""
+    """A run that fails says why at CRITICAL or ERROR; wrong use (exit code 2) may be said plainly."""
     for run in _bad_configs(trials):
-        logs = run.reading.logs
-        if run.ending.code and not run.ending.stopped and not (logs.levels["CRITICAL"] or logs.levels["ERROR"]):
+        logs, code = run.reading.logs, run.ending.code
+        if (
+            code not in (0, _WRONG_USE)
+            and not run.ending.stopped
+            and not (logs.levels["CRITICAL"] or logs.levels["ERROR"])
+        ):
             yield Problem(f"{run.name}: exit code {run.ending.code}, and no such line")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 from balog.tap.verify.rules.registering import BEST_PRACTICES, METRICS, PRACTICE, Problem, check
@@ -10,6 +11,8 @@ from balog.tap.verify.rules.selecting import looked_at
 from balog.tap.verify.trials import Run, Skip, Trials
 
 __all__: list[str] = []
+
+_HTTP = re.compile("https?://")
 
 
 def _with_records(trials: Trials) -> Run:
@@ -69,10 +72,7 @@ def counts_are_right(trials: Trials) -> Iterator[Problem]:
 def requests_are_timed(trials: Trials) -> Iterator[Problem]:
     """A tap of an HTTP source tells how long its requests took."""
     logs = _with_records(trials).reading.logs
-    speaks_http = "://" in json.dumps(trials.config) or any(
-        "http://" in text or "https://" in text for text in logs.heard
-    )
-    if not speaks_http:
+    if not any(map(_HTTP.search, (json.dumps(trials.config), *logs.heard))):
         raise Skip("nothing shows that its source is asked by HTTP")
     if not any("http" in name or "request" in name for name in logs.metrics):
         yield Problem("no timer of requests came")
