@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,17 +26,22 @@ from tests.services.servers.postgres import Database, PostgresServer
 __all__ = ["TAPS", "RealTap", "prepared"]
 
 ROOT = Path(__file__).parents[2]
-PEOPLE = 25
+PEOPLE = 300
 TOKEN = "glpat-only-of-this-test"
 
 
 @dataclass(frozen=True)
 class RealTap:
-    """How one tap is run."""
+    """How one tap is run.
+
+    Attributes:
+        by: by ``tap_stream_id`` the replication key of a stream that its catalog leaves to be chosen.
+    """
 
     command: list[str]
     config: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
+    by: dict[str, str] = field(default_factory=dict)
 
 
 def people() -> list[dict[str, Any]]:
@@ -47,7 +53,7 @@ def people() -> list[dict[str, Any]]:
             "price": round(1.1 * number, 2),
             "is_new": number % 2 == 0,
             "place": {"x": number, "tags": ["a", "b"]},
-            "updated_at": f"2026-11-20T07:{number:02}:12Z",
+            "updated_at": f"2026-11-20T{number // 60:02}:{number % 60:02}:12Z",
         }
         for number in range(1, PEOPLE + 1)
     ]
@@ -98,7 +104,8 @@ def _postgres(folder: Path, postgres: Any) -> Iterator[RealTap]:
     server: PostgresServer = postgres()
     database = server.database("source_sdk")
     _fill(database)
-    yield RealTap([command], {**database.config, "filter_schemas": ["public"]})
+    config = {**database.config, "filter_schemas": ["public"]}
+    yield RealTap([command], config, by={"public-people": "updated_at"})
 
 
 @contextmanager
@@ -108,7 +115,8 @@ def _postgres_pipelinewise(folder: Path, postgres: Any) -> Iterator[RealTap]:
     database = server.database("source_pipelinewise")
     _fill(database)
     config = {**database.config, "port": str(database.port), "dbname": database.name, "filter_schemas": "public"}
-    yield RealTap([command], {**config, "default_replication_method": "FULL_TABLE"})
+    config["default_replication_method"] = "FULL_TABLE"
+    yield RealTap([command], config, by={"public-people": "updated_at"})
 
 
 @contextmanager
@@ -140,7 +148,7 @@ def _s3_csv(folder: Path, postgres: Any) -> Iterator[RealTap]:
 
 
 class _Api(BaseHTTPRequestHandler):
-    """People in pages of ten, and as much of GitLab's API as its tap asks for."""
+    """People in pages of a hundred, and as much of GitLab's API as its tap asks for."""
 
     protocol_version = "HTTP/1.1"
 
@@ -162,7 +170,7 @@ class _Api(BaseHTTPRequestHandler):
 
 def _people_page(page: int) -> dict[str, Any]:
     rows = [{**row, "place": row["place"]["x"]} for row in people()]
-    return {"people": rows[(page - 1) * 10 : page * 10], "next_page": page + 1 if page * 10 < PEOPLE else None}
+    return {"people": rows[(page - 1) * 100 : page * 100], "next_page": page + 1 if page * 100 < PEOPLE else None}
 
 
 def _gitlab(path: str, page: int) -> Any:
@@ -251,4 +259,24 @@ def prepared(name: str, folder: Path, postgres: Any) -> Iterator[tuple[list[str]
         (folder / "config.json").write_text(json.dumps(tap.config))
         clean = {key: value for key, value in os.environ.items() if not key.startswith(("BALOG_", "AWS_"))}
         clean["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), clean["PATH"]])
-        yield [*tap.command, "--config", str(folder / "config.json")], clean | tap.environment
+        command = [*tap.command, "--config", str(folder / "config.json")]
+        if tap.by:
+            (folder / "catalog.json").write_text(json.dumps(_chosen(command, clean | tap.environment, tap.by)))
+            command += ["--catalog", str(folder / "catalog.json")]
+        yield command, clean | tap.environment
+
+
+def _chosen(command: list[str], environment: dict[str, str], by: dict[str, str]) -> Any:
+    """Discover, and choose all streams, some of them by a key."""
+    done = subprocess.run([*command, "--discover"], env=environment, capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr.decode()
+    catalog = json.loads(done.stdout)
+    for stream in catalog["streams"]:
+        key = by.get(stream["tap_stream_id"])
+        how = {"replication-method": "INCREMENTAL", "replication-key": key} if key else {}
+        for item in stream["metadata"]:
+            if not item["breadcrumb"]:
+                item["metadata"] |= {"selected": True, **how}
+        if key:
+            stream |= {"replication_method": "INCREMENTAL", "replication_key": key}
+    return catalog
