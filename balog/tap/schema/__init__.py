@@ -16,6 +16,7 @@ from balog.tap.schema.sources import (
     registry_type,
     schema_of,
 )
+from balog.tap.schema.xsd import from_xml, wsdl, xsd
 
 __all__ = [
     "SchemaSource",
@@ -23,6 +24,7 @@ __all__ = [
     "flatten",
     "from_records",
     "from_type",
+    "from_xml",
     "generated",
     "infer",
     "json_file",
@@ -30,4 +32,6 @@ __all__ = [
     "registry_type",
     "resolve",
     "schema_of",
+    "wsdl",
+    "xsd",
 ]

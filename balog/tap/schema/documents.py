@@ -12,19 +12,20 @@ from balog.tap.errors import SchemaError
 from balog.tap.schema.checking import MAX_BYTES, decode
 from balog.tap.schema.keywords import Steps, children
 
-__all__ = ["Document", "Documents", "Reader", "Target", "fetch", "read_file"]
+__all__ = ["Document", "Documents", "Reader", "Target", "fetch", "is_remote", "location_of", "read_file"]
 
 Reader = Callable[[str], bytes]
 """Gives a file's bytes by its path; raises OSError."""
 
 _FETCH_SECONDS = 30
+_MOST_READ = 16 << 20  # XML may be so large; ``decode`` allows less
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
 def read_file(path: str) -> bytes:
     """Read a file, no more of it than tells that it is too large."""
     with open(path, "rb") as file:
-        return file.read(MAX_BYTES + 1)
+        return file.read(_MOST_READ + 1)
 
 
 def fetch(url: str, most: int = MAX_BYTES) -> bytes:
@@ -81,7 +82,7 @@ class Document:
     is_old: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        self.location = _location(self.name)
+        self.location = location_of(self.name)
         draft = self.root.get("$schema") if isinstance(self.root, dict) else None
         self.is_old = isinstance(draft, str) and any(name in draft for name in _OLD)
 
@@ -115,7 +116,7 @@ class Documents:
         Raises:
             SchemaError: it is not there, or is not JSON.
         """
-        location = _location(path)
+        location = location_of(path)
         found = self._at(location, "", path)
         if found is None:
             raise SchemaError(self._missing[location], path)
@@ -177,7 +178,8 @@ class Documents:
             return f"cannot be read: {error}"
 
 
-def _location(name: str) -> str:
+def location_of(name: str) -> str:
+    """Give the URL of a document that others are seen from: a path made absolute and quoted, or a web address."""
     return name if is_remote(name) or not name else quote(os.path.abspath(name))
 
 

@@ -91,11 +91,12 @@ def intersected(one: Any, other: Any) -> dict[str, Any] | None:
         first, second = group & one.keys(), group & other.keys()
         if first and second and not first == second == {"items"}:
             return None
-    if any(
-        isinstance(schema.get(f"exclusive{end}"), bool) for schema in (one, other) for end in ("Minimum", "Maximum")
-    ):
-        if not {"minimum", "maximum"}.isdisjoint(one) and not {"minimum", "maximum"}.isdisjoint(other):
-            return None  # draft 4, where one keyword changes what another means
+    bounded = [schema for schema in (one, other) if not {"minimum", "maximum"}.isdisjoint(schema)]
+    switches = [
+        isinstance(each.get(f"exclusive{end}"), bool) for each in (one, other) for end in ("Minimum", "Maximum")
+    ]
+    if any(switches) and len(bounded) == 2:
+        return None  # draft 4, where one keyword changes what another means
     made: dict[str, Any] = {}
     for name in (*one, *(name for name in other if name not in one)):
         if name in _MEMBERS:

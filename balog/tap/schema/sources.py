@@ -177,7 +177,7 @@ def beside(path: str | os.PathLike[str], frames: int = 2) -> tuple[Reader, str]:
         try:
             return read_file(path)
         except NotADirectoryError:
-            if not hasattr(loader, "get_data"):
+            if loader is None or not hasattr(loader, "get_data"):
                 raise
             data: bytes = loader.get_data(path)
             return data

@@ -1,0 +1,320 @@
+"""XML Schema's elements and complex types as JSON Schema, for the records that ``from_xml`` makes.
+
+What may come more than once is an array; what may be absent, or is ``nillable``, may be null; nothing is required, so
+that members can be left out by selection. ``xs:any`` and ``xs:anyType`` take anything, as all of the objects do.
+https://www.w3.org/TR/xmlschema-1/
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema.checking import MAX_NODES
+from balog.tap.schema.flattening import nullable
+from balog.tap.schema.xsd.definitions import SOAP, XSD, Declared, Definitions
+from balog.tap.schema.xsd.reading import Node, local
+from balog.tap.schema.xsd.simple import BUILT_IN, joined, plain, restricted
+from balog.tap.schema.xsd.values import ATTRIBUTE, LIST, TEXT, scalar
+
+__all__ = ["Converter"]
+
+_MANY = 1 << 30
+_MAX_WORDS = 500
+_MAX_CHAIN = 100
+
+
+class _Member(NamedTuple):
+    """An element within a complex type: how often it may be there, and what it may be."""
+
+    least: int
+    most: int
+    declared: tuple[Declared, ...]
+
+
+_Members = dict[str, _Member]
+
+
+class _Content(NamedTuple):
+    """What a complex type has: elements, attributes, text."""
+
+    members: _Members
+    attributes: dict[str, dict[str, Any]]
+    text: dict[str, Any] | None
+
+
+class Converter:
+    """Makes JSON Schemas of what ``definitions`` declare.
+
+    Args:
+        depth: how often a type is followed into itself; then it is an object of anything.
+        levels: of elements within elements; what is deeper is an object of anything.
+    """
+
+    def __init__(self, definitions: Definitions, depth: int = 1, levels: int = 20) -> None:
+        self._definitions = definitions
+        self._depth = depth
+        self._levels = levels
+        self._open: Counter[int] = Counter()
+        self._inside = 0
+        self._nodes = 0
+
+    def element(self, declared: Declared) -> dict[str, Any]:
+        """Give the schema of an element's value.
+
+        Raises:
+            SchemaError: what it is made of is not declared, or is more than 10,000 schemas.
+        """
+        node = declared.node
+        if node.get("ref"):
+            return self.element(self._definitions.find("element", declared.name(node.get("ref")), node.line))
+        inner = [child for child in node if local(child.tag) in ("complexType", "simpleType")]
+        if node.get("type"):
+            made = self.named(declared.name(node.get("type")), node.line)
+        elif inner:
+            made = self._type(declared.inside(inner[0]))
+        elif node.get("substitutionGroup"):
+            head = declared.name(node.get("substitutionGroup"))
+            made = self.element(self._definitions.find("element", head, node.line))
+        else:
+            made = {}
+        made = nullable(made) if node.get("nillable") in ("true", "1") else made
+        return _described(made, node)
+
+    def named(self, name: str, line: int = 0) -> dict[str, Any]:
+        """Give the schema of a type by its qualified name."""
+        space, _, bare = name[1:].partition("}") if name.startswith("{") else ("", "", name)
+        if space == XSD or (space == SOAP and bare in BUILT_IN):
+            if bare not in BUILT_IN:
+                raise SchemaError(f"XML Schema has no type {bare!r}, line {line}")
+            return dict(BUILT_IN[bare])
+        if space == SOAP:
+            return {}
+        kind = "simpleType" if name in self._definitions.tables["simpleType"] else "complexType"
+        return self._type(self._definitions.find(kind, name, line))
+
+    def _type(self, declared: Declared) -> dict[str, Any]:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise SchemaError(f"more than {MAX_NODES} schemas; name an element or a type further in, or fewer levels")
+        if local(declared.node.tag) == "simpleType":
+            return _described(self._simple(declared), declared.node)
+        key = id(declared.node)
+        if self._open[key] > self._depth or self._inside >= self._levels:
+            return {"type": "object"}
+        self._open[key] += 1
+        self._inside += 1
+        made = self._complex(declared)
+        self._inside -= 1
+        self._open[key] -= 1
+        return _described(made, declared.node)
+
+    def _simple(self, declared: Declared, chain: int = 0) -> dict[str, Any]:
+        if chain > _MAX_CHAIN:
+            raise SchemaError(f"a simple type is made of itself, line {declared.node.line}")
+        for node in declared.node:
+            kind = local(node.tag)
+            if kind == "restriction":
+                return restricted(self._parts(declared.inside(node), "base", chain)[0], node)
+            if kind == "list":
+                item = self._parts(declared.inside(node), "itemType", chain)[0]
+                return {"type": "array", "items": item, LIST: True}
+            if kind == "union":
+                return joined(self._parts(declared.inside(node), "memberTypes", chain))
+        return {"type": "string"}
+
+    def _parts(self, declared: Declared, attribute: str, chain: int) -> list[dict[str, Any]]:
+        """Give the simple types that one is made of: those that it names, and those inside of it."""
+        found = []
+        for said in declared.node.get(attribute).split():
+            name = declared.name(said)
+            known = self._definitions.tables["simpleType"].get(name)
+            found.append(self._simple(known, chain + 1) if known else self.named(name, declared.node.line))
+        for node in declared.node:
+            if local(node.tag) == "simpleType":
+                found.append(self._simple(declared.inside(node), chain + 1))
+        return found or [{"type": "string"}]
+
+    def _complex(self, declared: Declared) -> dict[str, Any]:
+        content = self._content(declared)
+        if content.text is not None and not content.members and not content.attributes:
+            return content.text
+        properties: dict[str, Any] = {}
+        for name, schema in content.attributes.items():
+            properties[ATTRIBUTE + name if name in content.members else name] = schema
+        for name, member in content.members.items():
+            properties[name] = self._member(member)
+        if content.text is not None:
+            properties[TEXT] = nullable(content.text)
+        return {"type": "object", "properties": properties} if properties else {"type": "object"}
+
+    def _member(self, member: _Member) -> dict[str, Any]:
+        schemas: list[dict[str, Any]] = []
+        for declared in member.declared:
+            schema = self.element(declared)
+            if schema not in schemas:
+                schemas.append(schema)
+        schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+        if member.most > 1:
+            schema = {"type": "array", "items": schema}
+        return nullable(schema) if member.least == 0 else schema
+
+    def _content(self, declared: Declared, chain: int = 0) -> _Content:
+        if chain > _MAX_CHAIN:
+            raise SchemaError(f"a complex type extends itself, line {declared.node.line}")
+        node = declared.node
+        derived = next((child for child in node if local(child.tag) in ("simpleContent", "complexContent")), None)
+        if derived is None:
+            content = self._own(declared)
+            is_mixed = node.get("mixed") in ("true", "1")
+            return content._replace(text={"type": "string"}) if is_mixed else content
+        for step in derived:
+            kind = local(step.tag)
+            if kind not in ("extension", "restriction"):
+                continue
+            inner = declared.inside(step)
+            base = self._base(inner, chain)
+            own = self._own(inner)
+            attributes = {**base.attributes, **own.attributes}
+            if local(derived.tag) == "simpleContent":
+                text = base.text or {"type": "string"}
+                return _Content({}, attributes, restricted(text, step) if kind == "restriction" else text)
+            members = _after(base.members, own.members) if kind == "extension" else own.members
+            is_mixed = "true" in (derived.get("mixed"), node.get("mixed"))
+            return _Content(members, attributes, {"type": "string"} if is_mixed else base.text)
+        return _Content({}, {}, None)
+
+    def _base(self, declared: Declared, chain: int) -> _Content:
+        name = declared.name(declared.node.get("base"))
+        known = self._definitions.tables["complexType"].get(name)
+        if known is not None:
+            return self._content(known, chain + 1)
+        if name in (f"{{{XSD}}}anyType", f"{{{SOAP}}}Array"):
+            return _Content({}, {}, None)
+        return _Content({}, {}, self.named(name, declared.node.line))
+
+    def _own(self, declared: Declared) -> _Content:
+        """Give what stands right inside of a complex type, or of an extension in it."""
+        members: _Members = {}
+        for node in declared.node:
+            if local(node.tag) in ("sequence", "all", "choice", "group"):
+                members = self._particle(declared.inside(node), 0)
+        return _Content(members, dict(self._attributes(declared, 0)), None)
+
+    def _attributes(self, declared: Declared, chain: int) -> Iterator[tuple[str, dict[str, Any]]]:
+        if chain > _MAX_CHAIN:
+            raise SchemaError(f"an attributeGroup is inside of itself, line {declared.node.line}")
+        for node in declared.node:
+            kind = local(node.tag)
+            inner = declared.inside(node)
+            if kind == "attributeGroup":
+                group = self._definitions.find("attributeGroup", inner.name(node.get("ref")), node.line)
+                yield from self._attributes(group, chain + 1)
+            elif kind == "attribute" and node.get("use") != "prohibited":
+                yield local(node.get("name")) or node.get("ref").rpartition(":")[2], self._attribute(inner)
+
+    def _attribute(self, declared: Declared) -> dict[str, Any]:
+        node = declared.node
+        if node.get("ref"):
+            known = self._definitions.tables["attribute"].get(declared.name(node.get("ref")))
+            made = self._attribute(known) if known else {"type": "string"}  # xml:lang, soapenc:arrayType
+        elif node.get("type"):
+            made = self.named(declared.name(node.get("type")), node.line)
+        else:
+            made = self._simple(declared)  # a simpleType inside, or any text
+            for inner in node:
+                if local(inner.tag) == "simpleType":
+                    made = self._simple(declared.inside(inner))
+        said = node.get("default") or node.get("fixed")
+        if said:
+            made = {**made, "default": plain(scalar(said, made))}
+        return _described(made if node.get("use") == "required" else nullable(made), node)
+
+    def _particle(self, declared: Declared, chain: int) -> _Members:
+        """Give the elements of a group of them, by name, with how often each may be there in all."""
+        node = declared.node
+        kind = local(node.tag)
+        if chain > _MAX_CHAIN:
+            raise SchemaError(f"a group is inside of itself, line {node.line}")
+        if kind == "element":
+            found = self._element(declared)
+        elif kind == "group" and node.get("ref"):
+            group = self._definitions.find("group", declared.name(node.get("ref")), node.line)
+            found = self._sequence(group, chain)
+        elif kind == "choice":
+            found = self._choice(declared, chain)
+        else:
+            found = self._sequence(declared, chain)
+        least, most = _occurs(node)
+        return {
+            name: member._replace(least=member.least * least, most=min(member.most * most, _MANY))
+            for name, member in found.items()
+            if most
+        }
+
+    def _element(self, declared: Declared) -> _Members:
+        """Give an element, or those that may stand in its place."""
+        if not declared.node.get("ref"):
+            return {declared.node.get("name"): _Member(1, 1, (declared,))}
+        head = declared.name(declared.node.get("ref"))
+        names, found = [head], {}
+        for name in names:
+            names += [each for each in self._definitions.substitutes.get(name, []) if each not in names]
+            element = self._definitions.find("element", name, declared.node.line)
+            if element.node.get("abstract") not in ("true", "1"):
+                found[local(name)] = _Member(0, 1, (element,))
+        return {name: member._replace(least=1) for name, member in found.items()} if len(found) == 1 else found
+
+    def _sequence(self, declared: Declared, chain: int) -> _Members:
+        found: _Members = {}
+        for node in _particles(declared.node):
+            found = _after(found, self._particle(declared.inside(node), chain + 1))
+        return found
+
+    def _choice(self, declared: Declared, chain: int) -> _Members:
+        branches = [self._particle(declared.inside(node), chain + 1) for node in _particles(declared.node)]
+        is_sure = not any(local(node.tag) == "any" for node in declared.node)
+        found: _Members = {}
+        for name in dict.fromkeys(name for branch in branches for name in branch):
+            members = [branch[name] for branch in branches if name in branch]
+            least = min(member.least for member in members) if is_sure and len(members) == len(branches) else 0
+            most = max(member.most for member in members)
+            found[name] = _Member(least, most, tuple(each for member in members for each in member.declared))
+        return found
+
+
+def _after(one: _Members, other: _Members) -> _Members:
+    """Give the elements of a sequence of two."""
+    found = dict(one)
+    for name, member in other.items():
+        before = found.get(name)
+        found[name] = member if before is None else _Member(
+            before.least + member.least, min(before.most + member.most, _MANY), before.declared + member.declared
+        )  # fmt: skip
+    return found
+
+
+def _particles(node: Node) -> Iterator[Node]:
+    return (child for child in node if local(child.tag) in ("element", "group", "choice", "sequence", "all"))
+
+
+def _occurs(node: Node) -> tuple[int, int]:
+    least, most = node.get("minOccurs", "1").strip(), node.get("maxOccurs", "1").strip()
+    if not least.isdecimal() or not (most.isdecimal() or most == "unbounded") or len(least) > 9 or len(most) > 9:
+        raise SchemaError(f"minOccurs and maxOccurs are {least!r} and {most!r}, line {node.line}")
+    return int(least), _MANY if most == "unbounded" else int(most)
+
+
+def _described(schema: dict[str, Any], node: Node) -> dict[str, Any]:
+    """Add the words of an ``xs:documentation``."""
+    for annotation in node:
+        if local(annotation.tag) != "annotation":
+            continue
+        for said in annotation:
+            words = " ".join("".join(each.text for each in said.iter()).split())
+            if local(said.tag) == "documentation" and words:
+                short = words if len(words) <= _MAX_WORDS else f"{words[: _MAX_WORDS - 1]}…"
+                return {**schema, "description": short}
+    return schema

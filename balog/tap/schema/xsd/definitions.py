@@ -1,0 +1,153 @@
+"""What XML Schemas declare, by its qualified name: one document and those that it includes and imports."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+from urllib.parse import unquote, urljoin, urlsplit
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema.documents import Reader, fetch, is_remote, location_of
+from balog.tap.schema.xsd.reading import MAX_XML_BYTES, Node, local, parse
+
+__all__ = ["SOAP", "XSD", "Declared", "Definitions"]
+
+XSD = "http://www.w3.org/2001/XMLSchema"
+SOAP = "http://schemas.xmlsoap.org/soap/encoding/"
+_KINDS = ("attribute", "attributeGroup", "complexType", "element", "group", "simpleType")
+_MAX_FILES = 500
+
+
+class Declared(NamedTuple):
+    """A declaration.
+
+    Attributes:
+        node: its element.
+        namespace: the target namespace of the schema that it is in.
+    """
+
+    node: Node
+    namespace: str
+
+    def inside(self, node: Node) -> Declared:
+        """Give what is declared inside of it."""
+        return Declared(node, self.namespace)
+
+    def name(self, said: str) -> str:
+        """Give the qualified name, ``{namespace}name``, that ``said`` (``tns:Order``) stands for here."""
+        prefix, _, name = said.strip().rpartition(":")
+        if prefix and prefix not in self.node.prefixes:
+            raise SchemaError(f"the prefix of {said!r} stands for nothing, line {self.node.line}")
+        # Where a schema without a namespace was included, its names are those of who included it.
+        space = self.node.prefixes.get(prefix) or ("" if prefix else self.namespace)
+        return f"{{{space}}}{name}" if space else name
+
+
+class Definitions:
+    """Declarations of a set of schemas.
+
+    Args:
+        read: gives a file's bytes.
+        allow_remote: whether http and https are fetched; without it, a file of the same name beside the schema is
+            taken.
+
+    Attributes:
+        tables: for each kind (``element``, ``complexType`` …) what there is, by qualified name.
+        substitutes: elements that may stand in the place of another, by that one's name.
+        unread: what was imported and not read, for errors.
+    """
+
+    def __init__(self, read: Reader, allow_remote: bool = False) -> None:
+        self._read = read
+        self._allow_remote = allow_remote
+        self._seen: set[tuple[str, str]] = set()
+        self.tables: dict[str, dict[str, Declared]] = {kind: {} for kind in _KINDS}
+        self.substitutes: dict[str, list[str]] = {}
+        self.unread: list[str] = []
+
+    def open(self, place: str) -> tuple[Node, str]:
+        """Read a document; gives its root and the URL that others are seen from.
+
+        Raises:
+            SchemaError: it is not there, or is no XML.
+        """
+        if is_remote(place):
+            return parse(fetch(place, MAX_XML_BYTES), place), place
+        return parse(self._bytes(place), place), location_of(place)
+
+    def add(self, root: Node, url: str, namespace: str = "") -> None:
+        """Take in an ``xs:schema`` and what it includes and imports.
+
+        Args:
+            root: the element.
+            url: where it is.
+            namespace: of who includes it, for one that has none.
+
+        Raises:
+            SchemaError: it is no schema, uses ``xs:redefine``, or includes what is not there.
+        """
+        if root.tag != f"{{{XSD}}}schema":
+            raise SchemaError(f"want an XML Schema; found {local(root.tag)}", unquote(url))
+        space = root.get("targetNamespace") or namespace
+        for node in root:
+            kind = local(node.tag)
+            if kind in ("redefine", "override"):
+                raise SchemaError(f"xs:{kind} is not supported, line {node.line}", unquote(url))
+            if kind in ("include", "import"):
+                self._follow(node, url, space if kind == "include" else "")
+            elif kind in self.tables and node.get("name"):
+                name = f"{{{space}}}{node.get('name')}" if space else node.get("name")
+                declared = Declared(node, space)
+                self.tables[kind].setdefault(name, declared)
+                if node.get("substitutionGroup"):
+                    self.substitutes.setdefault(declared.name(node.get("substitutionGroup")), []).append(name)
+
+    def _follow(self, node: Node, url: str, namespace: str) -> None:
+        said = node.get("schemaLocation").strip()
+        if not said:
+            return
+        place = urljoin(url, said)
+        if (place, namespace) in self._seen:
+            return
+        self._seen.add((place, namespace))
+        if len(self._seen) > _MAX_FILES:
+            raise SchemaError(f"includes more than {_MAX_FILES} others", unquote(url))
+        if is_remote(place) and not self._allow_remote:
+            beside = urljoin(url, os.path.basename(urlsplit(place).path)) if not is_remote(url) else ""
+            if not beside or not self._is_there(unquote(beside)):
+                self.unread.append(f"{place} (not fetched; keep a copy beside the schema, or say allow_remote=True)")
+                return
+            place = beside
+        if urlsplit(place).scheme not in ("", "http", "https") or (is_remote(url) and not is_remote(place)):
+            raise SchemaError(f"includes {said!r}, line {node.line}, which is no file beside it", unquote(url))
+        if is_remote(place):
+            root = parse(fetch(place, MAX_XML_BYTES), place)
+        else:
+            root = parse(self._bytes(unquote(place)), unquote(place))
+        self.add(root, place, namespace)
+
+    def _bytes(self, path: str) -> bytes:
+        try:
+            return self._read(path)
+        except (OSError, ValueError) as error:
+            raise SchemaError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path) from None
+
+    def _is_there(self, path: str) -> bool:
+        try:
+            self._read(path)
+        except OSError:
+            return False
+        return True
+
+    def find(self, kind: str, name: str, line: int = 0) -> Declared:
+        """Give what was declared by a qualified name.
+
+        Raises:
+            SchemaError: nothing was.
+        """
+        found = self.tables[kind].get(name)
+        if found is None:
+            where = f", line {line}" if line else ""
+            missing = f"; imported, and not read: {', '.join(self.unread[:5])}" if self.unread else ""
+            raise SchemaError(f"no {kind} {name} is declared{where}{missing}")
+        return found

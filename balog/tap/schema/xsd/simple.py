@@ -1,0 +1,142 @@
+"""Simple types of XML Schema as JSON Schema: the built-in ones and what restricts them.
+
+https://www.w3.org/TR/xmlschema-2/. What JSON Schema can't say is left out, so that no valid document is refused:
+``pattern`` is another language of patterns and is kept as a comment; bounds of times; digits behind the point, which
+validators that compute with floats get wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from balog.tap.schema.flattening import nullable
+from balog.tap.schema.xsd.reading import Node, local
+from balog.tap.schema.xsd.values import LIST, scalar
+
+__all__ = ["BUILT_IN", "joined", "plain", "restricted"]
+
+_TEXT = {"type": "string"}
+_TEXTS = (
+    "string",
+    "normalizedString",
+    "token",
+    "language",
+    "Name",
+    "NCName",
+    "NMTOKEN",
+    "ID",
+    "IDREF",
+    "ENTITY",
+    "QName",
+)
+_TEXTS += ("NOTATION", "anyURI", "anySimpleType", "anyAtomicType", "duration", "dayTimeDuration", "yearMonthDuration")
+_TEXTS += ("time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay")
+_BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
+
+BUILT_IN: Mapping[str, dict[str, Any]] = {
+    **dict.fromkeys(_TEXTS, _TEXT),
+    **{name: {"type": "array", "items": _TEXT, LIST: True} for name in ("NMTOKENS", "IDREFS", "ENTITIES")},
+    "boolean": {"type": "boolean"},
+    "decimal": {"type": "number"},
+    # INF and NaN are no numbers in JSON: null stands for them.
+    "float": {"type": ["null", "number"]},
+    "double": {"type": ["null", "number"]},
+    "integer": {"type": "integer"},
+    "nonNegativeInteger": {"type": "integer", "minimum": 0},
+    "positiveInteger": {"type": "integer", "minimum": 1},
+    "nonPositiveInteger": {"type": "integer", "maximum": 0},
+    "negativeInteger": {"type": "integer", "maximum": -1},
+    **{
+        name: {"type": "integer", "minimum": -(2 ** (bits - 1)), "maximum": 2 ** (bits - 1) - 1}
+        for name, bits in _BITS.items()
+    },
+    **{
+        f"unsigned{name.capitalize()}": {"type": "integer", "minimum": 0, "maximum": 2**bits - 1}
+        for name, bits in _BITS.items()
+    },
+    "dateTime": {"type": "string", "format": "date-time"},
+    "dateTimeStamp": {"type": "string", "format": "date-time"},
+    "date": {"type": "string", "format": "date"},
+    "base64Binary": {"type": "string", "contentEncoding": "base64"},
+    "hexBinary": {"type": "string", "contentEncoding": "base16"},
+    "anyType": {},
+}
+
+_LENGTHS = {"minLength": ("minLength",), "maxLength": ("maxLength",), "length": ("minLength", "maxLength")}
+_BOUNDS = {
+    "minInclusive": ("minimum", max),
+    "minExclusive": ("exclusiveMinimum", max),
+    "maxInclusive": ("maximum", min),
+    "maxExclusive": ("exclusiveMaximum", min),
+}
+
+
+def restricted(base: dict[str, Any], facets: Node) -> dict[str, Any]:
+    """Give a type's schema with the facets of an ``xs:restriction``."""
+    made = dict(base)
+    said = made.get("type")
+    kinds = {said} if isinstance(said, str) else set(said or ())
+    values = [facet.get("value") for facet in facets if local(facet.tag) == "enumeration"]
+    if values:
+        found = [plain(scalar(value, base)) for value in values]
+        made["enum"] = [value for index, value in enumerate(found) if value not in found[:index]]
+        made = nullable({**made, "type": _only(kinds - {"null"})}) if "null" in kinds else made
+    for name, value in _facets(facets):
+        if name in _LENGTHS and kinds == {"string"} and not {"format", "contentEncoding"} & made.keys():
+            made.update(dict.fromkeys(_LENGTHS[name], int(value)))
+        elif name in _LENGTHS and kinds == {"array"}:
+            made.update({key.replace("Length", "Items"): int(value) for key in _LENGTHS[name]})
+        elif name in _BOUNDS and kinds & {"integer", "number"}:
+            key, tighter = _BOUNDS[name]
+            bound = scalar(value, {"type": "integer" if "integer" in kinds else "number"})
+            if isinstance(bound, str) or bound is None:
+                continue  # INF
+            bound = plain(bound)
+            made[key] = tighter(made[key], bound) if key in made else bound
+        elif name == "totalDigits" and kinds == {"integer"}:
+            most = 10 ** int(value) - 1
+            made["minimum"] = max(made.get("minimum", -most), -most)
+            made["maximum"] = min(made.get("maximum", most), most)
+        elif name == "pattern":
+            made["$comment"] = f"pattern of XML Schema: {value}"
+    return made
+
+
+def _facets(node: Node) -> Iterator[tuple[str, str]]:
+    for facet in node:
+        name, value = local(facet.tag), facet.get("value").strip()
+        if name in (*_LENGTHS, "totalDigits") and not (value.isdecimal() and len(value) < 5):
+            continue
+        yield name, value
+
+
+def joined(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    """Give one schema for an ``xs:union``: its types, and the choices where each has some."""
+    kinds: list[str] = []
+    for schema in schemas:
+        said = schema.get("type", "string")
+        kinds += [kind for kind in ([said] if isinstance(said, str) else said) if kind not in kinds]
+    made: dict[str, Any] = {"type": _only(kinds)}
+    if "array" in kinds:
+        return {}
+    if schemas and all("enum" in schema for schema in schemas):
+        made["enum"] = [value for schema in schemas for value in schema["enum"]]
+        made["enum"] = [value for index, value in enumerate(made["enum"]) if value not in made["enum"][:index]]
+    formats = {schema.get("format") for schema in schemas}
+    if len(formats) == 1 and None not in formats:
+        made["format"] = formats.pop()
+    return made
+
+
+def plain(value: Any) -> Any:
+    """Give a value as a schema has it, which is written with floats."""
+    if not isinstance(value, Decimal):
+        return value
+    return int(value) if value == value.to_integral_value() and abs(value) < 2**63 else float(value)
+
+
+def _only(kinds: Any) -> Any:
+    kinds = list(kinds)
+    return kinds[0] if len(kinds) == 1 else kinds

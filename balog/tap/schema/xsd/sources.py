@@ -1,0 +1,174 @@
+"""Schemas of streams out of XML Schemas and out of the WSDL of a SOAP service."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema.documents import is_remote
+from balog.tap.schema.sources import SchemaSource, beside
+from balog.tap.schema.xsd.converting import Converter
+from balog.tap.schema.xsd.definitions import XSD, Declared, Definitions
+from balog.tap.schema.xsd.reading import Node, local
+
+__all__ = ["wsdl", "xsd"]
+
+_WSDL = "http://schemas.xmlsoap.org/wsdl/"
+
+
+def xsd(
+    place: str | os.PathLike[str],
+    *,
+    element: str = "",
+    type: str = "",
+    depth: int = 1,
+    levels: int = 20,
+    allow_remote: bool | None = None,
+) -> SchemaSource:
+    """Take a schema from an XML Schema.
+
+    Args:
+        place: a file, seen from the one that calls this; or a web address, which is fetched when schemas are wanted.
+        element: a global element's name, and names of elements inside of it: ``orders/order``. The stream's name, or
+            the only global element, when neither this nor ``type`` is said.
+        type: a global type's name instead.
+        depth: how often a type is followed into itself; then it is an object of anything.
+        levels: of elements within elements; what is deeper is an object of anything.
+        allow_remote: whether schemas that this one imports are fetched; None means when it is itself. Without it, a
+            file of the same name beside the schema is taken.
+    """
+    said = os.fspath(place)
+    read, path = beside(said) if not is_remote(said) else beside("/")
+    path = said if is_remote(said) else path
+
+    def source(client: Any, stream: str) -> dict[str, Any]:
+        definitions = Definitions(read, is_remote(path) if allow_remote is None else allow_remote)
+        try:
+            root, url = definitions.open(path)
+            definitions.add(root, url)
+            converter = Converter(definitions, depth, levels)
+            if type:
+                return _object(converter.named(_name(definitions, ("complexType", "simpleType"), type)), type)
+            return _object(_element(converter, definitions, element or stream, bool(element)), element or stream)
+        except SchemaError as error:
+            raise error if error.source else SchemaError(error.reason, path) from None
+
+    return source
+
+
+def wsdl(
+    place: str | os.PathLike[str],
+    *,
+    operation: str = "",
+    type: str = "",
+    element: str = "",
+    depth: int = 1,
+    levels: int = 20,
+    allow_remote: bool | None = None,
+) -> SchemaSource:
+    """Take a schema from the WSDL (1.1) of a SOAP service.
+
+    Args:
+        place: a file, seen from the one that calls this; or a web address.
+        operation: what it answers is described; names of elements inside may follow: ``ListOrders/orders/order``.
+        type: a type that is described in the WSDL, as ``Order``, instead.
+        element: a global element instead, as in ``xsd``.
+        depth, levels, allow_remote: as in ``xsd``.
+    """
+    said = os.fspath(place)
+    read, path = beside(said) if not is_remote(said) else beside("/")
+    path = said if is_remote(said) else path
+    if sum(map(bool, (operation, type, element))) != 1:
+        raise SchemaError("want one of operation, type and element", said)
+
+    def source(client: Any, stream: str) -> dict[str, Any]:
+        definitions = Definitions(read, is_remote(path) if allow_remote is None else allow_remote)
+        try:
+            root, url = definitions.open(path)
+            if root.tag != f"{{{_WSDL}}}definitions":
+                raise SchemaError(f"want a WSDL 1.1; found {root.tag}")
+            for schema in root.iter("schema"):
+                if schema.tag == f"{{{XSD}}}schema":
+                    definitions.add(schema, url)
+            converter = Converter(definitions, depth, levels)
+            if type:
+                return _object(converter.named(_name(definitions, ("complexType", "simpleType"), type)), type)
+            if element:
+                return _object(_element(converter, definitions, element, True), element)
+            name, *way = operation.split("/")
+            return _object(_inside(_answer(converter, definitions, root, name), way, name), operation)
+        except SchemaError as error:
+            raise error if error.source else SchemaError(error.reason, path) from None
+
+    return source
+
+
+def _answer(converter: Converter, definitions: Definitions, root: Node, operation: str) -> dict[str, Any]:
+    """Give the schema of the message that an operation answers with."""
+    operations = {
+        node.get("name"): node for port in root if local(port.tag) == "portType" for node in port.iter("operation")
+    }
+    if operation not in operations:
+        raise SchemaError(f"there is no operation {operation!r}; there are {', '.join(operations) or 'none'}")
+    answer = next((node for node in operations[operation] if local(node.tag) == "output"), None)
+    if answer is None:
+        raise SchemaError(f"the operation {operation!r} answers nothing")
+    name = answer.get("message").rpartition(":")[2]
+    message = next((node for node in root if local(node.tag) == "message" and node.get("name") == name), None)
+    if message is None:
+        raise SchemaError(f"there is no message {name!r}, line {answer.line}")
+    parts: dict[str, dict[str, Any]] = {}
+    for part in message:
+        here = Declared(part, "")
+        if part.get("element"):
+            parts[part.get("name")] = converter.element(
+                definitions.find("element", here.name(part.get("element")), part.line)
+            )
+        elif part.get("type"):
+            parts[part.get("name")] = converter.named(here.name(part.get("type")), part.line)
+    return next(iter(parts.values())) if len(parts) == 1 else {"type": "object", "properties": parts}
+
+
+def _element(converter: Converter, definitions: Definitions, said: str, is_said: bool) -> dict[str, Any]:
+    name, *way = said.split("/")
+    known = definitions.tables["element"]
+    if not is_said and not any(local(each) == name for each in known):
+        if any(local(each) == name for each in definitions.tables["complexType"]):
+            return converter.named(_name(definitions, ("complexType",), name))
+        if len(known) == 1:
+            return converter.element(next(iter(known.values())))
+    found = definitions.find("element", _name(definitions, ("element",), name))
+    return _inside(converter.element(found), way, name)
+
+
+def _name(definitions: Definitions, kinds: tuple[str, ...], said: str) -> str:
+    """Give the qualified name of what was said by its local one, or as ``{namespace}name``."""
+    known = [name for kind in kinds for name in definitions.tables[kind]]
+    found = [name for name in known if said in (name, local(name))]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise SchemaError(f"{said!r} is there more than once; say one of {', '.join(found)}")
+    there = ", ".join(sorted(map(local, known)))[:300]
+    raise SchemaError(f"there is no {' or '.join(kinds)} {said!r}; there are {there or 'none'}")
+
+
+def _inside(schema: dict[str, Any], way: list[str], name: str) -> dict[str, Any]:
+    """Go from an element into those inside of it."""
+    for step in way:
+        schema = schema.get("items", schema)
+        properties: Mapping[str, Any] = schema.get("properties", {})
+        if step not in properties:
+            raise SchemaError(f"{name} has no element {step!r}; it has {', '.join(properties) or 'none'}")
+        schema, name = properties[step], f"{name}/{step}"
+    return dict(schema.get("items", schema))
+
+
+def _object(schema: dict[str, Any], name: str) -> dict[str, Any]:
+    """Make a schema one of records: an object, never null."""
+    kind = schema.get("type")
+    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
+        raise SchemaError(f"{name} is no element with others inside of it, but {kind or 'of any type'}")
+    return {**schema, "type": "object"}

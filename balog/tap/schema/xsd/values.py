@@ -1,0 +1,120 @@
+"""Records of XML elements, typed by the JSON Schema that was made of their XML Schema.
+
+Names are local ones, without a namespace. Attributes and the text of an element that has attributes are named as zeep
+names them: ``currency``, ``attr__currency`` where an element has that name, too, and ``_value_1`` for the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from balog.tap.schema.xsd.reading import local, parse
+
+__all__ = ["ATTRIBUTE", "LIST", "TEXT", "from_xml", "scalar"]
+
+ATTRIBUTE = "attr__"
+TEXT = "_value_1"
+LIST = "x-xml-list"
+"""A keyword of an array that is one text in XML, its items parted by spaces (``xs:list``)."""
+
+_XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
+_XML = "{http://www.w3.org/XML/1998/namespace}"
+_INTEGER = re.compile(r"[+-]?\d{1,4000}")
+_OFFSET = re.compile(r"(?:Z|[+-]\d\d:\d\d)\Z")
+
+
+def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
+    """Give an element as a record that its schema types.
+
+    What does not look like its type stays a text, for the stream's policy to deal with; what the schema does not know
+    is a text, or an object of such. A time without an offset is taken for UTC, of a date its offset is left out; INF,
+    NaN and an empty element of a number, a time or a boolean are None; decimals are ``Decimal``.
+
+    Args:
+        element: of ``xml.etree`` or lxml; or a document, as bytes, which is read safely.
+        schema: as ``xsd`` and ``wsdl`` give it.
+
+    Raises:
+        SchemaError: bytes that are no XML, or unfold.
+    """
+    if isinstance(element, bytes):
+        element = parse(element)
+    if element.attrib.get(f"{_XSI}nil", "").strip() in ("true", "1"):
+        return None
+    kinds = _kinds(schema)
+    attributes = {
+        name: value for name, value in element.attrib.items() if not name.startswith((_XSI, "{http://schemas"))
+    }
+    children = [child for child in element if isinstance(child.tag, str)]
+    if "object" not in kinds and (kinds or not (attributes or children)):
+        return scalar(element.text or "", schema)
+    properties = schema.get("properties", {})
+    record: dict[str, Any] = {}
+    for name, value in attributes.items():
+        key = local(name)
+        key = ATTRIBUTE + key if ATTRIBUTE + key in properties else key
+        record[key] = scalar(value, properties.get(key, {}))
+    for name, inner in properties.items():
+        if "default" in inner and name not in record:
+            record[name] = inner["default"]
+    repeated: dict[str, int] = {}
+    for child in children:
+        key = local(child.tag)
+        inner = properties.get(key, {})
+        is_list = "array" in _kinds(inner) and LIST not in inner
+        found = from_xml(child, inner.get("items", {}) if is_list else inner)
+        repeated[key] = repeated.get(key, 0) + 1
+        if is_list or repeated[key] > 2:
+            record.setdefault(key, []).append(found)
+        elif repeated[key] == 2:
+            record[key] = [record[key], found]
+        else:
+            record[key] = found
+    if TEXT in properties:
+        record[TEXT] = scalar(_text(element), properties[TEXT])
+    elif not properties and not children and (element.text or "").strip():
+        record[TEXT] = element.text
+    return record
+
+
+def _text(element: Any) -> str:
+    """Give the text right inside of an element; ``xml.etree`` keeps what follows a child with the child."""
+    return (element.text or "") + "".join(getattr(child, "tail", "") or "" for child in element)
+
+
+def _kinds(schema: Mapping[str, Any]) -> list[str]:
+    said = schema.get("type", [])
+    return [said] if isinstance(said, str) else list(said)
+
+
+def scalar(text: str, schema: Mapping[str, Any]) -> Any:
+    """Give the value of a simple type that a text stands for; the text itself when it stands for none."""
+    kinds = _kinds(schema)
+    if LIST in schema and "array" in kinds:
+        return [scalar(item, schema.get("items", {})) for item in text.split()]
+    bare = text.strip(" \t\r\n")
+    if not bare and kinds and ("string" not in kinds or "format" in schema):
+        return None
+    if "boolean" in kinds and bare in ("true", "false", *(("1", "0") if "integer" not in kinds else ())):
+        return bare in ("true", "1")
+    if "integer" in kinds and _INTEGER.fullmatch(bare):
+        return int(bare)
+    if "number" in kinds:
+        if bare in ("INF", "+INF", "-INF", "NaN"):
+            return None
+        try:
+            number = Decimal(bare)
+        except InvalidOperation:
+            return text
+        return number if number.is_finite() else text
+    if "string" not in kinds:
+        return text
+    if schema.get("format") == "date-time":
+        return bare if _OFFSET.search(bare) or "T" not in bare else f"{bare}Z"
+    if schema.get("format") == "date":
+        return _OFFSET.sub("", bare)
+    choices = schema.get("enum")
+    return bare if choices and text not in choices and bare in choices else text
