@@ -71,8 +71,8 @@ class Compiler:
         """
         if schema is False:
             return Node(frozenset(), _refuse)
-        if not isinstance(schema, Mapping):
-            schema = {}
+        if not isinstance(schema, Mapping) or not schema:  # true, and what is no schema, ask nothing
+            return _ANYTHING
         if isinstance(reference := schema.get("$ref"), str):
             return self._referred(reference, crumb, coerces, is_test)
         parts = [name for name in _COMBINING if name in schema]
@@ -298,9 +298,6 @@ class Compiler:
             known[name] = (
                 self.compile(part, below, coerces=coerces, is_test=is_test) if self._is_selected(below) else None
             )
-        for name in beside:
-            below = (*crumb, "properties", name)
-            known.setdefault(name, _ANYTHING if self._is_selected(below) else None)
         said = schema.get("additionalProperties")
         patterns: list[tuple[re.Pattern[str], Node]] = []
         patterned = schema.get("patternProperties")
@@ -318,12 +315,10 @@ class Compiler:
             additional = _ANYTHING
         elif said is not None:
             additional = self.compile(said, (*crumb, "properties"), coerces=coerces, is_test=is_test)
-        required = schema.get("required")
-        needed = tuple(
-            name
-            for name in (required if isinstance(required, list) else ())
-            if isinstance(name, str) and known.get(name, _ANYTHING) is not None
-        )
+        if additional is None:  # what other parts know, or need, is not unknown
+            for name in (*beside, *_required(schema)):
+                known.setdefault(name, _ANYTHING if self._is_selected((*crumb, "properties", name)) else None)
+        needed = tuple(name for name in _required(schema) if known.get(name, _ANYTHING) is not None)
         where = _place(crumb)
         note = self._note
         shape = Shape(
@@ -471,12 +466,18 @@ def _listed(schema: Mapping[str, Any], name: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
+def _required(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    found = schema.get("required")
+    return tuple(name for name in (found if isinstance(found, list) else ()) if isinstance(name, str))
+
+
 def _names_of(schema: Any) -> tuple[str, ...]:
     """Give the names of properties that a schema knows, in any of its parts."""
     if not isinstance(schema, Mapping):
         return ()
     properties = schema.get("properties")
     names = dict.fromkeys(properties if isinstance(properties, Mapping) else ())
+    names |= dict.fromkeys(_required(schema))
     for part in (*_listed(schema, "allOf"), *_listed(schema, "anyOf"), *_listed(schema, "oneOf")):
         names |= dict.fromkeys(_names_of(part))
     for part in (schema.get("if"), schema.get("then"), schema.get("else")):
