@@ -17,9 +17,10 @@ def say_failures(log: Any, failures: Iterable[StreamError]) -> None:
     failures = list(failures)
     if not failures:
         return
+    from balog.recording.configuring import current
     from balog.redaction import Redactor
 
-    redactor = Redactor()
+    redactor = current().redactor or Redactor()
     for failure in failures:
         log.critical("%s", failure, exc_info=failure.__cause__)
         sys.stderr.write(redactor.redact_text(f"CRITICAL {failure}\n"))

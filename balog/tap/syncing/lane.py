@@ -82,8 +82,6 @@ class Lane:
             self.transform = Transformer(entry, stream.policy, stream.after, log=self.context.log)
             self.write = run.output.records(entry.stream)
         self.counts = Counts(self.transform if self.is_written else None)
-        if self.context.is_first_run or stream.created_key:
-            self.counts.new = self.counts.updated = 0
         below = [child for child in stream.children if run.wants(child)]
         self.children = [Lane(run, child, run.catalog.get(child.name), self) for child in below]
         self.given = [Lane(run, other, run.catalog.get(other.name)) for other in stream.given]
@@ -164,17 +162,12 @@ class Lane:
 
     def _count_new(self) -> Callable[[dict[str, Any]], None] | None:
         counts, created, since = self.counts, self.stream.created_key, self.progress.start
-        if self.context.is_first_run:
-
-            def first(record: dict[str, Any]) -> None:
-                counts.new = (counts.new or 0) + 1
-
-            return first
         if created is None or since is None:
             return None
         order = order_of(self.entry.schema, created)
+        counts.new, counts.updated = counts.new or 0, counts.updated or 0
 
-        def later(record: dict[str, Any]) -> None:
+        def count(record: dict[str, Any]) -> None:
             try:
                 is_new = order.is_before(since, record.get(created))
             except ValueError:  # null, or not a time: nothing is known of it
@@ -184,7 +177,7 @@ class Lane:
             else:
                 counts.updated = (counts.updated or 0) + 1
 
-        return later
+        return count
 
     def _value_of(self) -> Callable[[dict[str, Any]], Any] | None:
         own = self.stream.bookmark_of

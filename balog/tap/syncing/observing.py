@@ -14,7 +14,8 @@ class Counts:
 
     Attributes:
         records: that were written, a record twice when a retry gave it twice.
-        new: of those, made after the bookmark; None where the stream has no ``created_key`` and had a bookmark.
+        new: of those, made after the bookmark, by the stream's ``created_key``; of a stream that had no bookmark all,
+            known at its end. None where nothing tells that.
         updated: the others; None likewise.
         asked: how often the source was asked: once, or for each record of the parent; and once more for each retry.
         retries: how often it was begun again.

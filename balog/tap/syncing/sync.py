@@ -18,6 +18,7 @@ from balog.tap.syncing.failing import reason_of, say_failures
 from balog.tap.syncing.interrupting import Interrupted, Stop
 from balog.tap.syncing.lane import Enough, Lane
 from balog.tap.syncing.observing import Observer
+from balog.tap.syncing.repeating import Repeats
 from balog.tap.tap import Tap
 
 __all__ = ["Sync"]
@@ -138,6 +139,10 @@ class Sync:
             if not self.max_records:
                 for top in tops:
                     top.progress.finish()
+        finally:
+            for each in lanes:
+                if each.context.is_first_run:
+                    each.counts.new, each.counts.updated = each.counts.records, 0
         self.write_state()
         for each in self._lanes.values():
             if each.is_written:
@@ -196,8 +201,9 @@ class Sync:
             raise TapError(f"{lane.stream.title}: gave a {type(items).__name__}: want records, yielded or in a list")
         monotonic, pause = time.monotonic, lane.stream.buffer_seconds
         due = monotonic() + pause
+        repeats = Repeats() if lane.entry.key_properties else None
         try:
-            for item in items:
+            for number, item in enumerate(items, 1):
                 stop.in_source = False
                 kind = type(item)
                 if kind is dict:
@@ -212,6 +218,12 @@ class Sync:
                 if is_below and monotonic() >= due:
                     self.checkpoint(lane)
                     due = monotonic() + pause
+                if repeats is not None:
+                    try:
+                        if item == repeats.anchor or number == repeats.power or repeats.is_following:
+                            repeats.look(item, number)
+                    except (TypeError, ValueError):  # what cannot be compared, as an array of numbers
+                        repeats = None
                 stop.in_source = True
                 if stop.number is not None:
                     raise Interrupted(stop.number)
