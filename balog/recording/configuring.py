@@ -21,7 +21,7 @@ from balog.recording import ending
 from balog.recording.context import Surroundings
 from balog.recording.recorder import Lane, Recorder
 
-__all__ = ["LoggerConfig", "configure", "current", "divert", "flush", "peek", "swap"]
+__all__ = ["LoggerConfig", "concealed", "configure", "current", "divert", "flush", "introduce", "peek", "swap"]
 
 Where = str | Mapping[str, Any]
 
@@ -51,9 +51,16 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 _current: Recorder | None = None
+_program: tuple[str | None, str | None] = (None, None)
 _diverted: Callable[[Recorder], Recorder] | None = None
 _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
+
+
+def introduce(application: str, version: str | None = None) -> None:
+    """Say what this program is called where neither ``configure`` nor a config file says it."""
+    global _program
+    _program = application, version
 
 
 def current() -> Recorder:
@@ -125,6 +132,35 @@ def configure(
     _install(_build(settings, sources, processors))
 
 
+@contextmanager
+def concealed(secrets: Iterable[str]) -> Iterator[None]:
+    """A context in which texts are kept out of every event, however the process is configured: secrets that it knows.
+
+    Not where ``redact=False`` says that nothing is kept out.
+
+    Args:
+        secrets: texts of at least four characters; shorter ones are passed over.
+    """
+    global _concealed
+    with _lock:
+        before = _concealed
+        _concealed = before.union(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
+        recorder = current()
+        redactor = recorder.redactor
+        if redactor is not None and _concealed:
+            recorder.redactor = redactor.knowing(_concealed)
+    try:
+        yield
+    finally:
+        with _lock:
+            _concealed = before
+            recorder.redactor = redactor
+
+
+_concealed: frozenset[str] = frozenset()
+_SHORTEST_SECRET = 4
+
+
 def _entries(output: Where | Sequence[Where]) -> list[Any]:
     """Give what was given as outputs as a list, a bare config of a sink as the ``to`` of an output."""
     entries = [output] if isinstance(output, (str, Mapping)) or not isinstance(output, Iterable) else output
@@ -190,6 +226,8 @@ def _build(
 
         with _blaming(sources["redact"]):
             redactor = from_config(settings.redact)
+        if redactor is not None and _concealed:
+            redactor = redactor.knowing(_concealed)
     if settings.volume:
         from balog.recording.volume import Volume
 
@@ -200,9 +238,12 @@ def _build(
     outputs = default_output() if settings.output is None else settings.output
     with _blaming(sources["output"]):
         lanes = [_lane(entry, threshold) for entry in (outputs if isinstance(outputs, list) else [outputs])]
+    application, version = settings.application, settings.application_version
+    if application is None:
+        application, version = _program[0], version or _program[1]
     return Recorder(
         lanes,
-        Surroundings(settings.application, settings.application_version, redactor.redact_encoded if redactor else None),
+        Surroundings(application, version, redactor.redact_encoded if redactor else None),
         redactor=redactor,
         volume=volume,
         validator=validator,

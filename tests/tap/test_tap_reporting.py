@@ -171,3 +171,52 @@ class TestUnderTheSidecar:
 def test_the_report_is_a_payload_that_is_read_back(events):
     Reporter("tap-cool").finish(0)
     assert isinstance(report_in(events)[1], RunPayload)
+
+
+TAP = """
+from balog.tap import Tap
+tap = Tap("tap-cool")
+
+@tap.stream("contacts", key_properties=["id"], replication_key="at", created_key="made")
+def contacts(context):
+    yield {"id": 1, "at": 5, "made": 1}
+    yield {"id": 2, "at": 6, "made": 6}
+
+integer = {"type": "integer"}
+tap.schema("contacts", {"type": "object", "properties": {"id": integer, "at": integer, "made": integer}})
+tap.run()
+"""
+
+
+class TestAsAProgram:
+    def events_of(self, tmp_path, *arguments, **variables):
+        environment = {**os.environ, "BALOG_OUTPUT": "singer", **variables}
+        command = [sys.executable, "-c", TAP, *arguments]
+        done = subprocess.run(command, capture_output=True, env=environment, check=True)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_its_events_are_the_taps(self, tmp_path):
+        """Given a tap whose program has another name, then its events say the tap's."""
+        events = [m["value"] for m in self.events_of(tmp_path) if m["type"] == "LOG"]
+        assert {event["header"]["context"]["application"] for event in events} == {"tap-cool"}
+
+    def test_a_config_of_the_logger_may_say_another_name(self, tmp_path):
+        config = tmp_path / "log.json"
+        config.write_text(json.dumps({"application": "nightly"}))
+        messages = self.events_of(tmp_path, BALOG_CONFIG=str(config))
+        assert messages[0]["value"]["header"]["context"]["application"] == "nightly"
+
+    def test_what_was_made_after_the_bookmark_is_new_and_the_rest_updated(self, tmp_path):
+        state = tmp_path / "state.json"
+        state.write_text(json.dumps({"bookmarks": {"contacts": {"at": 5}}}))
+        messages = self.events_of(tmp_path, "--state", str(state))
+        (report,) = [
+            m["value"]["payload"] for m in messages if m["type"] == "LOG" and "exit_code" in m["value"]["payload"]
+        ]
+        assert report["streams"] == [{"stream": "contacts", "records": 2, "new": 1, "updated": 1}]
+
+    def test_lines_stand_between_the_messages(self, tmp_path):
+        kinds = [m["type"] for m in self.events_of(tmp_path)]
+        assert kinds[0] == kinds[-1] == "LOG"  # its start, its report
+        begun = next(place for place, kind in enumerate(kinds) if kind == "SCHEMA")
+        assert "LOG" in kinds[1:begun] and "RECORD" not in kinds[:begun]

@@ -6,18 +6,22 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 import msgspec
 
 import balog
 from balog.errors import BalogError, ConfigError
+from balog.recording.configuring import concealed, peek
+from balog.recording.configuring import introduce
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog, read_properties
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only
 from balog.tap.config import environment_name, read_config
-from balog.tap.errors import ConfigProblems
+from balog.tap.errors import ConfigProblems, StreamError
 from balog.tap.records import Output
 
 if TYPE_CHECKING:
@@ -39,18 +43,22 @@ def run(tap: Tap, arguments: Sequence[str] | None = None) -> None:
             use, or a config, catalog or state that was refused before anything ran; 128 and the number of the signal
             that ended the run: 130 (SIGINT), 143 (SIGTERM).
     """
-    sys.exit(_run(tap, list(sys.argv[1:] if arguments is None else arguments)))
+    with ExitStack() as until_end:
+        code = _run(tap, list(sys.argv[1:] if arguments is None else arguments), until_end)
+    sys.exit(code)
 
 
-def _run(tap: Tap, arguments: list[str]) -> int:
+def _run(tap: Tap, arguments: list[str], until_end: ExitStack) -> int:
     def say(lines: str) -> None:
+        recorder = peek()
+        redactor = recorder.redactor if recorder else None
         for line in lines.splitlines():
-            sys.stderr.write(f"{tap.name}: {line}\n")
+            sys.stderr.write(f"{tap.name}: {redactor.redact_text(line) if redactor else line}\n")
         sys.stderr.flush()
 
     try:
         with options(tap).make_context(tap.name, arguments) as context:
-            return Run(tap, **context.params).run()
+            return Run(tap, until_end, **context.params).run()
     except click.exceptions.Exit as exit:  # --help
         return exit.exit_code
     except click.ClickException as error:
@@ -71,6 +79,13 @@ def _run(tap: Tap, arguments: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
+    except Exception as error:  # of the tap's own code, outside of its streams
+        from balog.tap.syncing.failing import say_failures
+
+        failure = StreamError(tap.name, f"{type(error).__name__}: {error}")
+        failure.__cause__ = error
+        say_failures(_logger(tap), [failure])
+        return 1
 
 
 class Run:
@@ -78,6 +93,7 @@ class Run:
 
     Args:
         tap: what is declared.
+        until_end: what is left there is left when all was said.
         config: files of ``--config``, in their order.
         state: a file.
         catalog: a file.
@@ -92,6 +108,7 @@ class Run:
     def __init__(
         self,
         tap: Tap,
+        until_end: ExitStack,
         *,
         config: Sequence[str] = (),
         state: str | None = None,
@@ -105,6 +122,7 @@ class Run:
         version: bool = False,
     ) -> None:
         self.tap = tap
+        self._until_end = until_end
         self._config, self._state, self._catalog, self._properties = config, state, catalog, properties
         self._out_file, self._format = out_file, format
         self._does: Callable[[], int] = self._sync
@@ -117,11 +135,13 @@ class Run:
             if asked:
                 self._does = does
                 break
-        self._log: Any = None
         self._client: list[Any] = []
 
     def run(self) -> int:
         """Do what was asked for; give the exit code."""
+        from balog.tap.command.about import version_of
+
+        introduce(self.tap.name, version_of(self.tap) or None)
         return self._does()
 
     # -- what is asked for ------------------------------------------------------------------------------------------
@@ -199,6 +219,10 @@ class Run:
             if is_needed:
                 raise self._with_variables(error) from None
             return error
+        secrets = spec.secrets(given.values)
+        if secrets:
+            as_in_urls = (quote(secret, safe="") for secret in secrets)
+            self._until_end.enter_context(concealed({*secrets, *as_in_urls}))
         for line in spec.warnings(given.values):
             self._warn(f"{given.source}: {line}")
         return checked
@@ -235,7 +259,7 @@ class Run:
     def _given_state(self) -> Any:
         from balog.tap.bookmarks import read_state
 
-        return read_state(self._state, list(self.tap.streams), self._logger()) if self._state else None
+        return read_state(self._state, list(self.tap.streams), _logger(self.tap)) if self._state else None
 
     def _schemas(self, config: Any) -> Callable[[Stream], dict[str, Any]]:
         from balog.tap.schema import schema_of
@@ -252,17 +276,17 @@ class Run:
     # -- what is said -----------------------------------------------------------------------------------------------
 
     def _warn(self, line: str) -> None:
-        self._logger().warning("{}", line)
+        _logger(self.tap).warning("{}", line)
 
     def _say_failed(self, catalog: Discovered) -> None:
-        for failed in catalog.failed.values():
-            self._logger().critical("{}", failed, exc_info=failed.__cause__)
-            sys.stderr.write(f"CRITICAL {failed}\n")
+        if catalog.failed:
+            from balog.tap.syncing.failing import say_failures
 
-    def _logger(self) -> Any:
-        if self._log is None:
-            self._log = balog.get_logger(self.tap.name.replace("-", "_"))
-        return self._log
+            say_failures(_logger(self.tap), catalog.failed.values())
+
+
+def _logger(tap: Tap) -> Any:
+    return balog.get_logger(tap.name.replace("-", "_"))
 
 
 def _as_json(document: Any) -> str:
