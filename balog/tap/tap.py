@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from balog.tap.bookmarks import EveryN, EverySeconds
 from balog.tap.config import make_spec
 from balog.tap.errors import TapError
+from balog.tap.records import MAX_QUARANTINED
 from balog.tap.schema import SchemaSource, generated
 from balog.tap.streams import Stream, add, by_names, declare, did_you_mean, link, place_of_caller
 
@@ -25,6 +26,9 @@ class Tap:
     Args:
         name: the program's name, ``tap-cool``.
         config_spec: what its config must hold; see ``balog.tap.config.make_spec``.
+        quarantine: the file in which records are set aside that break their schema; one for each stream when None, see
+            ``balog.tap.records.default_quarantine``.
+        max_quarantined: how many of a stream, before it fails.
 
     Attributes:
         streams: all that were declared, substreams too, by name and in order.
@@ -36,8 +40,17 @@ class Tap:
     every_n = EveryN
     every_seconds = EverySeconds
 
-    def __init__(self, name: str, config_spec: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        config_spec: Any = None,
+        *,
+        quarantine: str | None = None,
+        max_quarantined: int = MAX_QUARANTINED,
+    ) -> None:
         self.name = name
+        self.quarantine = quarantine
+        self.max_quarantined = max_quarantined
         self.place = place_of_caller()
         self.spec = make_spec(config_spec)
         self.streams: dict[str, Stream] = {}

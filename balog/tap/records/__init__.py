@@ -1,7 +1,18 @@
 """From a source's record to a line on stdout: selection, coercion, what happens to a record that breaks its schema."""
 
-from balog.tap.records.output import Output, RecordWriter
-from balog.tap.records.quarantine import Quarantine, default_quarantine
+from balog.tap.records.output import Output, RecordWriter, Writer
+from balog.tap.records.quarantine import MAX_QUARANTINED, Quarantine, default_quarantine
+from balog.tap.records.times import EpochUnit
 from balog.tap.records.transformer import Policy, Transformer
 
-__all__ = ["Output", "Policy", "Quarantine", "RecordWriter", "Transformer", "default_quarantine"]
+__all__ = [
+    "MAX_QUARANTINED",
+    "EpochUnit",
+    "Output",
+    "Policy",
+    "Quarantine",
+    "RecordWriter",
+    "Transformer",
+    "Writer",
+    "default_quarantine",
+]

@@ -76,7 +76,7 @@ class BatchFiles:
         write: takes the lines of messages.
         stream: its name in messages.
         config: see ``BatchConfig``.
-        schema: of the records: the columns of CSV and Parquet.
+        schema: gives that of the records, which CSV and Parquet have their columns from, when the first one comes.
         version: of a full table.
         refuse: is given a record that the format can't hold, and what is wrong.
     """
@@ -86,7 +86,7 @@ class BatchFiles:
         write: Callable[[bytes], None],
         stream: str,
         config: BatchConfig,
-        schema: dict[str, Any],
+        schema: Callable[[], dict[str, Any]],
         version: int | None,
         refuse: Callable[[Any, RecordError], None],
     ) -> None:
@@ -95,13 +95,14 @@ class BatchFiles:
         self._config = config
         self._version = version
         self._refuse = refuse
-        self._shape = Shape(schema)
+        self._schema = schema
+        self._shape: Shape | None = None
         self._storage = open_storage(config.storage.root, config.storage.options, "$.batch_config.storage.root")
         self._file: IO[bytes] | None = None
         self._rows: RowWriter | None = None
 
     def __call__(self, record: dict[str, Any]) -> bool:
-        """Write a record; tell whether it was.
+        """See ``Writer``.
 
         Raises:
             OutputError: a file can't be written, or put in its place.
@@ -124,7 +125,7 @@ class BatchFiles:
         return True
 
     def page(self, records: Iterable[dict[str, Any]]) -> int:
-        """Write many records; give how many were."""
+        """See ``Writer``."""
         return sum(map(self, records))
 
     def finish(self) -> None:
@@ -184,6 +185,8 @@ class BatchFiles:
     def _begun(self) -> RowWriter:
         if self._rows is None:
             encoding = self._config.encoding
+            if self._shape is None:
+                self._shape = Shape(self._schema())
             self._file = tempfile.NamedTemporaryFile(prefix="balog-tap-", suffix=".part")  # noqa: SIM115
             try:
                 self._rows = writer(self._file, encoding.format, encoding.compression, CsvOptions(), self._shape)

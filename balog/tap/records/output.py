@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -17,9 +17,9 @@ from balog.outputs.streams import data_stream, hold_stdout, lock, write_line
 from balog.tap.errors import OutputError, RecordError
 
 if TYPE_CHECKING:
-    from balog.tap.records.batches import BatchConfig
+    from balog.tap.records.batches import BatchConfig, BatchFiles
 
-__all__ = ["Output", "RecordWriter", "unwritable"]
+__all__ = ["Output", "RecordWriter", "Writer", "unwritable"]
 
 _PIECE = 64 * 1024
 _SECONDS = 1.0
@@ -32,8 +32,18 @@ def _raise(record: Any, error: RecordError) -> None:
     raise error
 
 
-class RecordWriter:
+class Writer(Protocol):
     """Writes the records of one stream; see ``Output.records``."""
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """Write a record; tell whether it was. One that can't be goes to ``refuse``."""
+
+    def page(self, records: Sequence[dict[str, Any]]) -> int:
+        """Write many records; give how many were. Quicker than one by one."""
+
+
+class RecordWriter:
+    """Writes RECORD messages; see ``Writer``."""
 
     def __init__(
         self, output: Output, stream: str, version: int | None, has_time: bool, refuse: Refuse | None = None
@@ -47,7 +57,7 @@ class RecordWriter:
         self._has_time = has_time
 
     def __call__(self, record: dict[str, Any]) -> bool:
-        """Write a record; tell whether it was. One that can't be goes to ``refuse``."""
+        """See ``Writer``."""
         try:
             line = _encoder.encode(record)
         except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
@@ -57,7 +67,7 @@ class RecordWriter:
         return True
 
     def page(self, records: Sequence[dict[str, Any]]) -> int:
-        """Write many records; give how many were. Quicker than one by one."""
+        """See ``Writer``."""
         head, tail = self._head, self._timed() if self._has_time else self._tail
         encode = _encoder.encode
         try:
@@ -89,6 +99,9 @@ class Output:
     Args:
         state_file: each state's value is written there, whole or not at all, before its message goes out, and after all
             that came before it.
+
+    Attributes:
+        batch: where records go to files instead; set before ``records`` is asked for what writes them.
     """
 
     def __init__(self, state_file: str | os.PathLike[str] | None = None) -> None:
@@ -96,7 +109,9 @@ class Output:
         self._state_file = state_file
         self._is_flushing = False
         self._failure: OutputError | None = None
-        self._batches: list[Any] = []
+        self.batch: BatchConfig | None = None
+        self._batches: list[BatchFiles] = []
+        self._schemas: dict[str, dict[str, Any]] = {}
 
     @contextmanager
     def in_order(self) -> Iterator[None]:
@@ -132,6 +147,7 @@ class Output:
     def schema(self, stream: str, schema: dict[str, Any], keys: list[str], bookmarks: list[str]) -> None:
         """Write a SCHEMA."""
         self._finish_batches()
+        self._schemas[stream] = schema
         self._message(
             {
                 "type": "SCHEMA",
@@ -144,33 +160,25 @@ class Output:
 
     def records(
         self, stream: str, version: int | None = None, *, has_time: bool = False, refuse: Refuse | None = None
-    ) -> RecordWriter:
+    ) -> Writer:
         """Give what writes the records of a stream: made once, called for each, or for each page.
+
+        Where ``batch`` is set, records go to files, and BATCH messages name them; a STATE comes after the files of all
+        records before it.
 
         Args:
             stream: its name in messages.
             version: of a full table.
-            has_time: each record says when it was written, ``time_extracted``.
+            has_time: each record says when it was written, ``time_extracted``; those in files do not.
             refuse: is given a record that JSON can't write and what is wrong; raises that when None.
         """
-        return RecordWriter(self, stream, version, has_time, refuse)
-
-    def batches(
-        self,
-        stream: str,
-        config: BatchConfig,
-        schema: dict[str, Any],
-        version: int | None = None,
-        *,
-        refuse: Refuse | None = None,
-    ) -> Any:
-        """Give what writes the records of a stream to files instead, and BATCH messages that name them.
-
-        A STATE comes after the files of all records before it.
-        """
+        if self.batch is None:
+            return RecordWriter(self, stream, version, has_time, refuse)
         from balog.tap.records.batches import BatchFiles
 
-        made = BatchFiles(self.write, stream, config, schema, version, refuse or _raise)
+        made = BatchFiles(
+            self.write, stream, self.batch, lambda: self._schemas.get(stream, {}), version, refuse or _raise
+        )
         self._batches.append(made)
         return made
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from balog.errors import ConfigError
 from balog.singer.quarantine import QuarantineError, QuarantineFile
 from balog.tap.errors import RecordError
 
-__all__ = ["Quarantine", "default_quarantine"]
+__all__ = ["MAX_QUARANTINED", "Quarantine", "default_quarantine"]
+
+MAX_QUARANTINED = 1_000
+"""Records of a stream that may be set aside in a run."""
 
 _MAX_BYTES = 1 << 30
 _MAX_REASONS = 20
@@ -26,16 +30,17 @@ class Quarantine:
     only: the record is in it as the source gave it.
 
     Args:
-        path: the file; see ``default_quarantine``.
+        path: the file, or a function that gives it when the first record comes; see ``default_quarantine``.
         log: gets a WARNING for each reason, once.
         max_records: how many records of a run may be set aside before the stream fails.
         max_bytes: how large the file may become.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], log: Any, max_records: int = 1_000, max_bytes: int = _MAX_BYTES
+        self, path: str | Callable[[], str], log: Any, max_records: int = MAX_QUARANTINED, max_bytes: int = _MAX_BYTES
     ) -> None:
-        self.path = os.fspath(path)
+        self._path = path
+        self.path = "" if callable(path) else path
         self.count = 0
         self._log = log
         self._max_records = max_records
@@ -58,6 +63,7 @@ class Quarantine:
             )
         try:
             if self._file is None:
+                self.path = self._path() if callable(self._path) else self._path
                 self._file = QuarantineFile(self.path, self._max_bytes, "quarantine")
             self._file.put(f"{error.path}: {error.reason}", _message(error.stream, record))
         except (QuarantineError, ConfigError) as failure:

@@ -45,7 +45,10 @@ def _one_of(*values: str) -> tuple[Callable[[Any], bool], str]:
 _TEXT = (_is_text, "a text")
 _FUNCTION = (callable, "a function")
 _BOOL = (lambda value: isinstance(value, bool), "True or False")
-_COUNT = (lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0, "a number of times")
+_COUNT = (
+    lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+    "a whole number, not below 0",
+)
 _STREAM = (lambda value: _is_text(value) or hasattr(value, "children"), "a stream or its name")
 
 SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
@@ -59,13 +62,18 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "buffer_seconds": (_is_number, "seconds"),
     "client": _FUNCTION,
     "created_key": _TEXT,
+    "epoch": _one_of("seconds", "milliseconds"),
     "given_by": _STREAM,
+    "has_time": _BOOL,
     "is_sorted": _BOOL,
     "key_properties": (_is_key, "a list of different names"),
     "lookback": (_is_number, "seconds or a number, not below 0"),
+    "max_quarantined": _COUNT,
     "metadata": (_is_metadata, "a dict of dicts by breadcrumb, a tuple of texts"),
     "parent": _STREAM,
     "policy": _one_of("coerce", "fail", "quarantine"),
+    "epoch": _one_of("seconds", "milliseconds"),
+    "quarantine": _TEXT,
     "replication_key": _TEXT,
     "replication_method": _one_of("FULL_TABLE", "INCREMENTAL", "LOG_BASED"),
     "retries": _COUNT,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 from balog.tap.bookmarks import BookmarkStrategy, make_strategy
 from balog.tap.catalog import Method
 from balog.tap.errors import TapError
-from balog.tap.records import Policy
+from balog.tap.records import EpochUnit, Policy
 from balog.tap.streams.calling import Givers, by_names
 from balog.tap.streams.settings import check_settings
 
 if TYPE_CHECKING:
+    from balog.tap.records.times import EpochUnit
     from balog.tap.schema import SchemaSource
 
 __all__ = ["Records", "Stream", "Substream", "place_of_caller"]
@@ -39,6 +40,11 @@ class Stream:
             middle right, and a strategy that writes one is refused otherwise.
         lookback: subtracted from the bookmark when the source is asked: seconds for times, a number for numbers.
         policy: see ``balog.tap.records.Policy``.
+        epoch: what numbers are where the schema wants a ``date-time``: "seconds" or "milliseconds" since 1970.
+        quarantine: the file of records that are set aside; by default ``TAP-STREAM.jsonl`` in the user's state folder.
+        max_quarantined: how many a run may set aside before the stream fails.
+        epoch: what integers are where the schema wants a ``date-time``: ``"seconds"`` or ``"milliseconds"`` since 1970.
+        has_time: each record says when it was written, ``time_extracted``.
         retry_on: exceptions after which the stream is begun again from its original bookmark.
         retries: how often.
         before_retry: called before that by the names of its parameters, any of ``context`` and ``error``: to wait, to
@@ -70,6 +76,11 @@ class Stream:
     is_sorted: bool = True
     lookback: float = 0
     policy: Policy = "coerce"
+    epoch: EpochUnit | None = None
+    quarantine: str | None = None
+    max_quarantined: int = 1_000
+    epoch: EpochUnit | None = None
+    has_time: bool = False
     retry_on: tuple[type[Exception], ...] = ()
     retries: int = 0
     before_retry: Callable[..., Any] | None = None
