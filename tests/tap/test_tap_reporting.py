@@ -219,4 +219,5 @@ class TestAsAProgram:
         kinds = [m["type"] for m in self.events_of(tmp_path)]
         assert kinds[0] == kinds[-1] == "LOG"  # its start, its report
         begun = next(place for place, kind in enumerate(kinds) if kind == "SCHEMA")
-        assert "LOG" in kinds[1:begun] and "RECORD" not in kinds[:begun]
+        assert "LOG" in kinds[1:begun]
+        assert "RECORD" not in kinds[:begun]
