@@ -33,6 +33,7 @@ class Logs:
         metrics: how often each metric came, by its name.
         last: the last record with words, without secrets.
         last_error: the last at ERROR or CRITICAL; "" when there was none.
+        last_exception: the last line of the last bare traceback; "" when there was none.
     """
 
     def __init__(self, leaks: Leaks, output: str = "stderr") -> None:
@@ -49,6 +50,7 @@ class Logs:
         self.metrics: Counter[str] = Counter()
         self.last = ""
         self.last_error = ""
+        self.last_exception = ""
         self._text: list[str] = []
         self._kept = 0
         self._late: deque[str] = deque(maxlen=_MOST_LATE)
@@ -112,6 +114,7 @@ class Logs:
         bare = bool(text) and record.message == text.splitlines()[-1]
         if bare:
             self.tracebacks += 1
+            self.last_exception = self._leaks.hide(record.message)
         self._note(record.level, record.message, record.metric, exception=bare)
         self._keep(record.message)
         if record.fields:

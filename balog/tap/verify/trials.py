@@ -80,7 +80,7 @@ def _outcome(ending: Ending, logs: Logs) -> str:
     how = f"exit code {ending.code}" if ending.code >= 0 else f"ended by signal {-ending.code}"
     if ending.stopped == "timeout":
         how = f"not over after {ending.seconds:.0f} s"
-    said = logs.last_error or logs.last
+    said = logs.last_error or logs.last_exception or logs.last
     return f"{how}; said: {said}" if said and (ending.code or ending.stopped) else how
 
 

@@ -1,0 +1,89 @@
+"""What the page about verifying shows: its options are taken, its example is what comes, its table is the rules'."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from balog.cli.tap import command
+from balog.tap.verify import Options, verify
+from balog.tap.verify.finding import GROUPS
+from balog.tap.verify.rules import CHECKS
+from balog.tap.verify.showing import as_text
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
+TAPS = ROOT / "tests" / "tap" / "verify"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+BLOCKS = [match.groups() for match in FENCE.finditer(PAGE)]
+LINES = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]
+
+
+def blocks(kind: str) -> list[str]:
+    return [text for found, text in BLOCKS if found == kind]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_command_line_is_taken(line: str) -> None:
+    program, group, name, *words = shlex.split(line)
+    assert (program, group) == ("balog", "tap")
+
+    found = command.commands[name].make_context(name, words)
+
+    assert found.params["tap"] == ("tap-foo", "--config", "config.json")
+
+
+def test_each_option_is_explained() -> None:
+    verify_command = command.commands["verify"]
+    options = {one for param in verify_command.params if isinstance(param, click.Option) for one in param.opts}
+
+    shown = {
+        word for row in re.findall(r"^\| (`--.*?) \|", PAGE, re.MULTILINE) for word in re.findall(r"--[\w-]+", row)
+    }
+    assert shown == options
+
+
+def test_the_example_is_what_comes(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"base": "https://api.example", "token": "tok-123-hush"}))
+    sins = ("--sin", "rash state", "--sin", "available key")
+    tap = [sys.executable, "-S", "-E", str(TAPS / "sinful_tap.py"), "--config", str(config), *sins]
+
+    lines = [line for line, _ in as_text(verify(tap, Options(timeout=20)))]
+
+    def fixed(text: str) -> str:
+        return re.sub(r"[\d,]+ s for", "N s for", text.replace("sinful_tap.py", "tap-foo"))
+
+    assert fixed("\n".join(lines)) == fixed(blocks("text")[0].rstrip("\n"))
+
+
+def test_the_table_is_the_rules() -> None:
+    rows = ["| Rule | Severity | Weight | A tap should … | Source |", "|---|---|---|---|---|"]
+    for group in GROUPS:
+        rows.append(f"| **{group}** | | | | |")
+        for rule in (check.rule for check in CHECKS.values() if check.rule.group == group):
+            title = rule.title.replace("``", "`")
+            rows.append(f"| `{rule.id}` | {rule.severity} | {rule.weight} | {title} | {rule.source} |")
+
+    assert PAGE.endswith("\n".join(rows) + "\n"), "\n".join(rows)
+
+
+def test_the_test_in_pytest_runs(tmp_path: Path) -> None:
+    (tmp_path / "test_tap.py").write_text(blocks("python")[0])
+    (tmp_path / "tap_own.py").write_bytes((TAPS / "own_tap.py").read_bytes())
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "balog_pytest", "test_tap.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    )  # fmt: skip
+
+    judged = [each.rule.id for each in CHECKS.values() if each.rule.group in ("discovery", "records")]
+    assert f"{len(judged) - 1} passed, {len(CHECKS) - len(judged) + 1} skipped" in done.stdout, (
+        done.stdout + done.stderr
+    )
