@@ -271,6 +271,10 @@ class TestConsoleLine:
         ({"cls_type": "log", "message": "m", "fields": {"a": 1}, "b": 2}, "m  b=2 a=1"),
         ({"cls_type": "log", "message": "m", "fields": "odd"}, "m  fields=odd"),
         ({"cls_type": "app.order", "number": 7}, "app.order  number=7"),
+        (
+            {"cls_type": "run", "outcome": "failed", "exit_code": 1, "streams": [{"stream": "a"}], "started": "now"},
+            "run  outcome=failed exit_code=1",
+        ),
         ({"number": 7}, "number=7"),
         ({}, ""),
     ],

@@ -111,7 +111,8 @@ def message_of(payload: dict[str, Any]) -> str:
     if payload.get("cls_type") == "metric":
         unit = "s" if payload.get("type") == "timer" else ""
         return f"{payload.get('metric')} = {payload.get('value')}{unit} {_named(payload.get('tags'))}".rstrip()
-    rest = {key: value for key, value in payload.items() if key not in _NOT_NAMED}
+    left_out = _NOT_NAMED_OF_RUN if payload.get("cls_type") == "run" else _NOT_NAMED
+    rest = {key: value for key, value in payload.items() if key not in left_out}
     fields = payload.get("fields")
     if isinstance(fields, dict):
         rest.update(fields)
@@ -122,6 +123,9 @@ def message_of(payload: dict[str, Any]) -> str:
 
 
 _NOT_NAMED = frozenset({"cls_type", "version", "message", "fields", "exc_text", "severity", "logger", "exception"})
+
+# Rows by stream come in a table, and when it ran stands in front of the line.
+_NOT_NAMED_OF_RUN = _NOT_NAMED | {"streams", "started", "ended", "state", "command"}
 
 
 def _named(values: Any) -> str:
