@@ -36,11 +36,13 @@ class Messages:
     def schema(self, stream: str, schema: dict[str, Any], keys: list[str], bookmarks: list[str]) -> None:
         self.all.append({"type": "SCHEMA", "stream": stream, "key_properties": keys, "bookmark_properties": bookmarks})
 
-    def records(self, stream: str, version: int | None = None) -> Callable[[dict[str, Any]], None]:
-        def write(record: dict[str, Any]) -> None:
+    def records(self, stream: str, version: int | None = None, **_: Any) -> Any:
+        def write(record: dict[str, Any]) -> bool:
             message = {"type": "RECORD", "stream": stream, "record": copy.deepcopy(record)}
             self.all.append(message if version is None else {**message, "version": version})
+            return True
 
+        write.page = lambda records: sum(map(write, records))  # type: ignore[attr-defined]
         return write
 
     def activate_version(self, stream: str, version: int) -> None:

@@ -154,7 +154,7 @@ class TestWhatCannotBe:
             ({"policy": "ignore"}, "want coerce or fail or quarantine"),
             ({"retry_on": "TimeoutError"}, "want an exception"),
             ({"retry_on": KeyboardInterrupt}, "want an exception"),
-            ({"retries": 1.5}, "retries=1.5: want a number of times"),
+            ({"retries": 1.5}, "retries=1.5: want a whole number"),
             ({"bookmark_strategy": "every_100"}, "want end_of_stream, tap.every_n"),
             ({"is_sorted": False, "bookmark_strategy": Tap.every_n(3)}, "is_sorted=False leaves"),
             ({"before_retry": lambda client: None}, "before_retry: its function has a parameter 'client'"),

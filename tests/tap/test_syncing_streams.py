@@ -188,7 +188,7 @@ class TestFailures:
 
     def test_output_that_nobody_takes_is_no_fault_of_a_stream(self) -> None:
         class Broken(Messages):
-            def records(self, stream: str, version: int | None = None) -> Any:
+            def records(self, stream: str, version: int | None = None, **_: Any) -> Any:
                 def write(record: Any) -> None:
                     raise OutputError("stdout: Broken pipe")
 

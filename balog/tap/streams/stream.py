@@ -14,7 +14,6 @@ from balog.tap.streams.calling import Givers, by_names
 from balog.tap.streams.settings import check_settings
 
 if TYPE_CHECKING:
-    from balog.tap.records.times import EpochUnit
     from balog.tap.schema import SchemaSource
 
 __all__ = ["Records", "Stream", "Substream", "place_of_caller"]
@@ -41,9 +40,6 @@ class Stream:
         lookback: subtracted from the bookmark when the source is asked: seconds for times, a number for numbers.
         policy: see ``balog.tap.records.Policy``.
         epoch: what numbers are where the schema wants a ``date-time``: "seconds" or "milliseconds" since 1970.
-        quarantine: the file of records that are set aside; by default ``TAP-STREAM.jsonl`` in the user's state folder.
-        max_quarantined: how many a run may set aside before the stream fails.
-        epoch: what integers are where the schema wants a ``date-time``: ``"seconds"`` or ``"milliseconds"`` since 1970.
         has_time: each record says when it was written, ``time_extracted``.
         retry_on: exceptions after which the stream is begun again from its original bookmark.
         retries: how often.
@@ -76,9 +72,6 @@ class Stream:
     is_sorted: bool = True
     lookback: float = 0
     policy: Policy = "coerce"
-    epoch: EpochUnit | None = None
-    quarantine: str | None = None
-    max_quarantined: int = 1_000
     epoch: EpochUnit | None = None
     has_time: bool = False
     retry_on: tuple[type[Exception], ...] = ()

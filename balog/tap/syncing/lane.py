@@ -12,7 +12,7 @@ from balog.tap.bookmarks.order import order_of
 from balog.tap.catalog import Entry
 from balog.tap.context import POSITION, Context
 from balog.tap.errors import RecordError, StreamError, TapError
-from balog.tap.records import Transformer
+from balog.tap.records import Transformer, Writer
 from balog.tap.streams import Stream, by_names
 from balog.tap.syncing.observing import Counts
 
@@ -38,13 +38,14 @@ class Lane:
     Attributes:
         accept: takes a record of the source: it is made to fit, held against the bookmark, written and counted, and its
             children are asked. It is put together once of what this stream needs, for it runs for each record.
+        accept_page: takes a list of them.
         counts: see there.
         context: what the stream's function is given.
         progress: how far it is.
         is_written: it is selected; else it is walked for the sake of its children.
         is_over: nothing more is asked of it in this run: it failed, or as much as was wanted has come.
         failure: its own, or that of a stream above it.
-        write: writes a record.
+        write: writes a record, and tells whether it did; ``write.page`` writes several, and tells how many.
     """
 
     def __init__(self, run: Sync, stream: Stream, entry: Entry | None, parent: Lane | None = None) -> None:
@@ -79,13 +80,20 @@ class Lane:
             log=self.context.log,
         )
         if self.is_written:
-            self.transform = Transformer(entry, stream.policy, stream.after, log=self.context.log)
-            self.write = run.output.records(entry.stream)
+            self.transform = Transformer(
+                entry,
+                stream.policy,
+                stream.after,
+                epoch=stream.epoch,
+                quarantine=run.quarantine(entry.tap_stream_id, self.context.log),
+                log=self.context.log,
+            )
+            self.write = self._writer()
         self.counts = Counts(self.transform if self.is_written else None)
         below = [child for child in stream.children if run.wants(child)]
         self.children = [Lane(run, child, run.catalog.get(child.name), self) for child in below]
         self.given = [Lane(run, other, run.catalog.get(other.name)) for other in stream.given]
-        self.accept = self._accept()
+        self.accept, self.accept_page = self._accept()
 
     def all(self) -> Iterator[Lane]:
         """Give this lane and all below it, in the order of ``streams.below``."""
@@ -101,12 +109,12 @@ class Lane:
             if lane.failure is not None:
                 lane.progress.fail()
             lane.context.bookmark = lane.progress.bookmark if lane.key else None
-            lane.accept = lane._accept()
+            lane.accept, lane.accept_page = lane._accept()
 
     # -- records --------------------------------------------------------------------------------------------------
 
-    def _accept(self) -> Callable[[Any], None]:
-        run, counts, progress, see = self.run, self.counts, self.progress, self.progress.see
+    def _accept(self) -> tuple[Callable[[Any], None], Callable[[list[Any]], None]]:
+        run, progress, see = self.run, self.progress, self.progress.see
         ask, has_children, limit = run.ask_children, bool(self.children), run.max_records
         if not self.is_written:
 
@@ -117,28 +125,30 @@ class Lane:
                 if is_due:
                     run.checkpoint(self)
 
-            return walk
-        transform, count_new = self.transform, self._count_new()
+            return walk, partial(_each, walk)
+        transform, counts, count_new = self.transform, self.counts, self._count_new()
         refuse = transform.refuse
-        if not (has_children or limit or count_new):
 
-            def accept(record: Any) -> None:
-                made = transform(record)
-                if made is None:
-                    return
-                try:
-                    is_due = see(made)
-                except RecordError as error:
-                    refuse(record, error)
-                    return
-                self.write(made)
+        def accept(record: Any) -> None:
+            made = transform(record)
+            if made is None:
+                return
+            try:
+                is_due = see(made)
+            except RecordError as error:
+                refuse(record, error)
+                return
+            if self.write(made):
                 counts.records += 1
-                if is_due:
-                    run.checkpoint(self)
+                if count_new is not None:
+                    count_new(made)
+            if is_due:
+                run.checkpoint(self)
 
-            return accept
+        if not (has_children or limit):
+            return accept, self._accept_page(accept, count_new)
 
-        def accept_all(record: Any) -> None:
+        def accept_with_children(record: Any) -> None:
             made, is_due = transform(record), None
             if made is not None:
                 try:
@@ -146,10 +156,10 @@ class Lane:
                 except RecordError as error:
                     refuse(record, error)
                     return
-                self.write(made)
-                counts.records += 1
-                if count_new is not None:
-                    count_new(made)
+                if self.write(made):
+                    counts.records += 1
+                    if count_new is not None:
+                        count_new(made)
             if has_children:
                 ask(self, record)
                 progress.done()
@@ -158,7 +168,44 @@ class Lane:
             if limit and counts.records >= limit:
                 raise Enough
 
-        return accept_all
+        return accept_with_children, partial(_each, accept_with_children)
+
+    def _accept_page(
+        self, accept: Callable[[Any], None], count_new: Callable[[dict[str, Any]], None] | None
+    ) -> Callable[[list[Any]], None]:
+        run, counts, progress, see, transform = self.run, self.counts, self.progress, self.progress.see, self.transform
+
+        def accept_page(records: list[Any]) -> None:
+            try:
+                made = transform.page(records)
+            except RecordError:  # one of them ends the stream: those before it are written
+                _each(accept, records)
+                return
+            is_due, start = False, 0
+            try:
+                for index, record in enumerate(made):
+                    try:
+                        if see(record):
+                            is_due = True
+                    except RecordError as error:
+                        counts.records += self.write.page(made[start:index])
+                        start = index + 1
+                        transform.refuse(record, error)
+                counts.records += self.write.page(made[start:] if start else made)
+            except RecordError:
+                progress.restart()  # what it has seen may not have been written
+                raise
+            if count_new is not None:
+                _each(count_new, made)
+            if is_due:
+                run.checkpoint(self)
+
+        return accept_page
+
+    def _writer(self, version: int | None = None) -> Writer:
+        return self.run.output.records(
+            self.entry.stream, version, has_time=self.stream.has_time, refuse=self.transform.refuse
+        )
 
     def _count_new(self) -> Callable[[dict[str, Any]], None] | None:
         counts, created, since = self.counts, self.stream.created_key, self.progress.start
@@ -227,11 +274,16 @@ class Lane:
         activate = partial(output.activate_version, title) if self.is_written else lambda version: None
         with FullTable(state, name, activate, can_go_on=self.context.log_position is not None) as version:
             if self.is_written:
-                self.write = output.records(title, version)
+                self.write = self._writer(version)
             try:
                 yield version
             finally:
                 if self.is_written:
-                    self.write = output.records(title)
+                    self.write = self._writer()
         if self.method == "FULL_TABLE":
             state.set(name, POSITION, None)
+
+
+def _each(take: Callable[[Any], None], records: list[Any]) -> None:
+    for record in records:
+        take(record)

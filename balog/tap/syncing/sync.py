@@ -12,7 +12,7 @@ from balog.tap.bookmarks import State
 from balog.tap.catalog import Catalog
 from balog.tap.context import Emitted
 from balog.tap.errors import OutputError, StreamError, TapError
-from balog.tap.records import Output
+from balog.tap.records import MAX_QUARANTINED, Output, Quarantine, default_quarantine
 from balog.tap.streams import Stream, below, by_names, in_order, link
 from balog.tap.syncing.failing import reason_of, say_failures
 from balog.tap.syncing.interrupting import Interrupted, Stop
@@ -71,10 +71,12 @@ class Sync:
         self.streams: Mapping[str, Stream] = tap.link() if isinstance(tap, Tap) else _linked(tap)
         self.config, self.catalog, self.state, self.output = config, catalog, state, output
         self.observer, self.stop, self.max_records = observer or Observer(), stop or Stop(), max_records
-        self.log: Any = balog.get_logger(self.tap.name.replace("-", "_") if self.tap else "tap")
+        self.name = tap.name if isinstance(tap, Tap) else "tap"
+        self.log: Any = balog.get_logger(self.name.replace("-", "_"))
         self.now = datetime.now(timezone.utc)
         self.failures: list[StreamError] = []
         self._lanes: dict[str, Lane] = {}
+        self._quarantines: dict[str, Quarantine] = {}
         self._clients: dict[Any, tuple[Any, BaseException | None]] = {}
         if self.tap and client is not None:
             self._clients[self.tap.make_client] = client, None
@@ -89,6 +91,13 @@ class Sync:
             OutputError: what was written cannot be handed on.
         """
         selected = {entry.tap_stream_id for entry in self.catalog if entry.is_selected}
+        try:
+            return self._run(selected)
+        finally:
+            for quarantine in self._quarantines.values():
+                quarantine.close()
+
+    def _run(self, selected: set[str]) -> int:
         try:
             for stream in in_order(self.streams.values(), selected, self.state.currently_syncing):
                 self._sync(stream)
@@ -196,7 +205,7 @@ class Sync:
             by_names(stream.before_retry, has, f"{stream.title}: before_retry")(has)
 
     def _take(self, lane: Lane, items: Any) -> None:
-        stop, accept, is_below = self.stop, lane.accept, lane.parent is not None
+        stop, accept, accept_page, is_below = self.stop, lane.accept, lane.accept_page, lane.parent is not None
         if isinstance(items, (Mapping, str, bytes)):
             raise TapError(f"{lane.stream.title}: gave a {type(items).__name__}: want records, yielded or in a list")
         monotonic, pause = time.monotonic, lane.stream.buffer_seconds
@@ -209,8 +218,7 @@ class Sync:
                 if kind is dict:
                     accept(item)
                 elif kind is list:
-                    for record in item:
-                        accept(record)
+                    accept_page(item)
                 elif kind is Emitted:
                     lane.emit(item.record, item.stream)
                 else:
@@ -250,6 +258,14 @@ class Sync:
                 child.progress.fail()
                 for each in child.all():
                     each.is_over, each.failure = True, failure
+
+    def quarantine(self, stream: str, log: Any) -> Quarantine:
+        """Give where records of a stream go that are set aside: the tap's file, or one of the stream's own."""
+        if stream not in self._quarantines:
+            path, most = (self.tap.quarantine, self.tap.max_quarantined) if self.tap else (None, MAX_QUARANTINED)
+            name = self.tap.name if self.tap else "tap"
+            self._quarantines[stream] = Quarantine(path or (lambda: default_quarantine(name, stream)), log, most)
+        return self._quarantines[stream]
 
     # -- what lanes ask -----------------------------------------------------------------------------------------------
 
