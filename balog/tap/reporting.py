@@ -78,17 +78,20 @@ class Reporter(Observer):
         said = f"Finished sync of stream {stream.name}" if error is None else f"Sync of stream {stream.name} failed"
         self._log.info("{}: {:,} records in {:.1f} s", said, counts.records, watched.seconds, records=counts.records)
 
-    def finish(self, exit_code: int, problem: str = "") -> None:
+    def finish(self, exit_code: int, problem: str = "", failures: Sequence[StreamError] = ()) -> None:
         """Write the report.
 
         Args:
             exit_code: that the process will end with.
             problem: why it failed where that was no stream's doing.
+            failures: streams that failed, those too that never began.
         """
         for watched in self._streams.values():
             watched.end("interrupted" if exit_code else None)
         counts = [watched.count() for watched in self._streams.values()]
-        failed = "; ".join(f"{count.stream}: {count.problem}" for count in counts if count.problem is not UNSET)
+        problems = {count.stream: count.problem for count in counts if count.problem is not UNSET}
+        problems |= {failure.stream: failure.reason for failure in failures if failure.stream not in problems}
+        failed = "; ".join(f"{stream}: {reason}" for stream, reason in problems.items())
         report = RunPayload(
             outcome="failed" if exit_code else "succeeded",
             duration=round(time.monotonic() - self._began, 6),
@@ -152,6 +155,7 @@ class _Watched:
             records=counts.records,
             new=UNSET if counts.new is None else counts.new,
             updated=UNSET if counts.updated is None else counts.updated,
+            quarantined=counts.quarantined or UNSET,
             problem=UNSET if self.problem is None else self.problem,
         )
 

@@ -112,6 +112,33 @@ def test_a_stream_that_was_cut_short_is_in_the_report_with_what_it_gave(events):
     assert [e.payload["value"] for e in events if e.payload.get("metric") == "record_count"] == [3]
 
 
+def test_a_stream_that_never_began_is_told_of(events):
+    reporter = Reporter("tap-cool")
+    reporter.finish(1, failures=[StreamError("notes", "its bookmark is no time")])
+    assert report_in(events)[1].problem == "notes: its bookmark is no time"
+
+
+def test_records_that_were_set_aside_are_told_of(tmp_path):
+    """Given a record that breaks its schema under the policy quarantine, then the report and the table have it."""
+    tap = """
+from balog.tap import Tap
+tap = Tap("tap-cool", quarantine="aside.jsonl")
+
+@tap.stream("contacts", key_properties=["id"], policy="quarantine")
+def contacts():
+    yield {"id": "x"}
+    yield {"id": 2}
+
+tap.schema("contacts", {"type": "object", "properties": {"id": {"type": "integer"}}})
+tap.run()
+"""
+    environment = {**os.environ, "BALOG_OUTPUT": "stderr"}
+    done = subprocess.run([sys.executable, "-c", tap], capture_output=True, env=environment, check=True, cwd=tmp_path)
+    payload = json.loads(done.stderr.splitlines()[-1])["payload"]
+    assert payload["streams"] == [{"stream": "contacts", "records": 1, "new": 1, "updated": 0, "quarantined": 1}]
+    assert "QUARANTINED" in table([StreamCount(stream="contacts", records=1, quarantined=1)])
+
+
 def test_a_problem_that_is_no_streams_is_the_reports(events):
     reporter = Reporter("tap-cool")
     reporter.finish(1, "the target has gone")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -15,8 +15,7 @@ import msgspec
 
 import balog
 from balog.errors import BalogError, ConfigError
-from balog.recording.configuring import concealed, peek
-from balog.recording.configuring import introduce
+from balog.recording.configuring import concealed, introduce, peek
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog, read_properties
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only
@@ -191,16 +190,18 @@ class Run:
             config = self._checked()
             catalog = self._chosen(config)
             state = self._given_state() or State()
+            output.batch = _batch_config(config)
             reporter = Reporter(self.tap.name, version_of(self.tap))
             reporter.begin([entry.tap_stream_id for entry in catalog if entry.is_selected], state.currently_syncing)
             try:
                 with Stop() as stop:
-                    code = Sync(self.tap, config, catalog, state, output, observer=reporter, stop=stop).run()
+                    sync = Sync(self.tap, config, catalog, state, output, observer=reporter, stop=stop)
+                    code = sync.run()
             except BalogError as error:
                 reporter.finish(1, str(error))
                 raise
             code = code or (1 if catalog.failed else 0)
-            reporter.finish(code)
+            reporter.finish(code, failures=sync.failures)
         return code
 
     # -- what was given ---------------------------------------------------------------------------------------------
@@ -287,6 +288,16 @@ class Run:
 
 def _logger(tap: Tap) -> Any:
     return balog.get_logger(tap.name.replace("-", "_"))
+
+
+def _batch_config(config: Any) -> Any:
+    """Read the config's ``batch_config``; None where it has none."""
+    said = config.get("batch_config") if isinstance(config, Mapping) else getattr(config, "batch_config", None)
+    if said is None:
+        return None
+    from balog.tap.records.batches import read_batch_config
+
+    return read_batch_config(said)
 
 
 def _as_json(document: Any) -> str:
