@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from balog.tap import Tap
-from balog.tap.errors import OutputError
+from balog.tap.errors import OutputError, RecordError
 from tests.tap.syncs import Messages, Watching, stopping, sync
 
 
@@ -414,3 +414,82 @@ def test_a_tap_needs_the_base_install_and_starts_without_what_it_does_not_use(tm
     assert ran.returncode == 0, ran.stderr
     assert '{"type":"RECORD","stream":"contacts","record":{"id":1}' in ran.stdout
     assert ran.stderr.endswith("loaded:")
+
+
+class TestPages:
+    """Records in lists: the same as one by one, in larger pieces."""
+
+    def _tap(self, rows: list[dict[str, Any]], size: int, **settings: Any) -> Tap:
+        tap = Tap("tap-cool")
+        pages = [rows[at : at + size] for at in range(0, len(rows), size)]
+        tap.stream("contacts", key_properties=["id"], replication_key="updated", **settings)(lambda: iter(pages))
+        return tap
+
+    @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+    def test_give_what_single_records_give(self, size: int) -> None:
+        rows = _rows(*range(1, 20))
+        settings: dict[str, Any] = {
+            "created_key": "updated",
+            "after": lambda record: record if record["id"] % 5 else None,
+        }
+
+        ran = sync(self._tap(rows, size, **settings))
+
+        assert ran.ids() == [id for id in range(1, 20) if id % 5]
+        assert ran.state["bookmarks"]["contacts"] == {"updated": _day(19)}
+
+    def test_write_a_state_after_the_page_in_which_it_was_due(self) -> None:
+        ran = sync(self._tap(_rows(*range(1, 9)), 4, bookmark_strategy=Tap.every_n(3)))
+
+        kinds = [message["type"][0] for message in ran.messages]
+        assert "".join(kinds) == "S" + "S" + "RRRRS" + "RRRRS" + "S" + "S"
+        assert ran.states[1]["bookmarks"]["contacts"] == {"updated": _day(4)}
+
+    @pytest.mark.parametrize("policy", ["fail", "coerce"])
+    def test_a_record_that_fails_ends_them_after_those_before_it(
+        self, policy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+        rows = _rows(1, 2, 3, 4)
+        rows[2]["id"] = "three"
+
+        ran = sync(self._tap(rows, 4, policy=policy, bookmark_strategy=Tap.every_n(100)))
+
+        if policy == "fail":
+            assert (ran.code, ran.ids()) == (1, [1, 2])
+            assert ran.state["bookmarks"]["contacts"] == {"updated": _day(2)}
+        else:
+            assert (ran.code, ran.ids()) == (0, [1, 2, 4])
+            assert ran.state["bookmarks"]["contacts"] == {"updated": _day(4)}
+            (file,) = tmp_path.rglob("*.jsonl")
+            assert b"three" in file.read_bytes()
+
+    def test_a_record_without_replication_value_is_set_aside_alone(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+        rows = _rows(1, 2, 3, 4)
+        del rows[1]["updated"]
+
+        ran = sync(self._tap(rows, 4))
+
+        assert (ran.code, ran.ids()) == (0, [1, 3, 4])
+
+    def test_the_bookmark_is_never_ahead_of_a_page_that_was_written_in_part(self) -> None:
+        class Picky(Messages):
+            def records(self, stream: str, version: int | None = None, **options: Any) -> Any:
+                write = super().records(stream, version)
+
+                def picky(record: dict[str, Any]) -> bool:
+                    if record["id"] == 3:
+                        options["refuse"](record, RecordError(stream, "has a value that JSON can't write"))
+                        return False
+                    return bool(write(record))
+
+                picky.page = lambda records: sum(map(picky, records))  # type: ignore[attr-defined]
+                return picky
+
+        ran = sync(self._tap(_rows(*range(1, 9)), 8, policy="fail", bookmark_strategy=Tap.every_n(1)), output=Picky())
+
+        assert (ran.code, ran.ids()) == (1, [1, 2])
+        assert ran.state["bookmarks"].get("contacts", {}).get("updated", "") <= _day(3)
