@@ -1,0 +1,71 @@
+from collections.abc import Callable
+
+import pytest
+
+from balog.tap.bookmarks import FullTable, State
+
+
+def table(
+    state: State, said: list[int], *, can_go_on: bool = False, clock: Callable[[], float] = lambda: 5.0
+) -> FullTable:
+    return FullTable(state, "contacts", said.append, can_go_on=can_go_on, clock=clock)
+
+
+def entry(state: State) -> dict[str, object]:
+    return state.entry("contacts")
+
+
+def interrupted(state: State, *, can_go_on: bool = False) -> list[int]:
+    said: list[int] = []
+    with pytest.raises(KeyError):
+        with table(state, said, can_go_on=can_go_on):
+            raise KeyError
+    return said
+
+
+def test_a_first_one_is_activated_at_its_start_and_at_its_end() -> None:
+    said: list[int] = []
+    with table(State(), said) as version:
+        assert said == [version] == [5000]
+    assert said == [5000, 5000]
+
+
+def test_later_ones_are_activated_at_their_end_alone() -> None:
+    state, said = State(), []  # type: ignore[var-annotated]
+    with table(state, []):
+        pass
+    with table(state, said, clock=lambda: 6.0):
+        assert said == []
+    assert said == [6000]
+
+
+def test_the_state_has_the_version_as_long_as_the_table_is_unfinished() -> None:
+    state = State()
+    with table(state, []):
+        assert entry(state) == {"version": 5000}
+    assert entry(state) == {"initial_full_table_complete": True}
+
+
+def test_nothing_is_activated_when_the_body_raises() -> None:
+    state = State({"bookmarks": {"contacts": {"initial_full_table_complete": True}}})
+    assert interrupted(state) == []
+    assert entry(state)["version"] == 5000
+
+
+def test_after_an_interruption_there_is_a_new_version_also_when_the_clock_stands_still() -> None:
+    state = State()
+    interrupted(state)
+    with table(state, []) as version:
+        assert version == 5001
+
+
+def test_a_source_that_goes_on_goes_on_with_its_version() -> None:
+    state = State()
+    interrupted(state)
+    with table(state, [], can_go_on=True, clock=lambda: 9.0) as version:
+        assert version == 5000
+
+
+def test_going_on_needs_a_version_to_go_on_with() -> None:
+    with table(State({"bookmarks": {"contacts": {"version": "old"}}}), [], can_go_on=True) as version:
+        assert version == 5000
