@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-__all__ = ["bookmark_of", "is_after", "seconds_between"]
+__all__ = ["bookmark_of", "is_after", "mentions", "seconds_between"]
+
+_DEEPEST = 8
 
 
 def _comparable(value: Any) -> tuple[str, Any] | None:
@@ -57,3 +59,12 @@ def bookmark_of(state: Any, stream: str, key: str | None) -> Any:
     if found is None:
         found = mark.get("replication_key_value")
     return found if isinstance(found, (str, int, float)) and not isinstance(found, bool) else None
+
+
+def mentions(state: Any, stream: str, depth: int = _DEEPEST) -> bool:
+    """Tell whether a state says something of a stream, in whatever form: by partition, below an account …"""
+    if depth and isinstance(state, list):
+        return any(mentions(item, stream, depth - 1) for item in state)
+    if not depth or not isinstance(state, dict):
+        return False
+    return bool(state.get(stream)) or any(mentions(item, stream, depth - 1) for item in state.values())

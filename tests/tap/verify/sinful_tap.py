@@ -178,6 +178,8 @@ def main():
     if "breaks on foreign state" in sins and "a_stream_of_another_tap" in state.get("bookmarks", {}):
         raise KeyError("a_stream_of_another_tap")
     chosen = selection(catalog, properties)
+    if "refuses nothing" in sins and not chosen:
+        fail("no stream is selected")
     if "breaks on nothing" in sins and not chosen:
         raise StopIteration
     if "selects all" in sins:
@@ -197,6 +199,8 @@ def main():
         say({"type": "SCHEMA", "stream": "x", "schema": {"type": "object"}, "key_properties": []})
         say({"type": "RECORD", "stream": "x", "record": {"a": 1}})
     final = {"bookmarks": bookmarks} | ({"currently_syncing": "shops"} if "never done" in sins else {})
+    if "partitioned state" in sins:
+        final = {"bookmarks": {"an account": {"orders": {"since": "2026"}}}}
     if "forgets state" in sins and state:
         final = {"bookmarks": {}}
     value = "later" if "text state" in sins else final
@@ -300,7 +304,7 @@ def orders(chosen, bookmarks):
         if "late schema" in sins and written == 1:
             say(opening)
         done = max(done, record.get("updated_at", ""))
-        if "stuck bookmark" not in sins and "unordered at the end" not in sins:
+        if not sins & {"stuck bookmark", "partitioned state"} and "unordered at the end" not in sins:
             bookmarks["orders"] = {"updated_at": "2026-11-21T00:00:00Z" if "bookmark of now" in sins else done}
         if written % 50 == 0 and "many orders and quiet" not in sins and "unordered at the end" not in sins:
             current = {} if "no currently_syncing" in sins else {"currently_syncing": "orders"}

@@ -160,3 +160,40 @@ def test_a_stream_out_of_order_whose_state_waits_for_its_end_is_no_fault(config:
     report = verified(config, "unordered at the end", rules=("bookmark-is-not-ahead", "state"))
 
     assert [finding.rule.id for finding in report.failed] == []
+
+
+def test_a_bookmark_in_a_form_of_its_own_is_no_fault(config: Path) -> None:
+    assert verified(config, "partitioned state", rules=("bookmark-advances",)).score == 100
+
+
+def test_a_tap_without_the_older_form_is_not_judged_by_it(config: Path) -> None:
+    report = verified(config, "no properties form", rules=("properties-form-works", "both-forms-at-once-work"))
+
+    assert {finding.detail for finding in report.findings} == {"the tap has no --properties"}
+
+
+@pytest.mark.parametrize("words", ["refused in words", "done in silence"])
+def test_nothing_selected_may_be_refused_in_words(config: Path, words: str) -> None:
+    sins = ("refuses nothing",) if words == "refused in words" else ()
+
+    assert verified(config, *sins, rules=("nothing-selected-gives-nothing",)).score == 100
+
+
+def test_runs_that_were_cut_are_not_judged_by_what_would_have_come(config: Path) -> None:
+    report = verified(config, rules=("state", "stopping", "records"), records=120)
+
+    assert [finding.rule.id for finding in report.failed] == []
+    skipped = {finding.rule.id for finding in report.findings if finding.outcome == "skipped"}
+    assert {"state-is-written", "bookmark-advances", "resumes-with-little"} <= skipped
+
+
+def test_without_a_validator_what_needs_it_is_not_judged(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+
+    report = verified(config, rules=("records-match-schema", "schemas-are-json-schema", "keys-are-there"))
+
+    said = {finding.rule.id: (finding.outcome, finding.detail) for finding in report.findings}
+    assert said["keys-are-there"] == ("passed", "")
+    for rule in ("records-match-schema", "schemas-are-json-schema"):
+        assert said[rule][0] == "skipped"
+        assert "pip install 'balog[schema]'" in said[rule][1]

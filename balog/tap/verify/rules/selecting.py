@@ -12,7 +12,7 @@ from balog.tap.verify.trials import Run, Skip, Trials
 __all__ = ["looked_at"]
 
 _NO_OPTION = re.compile(
-    r"unrecognized argument|no such option|unknown (option|flag|argument)|unexpected argument", re.I
+    r"(unrecognized|unexpected|unknown) (argument|option|flag)|no such option|not defined: -", re.IGNORECASE
 )
 
 
