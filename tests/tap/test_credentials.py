@@ -229,7 +229,7 @@ def test_a_refresh_token_that_nobody_keeps_is_told(server: HttpStandIn) -> None:
 
 def test_a_refresh_token_that_is_refused_says_why_and_no_secret(server: HttpStandIn) -> None:
     server.respond = lambda request: Answer(400, b'{"error":"invalid_grant","error_description":"r3fresh-0 s3cret"}')
-    with pytest.raises(SourceError, match=r"refuses the refresh token: invalid_grant$") as caught:
+    with pytest.raises(SourceError, match=r"answered invalid_grant: it does not take the refresh token$") as caught:
         periodic(refresher(server))()
     assert "s3cret" not in str(caught.value)
     assert "r3fresh" not in repr(refresher(server))

@@ -78,7 +78,7 @@ class RefreshToken:
         if answer.status != 200:
             why = said.get("error")
             named = why if isinstance(why, str) and why.replace("_", "").isalnum() and len(why) < 60 else "no reason"
-            raise SourceError(f"the token endpoint refuses the refresh token: {named}")
+            raise SourceError(f"the token endpoint answered {named}: it does not take the refresh token")
         access, renewed, seconds = said.get("access_token"), said.get("refresh_token"), said.get("expires_in")
         if not isinstance(access, str) or not access:
             raise SourceError("the token endpoint answered without an access_token")
