@@ -433,6 +433,14 @@ def test_what_is_not_json_is_never_clean(junk: bytes) -> None:
         redactor.redact_encoded(junk)
 
 
+def test_one_that_knows_more_keeps_the_rules() -> None:
+    known = Redactor(extra_keys=["pet"], emails=True).knowing(["a.b", "a.b and c"])
+    assert known.redact({"pet": "x", "text": "a.b and c, axb, a@example.com"}) == {
+        "pet": "[redacted]",
+        "text": "[redacted], axb, [redacted]",
+    }
+
+
 def test_threads_share_a_redactor() -> None:
     shared = Redactor()
     wrong: list[Any] = []

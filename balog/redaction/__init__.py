@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -76,9 +77,13 @@ class Redactor:
         replacement: str = "[redacted]",
     ) -> None:
         lists = {"keys": keys, "patterns": patterns, "extra_keys": extra_keys, "extra_patterns": extra_patterns}
-        for option, given in {**lists, "keep_keys": keep_keys}.items():
+        lists["keep_keys"] = keep_keys
+        for option, given in lists.items():
             if isinstance(given, str):
                 raise ConfigError(f"{given[:80]!r} is one text; want a list of them", path=f"$.{option}")
+        self._said: dict[str, Any] = {option: tuple(given) for option, given in lists.items()}
+        keys, patterns, extra_keys, extra_patterns, keep_keys = self._said.values()
+        self._said |= {"emails": emails, "cards": cards, "replacement": replacement}
         secret = (*keys, *(_CARD_KEYS if cards else ()))
         rules = {**dict.fromkeys(DEFAULT_KEPT, False), **dict.fromkeys(secret, True)}
         rules |= dict.fromkeys(extra_keys, True) | dict.fromkeys(keep_keys, False)
@@ -94,6 +99,12 @@ class Redactor:
         exact = own or cards or self._names.tell_digits_apart or any(char.isdigit() for char in replacement)
         self._fold = None if exact else _DIGITS
         self._known_clean: set[bytes] = set()
+
+    def knowing(self, secrets: Iterable[str]) -> Redactor:
+        """Give one with the same rules that replaces these texts too, wherever they stand."""
+        known = [re.escape(secret) for secret in sorted(set(secrets), key=len, reverse=True) if secret]
+        extra = (*self._said["extra_patterns"], *known)
+        return Redactor(**{**self._said, "extra_patterns": extra})
 
     def redact_text(self, text: str) -> str:
         """Give the text without its secrets; the same object when there are none."""

@@ -274,3 +274,17 @@ def test_lost_events_are_told_at_the_end() -> None:
 def test_the_defaults_are_those_of_the_config_file() -> None:
     assert LoggerConfig().redact is True
     assert (LoggerConfig().validate, LoggerConfig().strict, LoggerConfig().locals) == ("off", False, False)
+
+
+def test_texts_that_are_known_to_be_secret_are_in_no_event(tmp_path: Path) -> None:
+    configure(f"file:{tmp_path / 'a'}")
+    with configuring.concealed(["open sesame", "abc"]):
+        get_logger("a").info("one open sesame abc")
+        configure(f"file:{tmp_path / 'b'}")
+        get_logger("a").info("two open sesame")
+    configure(f"file:{tmp_path / 'c'}")
+    get_logger("a").info("three open sesame")
+    flush()
+    assert messages(tmp_path / "a") == ["one [redacted] abc"]
+    assert messages(tmp_path / "b") == ["two [redacted]"]
+    assert messages(tmp_path / "c") == ["three open sesame"]

@@ -336,3 +336,32 @@ class TestProcess:
         }
         assert "balog.tap.syncing.sync" in imported
         assert not imported & {"sqlglot", "urllib.request", "http.client", "jsonschema_rs", "pyarrow", "fsspec"}
+
+
+class TestSecrets:
+    def test_those_of_the_config_are_in_nothing_that_is_said(self, capfd: Any, tmp_path: Path) -> None:
+        secret = "hunter2/and more"
+        (tmp_path / "c.json").write_text(json.dumps({"base_url": "u", "access_token": secret}))
+        tap = make()
+
+        @tap.stream("leaky")
+        def leaky(client: dict[str, Any]) -> Any:
+            raise RuntimeError(f"GET /page?key=hunter2%2Fand%20more was refused to {client['access_token']}")
+
+        tap.schema("leaky", SCHEMA)
+        ran = Ran(capfd, tap, "-c", str(tmp_path / "c.json"))
+        assert ran.code == 1
+        assert "CRITICAL leaky: GET /page?key=[redacted] was refused to [redacted]" in ran.lines
+        assert "Traceback" in ran.err
+        assert "hunter2" not in ran.err
+
+    def test_what_breaks_outside_of_streams_is_said_in_one_line(self, capfd: Any, config: str) -> None:
+        tap = make()
+
+        @tap.metadata()
+        def visit(node: Any, schema: Any) -> None:
+            raise KeyError("hunter2")
+
+        ran = Ran(capfd, tap, "-c", config)
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.lines[-1] == "CRITICAL tap-cool: KeyError: '[redacted]'"
