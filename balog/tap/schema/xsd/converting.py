@@ -86,13 +86,12 @@ class Converter:
     def named(self, name: str, line: int = 0) -> dict[str, Any]:
         """Give the schema of a type by its qualified name."""
         space, _, bare = name[1:].partition("}") if name.startswith("{") else ("", "", name)
-        if space == XSD or (space == SOAP and bare in BUILT_IN):
-            if bare not in BUILT_IN:
-                raise SchemaError(f"XML Schema has no type {bare!r}, line {line}")
+        if bare in BUILT_IN and space in (XSD, SOAP):
             return dict(BUILT_IN[bare])
-        if space == SOAP:
+        tables = self._definitions.tables
+        if space == SOAP and name not in tables["complexType"] and name not in tables["simpleType"]:
             return {}
-        kind = "simpleType" if name in self._definitions.tables["simpleType"] else "complexType"
+        kind = "simpleType" if name in tables["simpleType"] else "complexType"
         return self._type(self._definitions.find(kind, name, line))
 
     def _type(self, declared: Declared) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class Definitions:
         self._read = read
         self._allow_remote = allow_remote
         self._seen: set[tuple[str, str]] = set()
+        self._places: set[str] = set()
         self.tables: dict[str, dict[str, Declared]] = {kind: {} for kind in _KINDS}
         self.substitutes: dict[str, list[str]] = {}
         self.unread: list[str] = []
@@ -103,28 +104,37 @@ class Definitions:
                     self.substitutes.setdefault(declared.name(node.get("substitutionGroup")), []).append(name)
 
     def _follow(self, node: Node, url: str, namespace: str) -> None:
-        said = node.get("schemaLocation").strip()
-        if not said:
-            return
-        place = urljoin(url, said)
-        if (place, namespace) in self._seen:
+        place = self.seen_from(url, node)
+        if not place or (place, namespace) in self._seen:
             return
         self._seen.add((place, namespace))
-        if len(self._seen) > _MAX_FILES:
+        root, there = self.open(place)
+        self.add(root, there, namespace)
+
+    def seen_from(self, url: str, node: Node) -> str:
+        """Give the place that an import in the document at ``url`` says; "" where it is not to be read.
+
+        Raises:
+            SchemaError: it is no place that may be read from there, or more than 500 were.
+        """
+        said = (node.get("schemaLocation") or node.get("location")).strip()
+        if not said:
+            self.unread.append(f"{node.get('namespace') or 'what has no namespace'} (the import says no place)")
+            return ""
+        place = urljoin(url, said)
+        self._places.add(place)
+        if len(self._places) > _MAX_FILES:
             raise SchemaError(f"includes more than {_MAX_FILES} others", unquote(url))
         if is_remote(place) and not self._allow_remote:
-            beside = urljoin(url, os.path.basename(urlsplit(place).path)) if not is_remote(url) else ""
-            if not beside or not self._is_there(unquote(beside)):
-                self.unread.append(f"{place} (not fetched; keep a copy beside the schema, or say allow_remote=True)")
-                return
-            place = beside
+            name = os.path.basename(urlsplit(place).path)
+            beside = urljoin(url, name) if name and not is_remote(url) else ""
+            if beside and self._is_there(unquote(beside)):
+                return unquote(beside)
+            self.unread.append(f"{place} (not fetched; keep a copy beside the schema, or say allow_remote=True)")
+            return ""
         if urlsplit(place).scheme not in ("", "http", "https") or (is_remote(url) and not is_remote(place)):
             raise SchemaError(f"includes {said!r}, line {node.line}, which is no file beside it", unquote(url))
-        if is_remote(place):
-            root = parse(fetch(place, MAX_XML_BYTES), place)
-        else:
-            root = parse(self._bytes(unquote(place)), unquote(place))
-        self.add(root, place, namespace)
+        return place if is_remote(place) else unquote(place)
 
     def _bytes(self, path: str) -> bytes:
         try:

@@ -86,29 +86,45 @@ def wsdl(
     def source(client: Any, stream: str) -> dict[str, Any]:
         definitions = Definitions(read, is_remote(path) if allow_remote is None else allow_remote)
         try:
-            root, url = definitions.open(path)
-            if root.tag != f"{{{_WSDL}}}definitions":
-                raise SchemaError(f"want a WSDL 1.1; found {root.tag}")
-            for schema in root.iter("schema"):
-                if schema.tag == f"{{{XSD}}}schema":
-                    definitions.add(schema, url)
+            nodes = _described(definitions, path)
             converter = Converter(definitions, depth, levels)
             if type:
                 return _object(converter.named(_name(definitions, ("complexType", "simpleType"), type)), type)
             if element:
                 return _object(_element(converter, definitions, element, True), element)
             name, *way = operation.split("/")
-            return _object(_inside(_answer(converter, definitions, root, name), way, name), operation)
+            return _object(_inside(_answer(converter, definitions, nodes, name), way, name), operation)
         except SchemaError as error:
             raise error if error.source else SchemaError(error.reason, path) from None
 
     return source
 
 
-def _answer(converter: Converter, definitions: Definitions, root: Node, operation: str) -> dict[str, Any]:
+def _described(definitions: Definitions, path: str) -> list[Node]:
+    """Take in the schemas of a WSDL and of those that it imports; gives what else these say."""
+    places, found = [path], []
+    for place in places:
+        root, url = definitions.open(place)
+        if root.tag == f"{{{XSD}}}schema" and place != path:
+            definitions.add(root, url)
+            continue
+        if root.tag != f"{{{_WSDL}}}definitions":
+            raise SchemaError(f"want a WSDL 1.1; found {local(root.tag)}", place)
+        found += list(root)
+        for node in root:
+            if local(node.tag) == "import" and node.get("location"):
+                other = definitions.seen_from(url, node)
+                places += [other] if other and other not in places else []
+        for schema in root.iter("schema"):
+            if schema.tag == f"{{{XSD}}}schema":
+                definitions.add(schema, url)
+    return found
+
+
+def _answer(converter: Converter, definitions: Definitions, nodes: list[Node], operation: str) -> dict[str, Any]:
     """Give the schema of the message that an operation answers with."""
     operations = {
-        node.get("name"): node for port in root if local(port.tag) == "portType" for node in port.iter("operation")
+        node.get("name"): node for port in nodes if local(port.tag) == "portType" for node in port.iter("operation")
     }
     if operation not in operations:
         raise SchemaError(f"there is no operation {operation!r}; there are {', '.join(operations) or 'none'}")
@@ -116,7 +132,7 @@ def _answer(converter: Converter, definitions: Definitions, root: Node, operatio
     if answer is None:
         raise SchemaError(f"the operation {operation!r} answers nothing")
     name = answer.get("message").rpartition(":")[2]
-    message = next((node for node in root if local(node.tag) == "message" and node.get("name") == name), None)
+    message = next((node for node in nodes if local(node.tag) == "message" and node.get("name") == name), None)
     if message is None:
         raise SchemaError(f"there is no message {name!r}, line {answer.line}")
     parts: dict[str, dict[str, Any]] = {}

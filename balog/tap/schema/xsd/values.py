@@ -22,6 +22,7 @@ LIST = "x-xml-list"
 
 _XSI = "{http://www.w3.org/2001/XMLSchema-instance}"
 _XML = "{http://www.w3.org/XML/1998/namespace}"
+_KINDS = {str: "string", bool: "boolean", int: "integer", Decimal: "number", dict: "object", list: "array"}
 _INTEGER = re.compile(r"[+-]?\d{1,4000}")
 _OFFSET = re.compile(r"(?:Z|[+-]\d\d:\d\d)\Z")
 
@@ -49,6 +50,8 @@ def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
         name: value for name, value in element.attrib.items() if not name.startswith((_XSI, "{http://schemas"))
     }
     children = [child for child in element if isinstance(child.tag, str)]
+    if isinstance(schema.get("anyOf"), list):
+        return _first_that_fits(element, schema["anyOf"], bool(attributes or children))
     if "object" not in kinds and (kinds or not (attributes or children)):
         return scalar(element.text or "", schema)
     properties = schema.get("properties", {})
@@ -78,6 +81,16 @@ def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
     elif not properties and not children and (element.text or "").strip():
         record[TEXT] = element.text
     return record
+
+
+def _first_that_fits(element: Any, schemas: list[dict[str, Any]], is_object: bool) -> Any:
+    """Give an element as the first of some schemas types it: one name, in two namespaces, may be two things."""
+    found: Any = None
+    for schema in sorted(schemas, key=lambda schema: ("object" in _kinds(schema)) != is_object):
+        found = from_xml(element, schema)
+        if _KINDS.get(type(found), "") in (*_kinds(schema), ""):
+            break
+    return found
 
 
 def _text(element: Any) -> str:

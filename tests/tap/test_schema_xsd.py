@@ -1,0 +1,323 @@
+"""XML Schema and WSDL as JSON Schema: what is valid XML becomes a valid record. The oracle is the xmlschema package."""
+
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+import jsonschema
+import pytest
+import xmlschema
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema import check, from_xml, wsdl, xsd
+from balog.tap.schema.xsd.simple import BUILT_IN, restricted
+from balog.tap.schema.xsd.reading import parse
+from balog.tap.schema.xsd.values import scalar
+
+DATA = Path(__file__).parents[1] / "data" / "tap"
+PUBLISHED = Path(xmlschema.__file__).parent / "schemas"
+_OPEN = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">'
+
+
+def _is_valid(value: Any, schema: dict[str, Any]) -> bool:
+    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    return bool(validator.is_valid(value))
+
+
+def _written(folder: Path, body: str) -> Path:
+    path = folder / "main.xsd"
+    path.write_text(f"{_OPEN}{body}</xs:schema>")
+    return path
+
+
+@pytest.fixture(scope="module")
+def orders() -> dict[str, Any]:
+    return xsd(DATA / "orders.xsd", element="orders")(None, "orders")
+
+
+def test_the_document_is_valid_xml_and_its_record_valid_json(orders: dict[str, Any]) -> None:
+    places = {"https://example.com/common": str(DATA / "common.xsd")}
+    xmlschema.XMLSchema(str(DATA / "orders.xsd"), locations=places, defuse="never").validate(DATA / "orders.xml")
+    check(orders)
+    record = from_xml((DATA / "orders.xml").read_bytes(), orders)
+    assert _is_valid(record, orders)
+    first, second = record["order"]
+    assert first["issued"] == "2026-11-22T08:00:00Z"
+    assert first["due"] == "2026-12-01"
+    assert first["address"] == {"lang": "fr", "_value_1": "c/o Ann ", "street": ["1, rue A", "2e étage"], "zip": None}
+    assert first["line"][0]["sizes"] == [38, 40]
+    assert (first["line"][0]["attr__sku"], first["line"][0]["sku"]) == (12, "A-1")
+    assert first["line"][0]["weight"] is None
+    assert first["total"] == {"_value_1": Decimal("1234567890.12"), "currency": "EUR"}
+    assert (first["rev"], second["rev"]) == (1, -3)
+    assert second["note"] == ["first", "second"]
+    assert second["status"] is None
+
+
+def test_elements_of_the_standard_library_give_the_same_record(orders: dict[str, Any]) -> None:
+    data = (DATA / "orders.xml").read_bytes()
+    assert from_xml(ElementTree.fromstring(data), orders)["order"][1] == from_xml(data, orders)["order"][1]
+
+
+def test_what_an_order_is(orders: dict[str, Any]) -> None:
+    order = orders["properties"]["order"]["items"]
+    assert order["description"] == "An order of a customer."
+    properties = order["properties"]
+    assert properties["number"] == {"type": "integer", "minimum": 1}
+    assert properties["status"] == {"type": ["null", "string"], "enum": ["open", "paid", None]}
+    assert properties["card"]["type"] == ["null", "object"]
+    assert properties["shipped"]["type"] == ["null", "array"]
+    line = properties["line"]["items"]["properties"]
+    assert line["quantity"] == {"type": "number", "exclusiveMinimum": 0, "maximum": 999.5}
+    assert line["sku"] == {"type": "string", "maxLength": 12, "$comment": "pattern of XML Schema: [A-Z0-9-]+"}
+    assert line["level"] == {"type": ["null", "integer", "string"]}
+    assert line["part"]["properties"]["part"] == {"type": ["null", "object"]}
+
+
+def test_levels_and_depth_say_where_it_ends() -> None:
+    flat = xsd(DATA / "orders.xsd", element="order", levels=1)(None, "x")
+    assert flat["properties"]["line"]["items"] == {"type": "object"}
+    deep = xsd(DATA / "orders.xsd", type="Line", depth=3)(None, "x")
+    assert "properties" in deep["properties"]["part"]["properties"]["part"]["properties"]["part"]
+
+
+@pytest.mark.parametrize(
+    ("said", "stream"),
+    [({"element": "orders/order"}, "x"), ({"type": "Order"}, "x"), ({"element": "order"}, "x"), ({}, "order")],
+)
+def test_ways_to_say_the_record(said: dict[str, str], stream: str) -> None:
+    assert "issued" in xsd(DATA / "orders.xsd", **said)(None, stream)["properties"]  # type: ignore[arg-type]
+
+
+def test_what_an_operation_of_a_service_answers() -> None:
+    whole = wsdl(DATA / "orders.wsdl", operation="ListOrders")(None, "x")
+    assert list(whole["properties"]) == ["orders", "next"]
+    order = wsdl(DATA / "orders.wsdl", operation="ListOrders/orders/order")(None, "x")
+    assert order == wsdl(DATA / "orders.wsdl", type="Order")(None, "x")
+    parts = wsdl(DATA / "orders.wsdl", operation="Count")(None, "x")
+    assert parts["properties"]["count"]["maximum"] == 2**32 - 1
+    assert "issued" in parts["properties"]["last"]["properties"]
+    assert wsdl(DATA / "orders.wsdl", element="ListOrders")(None, "x")["properties"]["since"]["format"] == "date-time"
+
+
+def test_a_wsdl_in_two_files(tmp_path: Path) -> None:
+    text = (DATA / "orders.wsdl").read_text()
+    begin, end = text.index("<wsdl:types>"), text.index("<wsdl:portType")
+    head = text[:begin]
+    for name in ("orders.xsd", "payments.xsd", "common.xsd"):
+        (tmp_path / name).write_bytes((DATA / name).read_bytes())
+    (tmp_path / "types.wsdl").write_text(f"{head}{text[begin:end]}</wsdl:definitions>")
+    (tmp_path / "main.wsdl").write_text(f'{head}<wsdl:import namespace="x" location="types.wsdl"/>{text[end:]}')
+    found = wsdl(tmp_path / "main.wsdl", operation="ListOrders")(None, "x")
+    assert found == wsdl(DATA / "orders.wsdl", operation="ListOrders")(None, "x")
+
+
+@pytest.mark.parametrize(
+    ("name", "element", "document"),
+    [
+        (
+            "DSIG/xmldsig-core-schema.xsd",
+            "KeyInfo",
+            '<KeyInfo xmlns="http://www.w3.org/2000/09/xmldsig#" Id="k"><KeyName>a</KeyName><X509Data><X509IssuerSerial><X509IssuerName>CN=a</X509IssuerName><X509SerialNumber>12345678901234567890</X509SerialNumber></X509IssuerSerial></X509Data></KeyInfo>',
+        ),  # fmt: skip  # noqa: E501
+        ("WSDL/wsdl.xsd", "definitions", (DATA / "orders.wsdl").read_text()),
+        (
+            "WSDL/soap-envelope.xsd",
+            "Fault",
+            '<Fault xmlns="http://schemas.xmlsoap.org/soap/envelope/"><faultcode xmlns="">a</faultcode><faultstring xmlns="">no</faultstring></Fault>',
+        ),  # fmt: skip  # noqa: E501
+        ("XSD_1.0/XMLSchema.xsd", "complexType", (DATA / "common.xsd").read_text()),
+    ],
+)
+def test_published_schemas(name: str, element: str, document: str) -> None:
+    schema = xsd(PUBLISHED / name, element=element, levels=4)(None, "x")
+    check(schema)
+    nodes = [node for node in parse(document.encode()).iter() if node.tag.rpartition("}")[2] == element]
+    assert nodes
+    for node in nodes:
+        record = from_xml(node, schema)
+        assert record
+        assert _is_valid(record, schema), record
+
+
+@pytest.mark.parametrize(
+    ("document", "reason"),
+    [
+        (b"<a>", "not XML: no element found, line 1"),
+        (b"", "not XML: no element found, line 1"),
+        (b"<!DOCTYPE a [<!ENTITY x SYSTEM 'file:///etc/passwd'>]><a>&x;</a>", "declares the entity 'x', which is no"),
+        (b"<!DOCTYPE a [<!ENTITY x 'y'><!ENTITY z '&x;&x;'>]><a>&z;</a>", "declares the entity 'z', which is no short"),
+        (b"<!DOCTYPE a [<!ENTITY x '" + b"y" * 101 + b"'>]><a>&x;</a>", "declares the entity 'x', which is no short"),
+        (b"<!DOCTYPE a [<!ENTITY % x SYSTEM 'http://example.com/x'> %x;]><a/>", "declares the entity 'x'"),
+        (b"<!DOCTYPE a [<!ENTITY x '&#38;y;'>]><a/>", "declares the entity 'x'"),
+        (
+            b"<!DOCTYPE a [<!ENTITY x 'y'>]><a>" + b"&x;" * 400_000 + b"</a>",
+            "declares entities, and is larger than 1 MiB",
+        ),
+        (b"<a>" * 300, "nested deeper than 200, line 1"),
+        (b"<a>" + b" " * (16 << 20) + b"</a>", "larger than 16 MiB"),
+    ],
+)
+def test_documents_that_unfold_or_read_others_are_refused(document: bytes, reason: str) -> None:
+    with pytest.raises(SchemaError, match=re.escape(reason)):
+        from_xml(document, {})
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "reason"),
+    [
+        ('<xs:element name="a" type="b"/>', {"element": "a"}, "no complexType b is declared, line 1"),
+        ('<xs:element name="a" type="xs:strin"/>', {"element": "a"}, "no complexType {http://www.w3.org/2001/XMLSchema}strin"),
+        ('<xs:element name="a" type="t:b"/>', {"element": "a"}, "the prefix of 't:b' stands for nothing, line 1"),
+        ('<xs:element name="a"/>', {"element": "b"}, "there is no element 'b'; there are a"),
+        ('<xs:element name="a" type="xs:int"/>', {"element": "a"}, "a is no element with others inside of it, but integer"),
+        ('<xs:element name="a" type="T"/><xs:complexType name="T"><xs:sequence><xs:element name="b" type="xs:int"/></xs:sequence></xs:complexType>', {"element": "a/c"}, "a has no element 'c'; it has b"),  # fmt: skip  # noqa: E501
+        ('<xs:redefine schemaLocation="x.xsd"/>', {"element": "a"}, "xs:redefine is not supported, line 1"),
+        ('<xs:include schemaLocation="x.xsd"/>', {"element": "a"}, "cannot be read: No such file or directory"),
+        ('<xs:include schemaLocation="ftp://x/x.xsd"/>', {"element": "a"}, "includes 'ftp://x/x.xsd', line 1, which is no file"),
+        ('<xs:import namespace="u" schemaLocation="http://x.invalid/x.xsd"/><xs:element name="a" type="u:b" xmlns:u="u"/>', {"element": "a"}, "imported, and not read: http://x.invalid/x.xsd (not fetched"),  # fmt: skip  # noqa: E501
+        ('<xs:complexType name="T"><xs:complexContent><xs:extension base="T"/></xs:complexContent></xs:complexType>', {"type": "T"}, "a complex type extends itself, line 1"),  # fmt: skip  # noqa: E501
+        ('<xs:simpleType name="T"><xs:restriction base="T"/></xs:simpleType>', {"type": "T"}, "a simple type is made of itself"),
+        ('<xs:group name="G"><xs:sequence><xs:group ref="G"/></xs:sequence></xs:group><xs:complexType name="T"><xs:group ref="G"/></xs:complexType>', {"type": "T"}, "a group is inside of itself"),  # fmt: skip  # noqa: E501
+        ('<xs:complexType name="T"><xs:sequence><xs:element name="a" maxOccurs="x"/></xs:sequence></xs:complexType>', {"type": "T"}, "minOccurs and maxOccurs are '1' and 'x', line 1"),  # fmt: skip  # noqa: E501
+    ],
+)  # fmt: skip
+def test_schemas_that_are_wrong_are_one_line(tmp_path: Path, body: str, said: dict[str, str], reason: str) -> None:
+    path = _written(tmp_path, body)
+    with pytest.raises(SchemaError) as caught:
+        xsd(path, **said)(None, "x")  # type: ignore[arg-type]
+    assert str(path.parent) in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_types_that_double_with_each_step_are_refused(tmp_path: Path) -> None:
+    steps = "".join(
+        f'<xs:complexType name="T{n}"><xs:sequence><xs:element name="a" type="T{n + 1}"/>'
+        f'<xs:element name="b" type="T{n + 1}"/></xs:sequence></xs:complexType>'
+        for n in range(30)
+    )
+    path = _written(tmp_path, f'{steps}<xs:complexType name="T30"/>')
+    with pytest.raises(SchemaError, match="more than 10000 schemas"):
+        xsd(path, type="T0", levels=25)(None, "x")
+
+
+# Built-in types and facets: whatever the oracle takes, the schema takes.
+
+_TEXTS = st.one_of(
+    st.text(st.sampled_from("0123456789+-.eE:TZ "), max_size=12),
+    st.integers(-(2**70), 2**70).map(str),
+    st.decimals(allow_nan=False, allow_infinity=False, places=3).map("{:f}".format),
+    st.floats().map(repr),
+    st.datetimes().map(lambda time: time.isoformat()),
+    st.datetimes().map(lambda time: time.isoformat(timespec="seconds") + "+14:00"),
+    st.dates().map(lambda day: f" {day.isoformat()}Z"),
+    st.sampled_from(
+        ["true", "false", "1", "0", " 1 ", "INF", "-INF", "NaN", "", "a b", "aGk=", "0aFF", "P1D", "--02-28"]
+    ),
+)
+_NAMES = sorted(BUILT_IN.keys() - {"anyType"})
+_ORACLE = {
+    name: element.type
+    for name, element in xmlschema.XMLSchema11(
+        "".join((_OPEN, *(f'<xs:element name="{name}" type="xs:{name}"/>' for name in _NAMES), "</xs:schema>"))
+    ).elements.items()
+}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(_NAMES), _TEXTS)
+def test_what_is_valid_of_a_built_in_type_is_valid_json(name: str, text: str) -> None:
+    kind = _ORACLE[name]
+    if not kind.is_valid(text):
+        return
+    value = scalar(text, BUILT_IN[name])
+    if BUILT_IN[name].get("format") == "date-time" and "24:00:00" in text:
+        return
+    assert _is_valid(value, BUILT_IN[name]), (name, text, value)
+
+
+def test_the_oracle_takes_some_of_each_built_in_type() -> None:
+    texts = {
+        "dateTime": "2026-11-22T08:00:00",
+        "date": "2026-11-22Z",
+        "boolean": "1",
+        "decimal": "1.50",
+        "byte": "-128",
+    }
+    assert all(_ORACLE[name].is_valid(text) for name, text in texts.items())
+    assert scalar("1", BUILT_IN["boolean"]) is True
+    assert scalar("1.50", BUILT_IN["decimal"]) == Decimal("1.50")
+
+
+_FACETS = st.dictionaries(
+    st.sampled_from(["minInclusive", "maxInclusive", "minExclusive", "maxExclusive", "totalDigits"]),
+    st.integers(1, 9).map(str),
+    max_size=3,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(["decimal", "integer", "short", "double"]), _FACETS, st.integers(-20, 20).map(lambda n: str(n / 2))
+)
+def test_bounds_are_those_of_the_type(base: str, facets: dict[str, str], text: str) -> None:
+    body = "".join(f'<xs:{name} value="{value}"/>' for name, value in facets.items())
+    document = f'{_OPEN}<xs:simpleType name="T"><xs:restriction base="xs:{base}">{body}</xs:restriction></xs:simpleType></xs:schema>'
+    try:
+        oracle = xmlschema.XMLSchema(document).types["T"]
+    except xmlschema.XMLSchemaException:  # bounds that no value has
+        return
+    text = text.removesuffix(".0") if base in ("integer", "short") else text
+    schema = restricted(BUILT_IN[base], next(parse(document.encode()).iter("restriction")))
+    check(schema)
+    if oracle.is_valid(text):
+        assert _is_valid(scalar(text, schema), schema)
+    elif not ("totalDigits" in facets and base != "integer"):
+        assert not _is_valid(scalar(text, schema), schema)
+
+
+# Content models: a schema and a document that is valid by it are drawn together.
+
+
+@st.composite
+def _particle(draw: Any, depth: int) -> tuple[str, list[str]]:
+    """Draw a particle, and elements that it takes."""
+    least = draw(st.integers(0, 2))
+    most = draw(st.sampled_from([str(max(least, 1)), str(least + 1), "unbounded"]))
+    occurs = f'minOccurs="{least}" maxOccurs="{most}"'
+    times = least if most == str(least) else draw(st.integers(least, least + 1))
+    if depth == 0 or draw(st.booleans()):
+        name = draw(st.sampled_from("abc"))
+        kind, text = draw(st.sampled_from([("xs:int", "5"), ("xs:string", "x<y"), ("xs:boolean", "true"), ("In", "")]))
+        inner = f"<{name}>{escape(text) if kind != 'In' else '<v>1.5</v>'}</{name}>"
+        return f'<xs:element name="{name}" type="{kind}" {occurs}/>', [inner] * times
+    parts = draw(st.lists(_particle(depth - 1), min_size=1, max_size=3))
+    if draw(st.booleans()):
+        found = [part for _ in range(times) for _, taken in parts for part in taken]
+        return f"<xs:sequence {occurs}>{''.join(said for said, _ in parts)}</xs:sequence>", found
+    found = [part for _ in range(times) for part in draw(st.sampled_from(parts))[1]]
+    return f"<xs:choice {occurs}>{''.join(said for said, _ in parts)}</xs:choice>", found
+
+
+@settings(max_examples=100, deadline=None)
+@given(_particle(3))
+def test_what_a_content_model_takes_is_a_valid_record(tmp_path_factory: pytest.TempPathFactory, drawn: Any) -> None:
+    model, elements = drawn
+    body = (
+        '<xs:complexType name="In"><xs:sequence><xs:element name="v" type="xs:decimal"/></xs:sequence></xs:complexType>'
+        f'<xs:element name="root"><xs:complexType><xs:sequence>{model}</xs:sequence></xs:complexType></xs:element>'
+    )
+    path = _written(tmp_path_factory.getbasetemp(), body)
+    schema = xsd(path, element="root")(None, "root")
+    check(schema)
+    record = from_xml(f"<root>{''.join(elements)}</root>".encode(), schema)
+    assert _is_valid(record, schema), (record, schema)
+    counts = {name: sum(element.startswith(f"<{name}>") for element in elements) for name in "abc"}
+    for name, count in counts.items():
+        found = record.get(name, [])
+        assert (len(found) if isinstance(found, list) else 1) == count
