@@ -1,8 +1,11 @@
 """A shop's API, as many are: tokens that end, pages by cursor and by link, faults when asked for. Needs no package.
 
     python examples/shop_server.py --port 8080 --fail-every 10
+    python examples/shop_server.py -- python examples/tap_cool.py
 
-``tap_shop`` reads it, ``tap_cool.py`` a part of it. In tests: ``with Shop() as shop: … shop.url``.
+The second runs a command beside the shop, on a free port, with the shop's address and keys in the environment variables
+that the two taps take as their config. ``tap_shop`` reads the shop, ``tap_cool.py`` a part of it. In tests:
+``with Shop() as shop: … shop.url``.
 """
 
 from __future__ import annotations
@@ -10,8 +13,11 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import os
 import random
 import secrets
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -308,28 +314,45 @@ def _opened(cursor: str) -> list[Any]:
     return position[:2]
 
 
-def main() -> None:
-    """Serve until Ctrl-C."""
+def _variables(shop: Shop) -> dict[str, str]:
+    """Give the config of both taps as environment variables."""
+    return {
+        "TAP_COOL_BASE_URL": shop.url,
+        "TAP_COOL_ACCESS_TOKEN": shop.key,
+        "TAP_SHOP_BASE_URL": shop.url,
+        "TAP_SHOP_CLIENT_ID": shop.client_id,
+        "TAP_SHOP_CLIENT_SECRET": shop.client_secret,
+        "TAP_SHOP_REFRESH_TOKEN": shop.refresh_token,
+        "TAP_SHOP_START_DATE": _text(_BEGIN),
+    }
+
+
+def main() -> int:
+    """Serve until Ctrl-C, or until the command has ended; give its exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--port", type=int)
     parser.add_argument("--customers", type=int, default=120)
     parser.add_argument("--token-seconds", type=float, default=60)
     parser.add_argument("--fail-every", type=int, default=0)
+    parser.add_argument("command", nargs="*")
     given = parser.parse_args()
     shop = Shop(
         given.customers,
         token_seconds=given.token_seconds,
         keeps_refresh_token=True,
         fail_every=given.fail_every,
-        port=given.port,
+        port=(0 if given.command else 8080) if given.port is None else given.port,
     )
     with shop:
+        if given.command:
+            return subprocess.run(given.command, env={**os.environ, **_variables(shop)}, check=False).returncode
         print(f"{shop.url}: API key {shop.key}, refresh token {shop.refresh_token}", flush=True)
         try:
             threading.Event().wait()
         except KeyboardInterrupt:
             pass
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

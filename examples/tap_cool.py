@@ -1,8 +1,6 @@
 """A tap in one page: the customers of a shop.
 
-python examples/shop_server.py &
-echo '{"base_url": "http://127.0.0.1:8080", "access_token": "example-key"}' >config.json
-python examples/tap_cool.py --config config.json
+python examples/shop_server.py -- python examples/tap_cool.py
 """
 
 from balog.tap import Tap

@@ -88,6 +88,7 @@ class Reporter(Observer):
         """
         for watched in self._streams.values():
             watched.end("interrupted" if exit_code else None)
+        metrics.flush()  # the report comes last
         counts = [watched.count() for watched in self._streams.values()]
         problems = {count.stream: count.problem for count in counts if count.problem is not UNSET}
         problems |= {failure.stream: failure.reason for failure in failures if failure.stream not in problems}
