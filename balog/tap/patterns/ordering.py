@@ -5,10 +5,7 @@ A bookmark in the middle of a stream is right only where records come in ascendi
 
 from __future__ import annotations
 
-import heapq
 import os
-import pickle
-import tempfile
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, Literal
 
@@ -100,6 +97,8 @@ def request_then_emit(
 def _sorted(
     records: Iterable[Any], ranks: _Ranks, in_memory: int, folder: str | os.PathLike[str] | None
 ) -> Iterator[list[dict[str, Any]]]:
+    import heapq
+
     runs: list[IO[bytes]] = []
     held: list[tuple[Any, int, dict[str, Any]]] = []
     number = 0
@@ -129,6 +128,9 @@ def _sorted(
 
 
 def _spilled(held: list[tuple[Any, int, dict[str, Any]]], folder: str | os.PathLike[str] | None) -> IO[bytes]:
+    import pickle
+    import tempfile  # slow to import, and seldom needed
+
     held.sort(key=lambda item: item[:2])
     file = None
     try:
@@ -146,6 +148,8 @@ def _spilled(held: list[tuple[Any, int, dict[str, Any]]], folder: str | os.PathL
 
 
 def _read(file: IO[bytes]) -> Iterator[tuple[Any, int, dict[str, Any]]]:
+    import pickle
+
     while True:
         try:
             # Written by this process into a file without a name, so that nobody else can have put anything there.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from hashlib import blake2b
 from typing import Any
 from urllib.parse import urljoin
 
@@ -191,6 +190,8 @@ class _Guard:
 
 
 def _digest(value: Any) -> bytes:
+    from hashlib import blake2b  # not before there is a page
+
     try:
         data = msgspec.json.encode(value, enc_hook=repr)
     except (TypeError, ValueError):  # what was decoded by other means than JSON

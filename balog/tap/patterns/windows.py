@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta, timezone, tzinfo
 from typing import Any, NamedTuple
@@ -175,6 +174,8 @@ def _later(at: Any, days: int, months: int) -> Any:
     """Give the same time of day, so many days or months later."""
     if days:
         return at + timedelta(days=days)
+    from calendar import monthrange
+
     total = at.year * 12 + at.month - 1 + months
     year, month = divmod(total, 12)
     if year > date.max.year:
