@@ -1,0 +1,299 @@
+"""A tap that is ended at any moment: lines are whole, and its last STATE loses nothing.
+
+The taps are real processes, each a fork of one that has imported everything, so that many of them are quick.
+"""
+
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from fcntl import F_SETPIPE_SZ, fcntl
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+TAP = '''
+import json, os, sys, time
+
+from balog.tap import Tap
+
+TIME = {"type": "string", "format": "date-time"}
+ROW = {"type": "object", "properties": {"id": {"type": "integer"}, "at": TIME, "text": {"type": "string"}}}
+SETTINGS = {"key_properties": ["id"], "replication_key": "at", "schema": ROW}
+tap = Tap("tap-ended", config_spec={"pause": 0.0, "wait_at": -1, "swallow": False})
+
+
+def rows(name, count, bookmark, config):
+    """Give rows in their order, some with the same time, and now and then take as long as a source does."""
+    for number in range(count):
+        at = f"2026-11-20T{number // 3 // 60:02}:{number // 3 % 60:02}:00Z"
+        if bookmark is None or at >= bookmark:
+            if number % 10 == 0 and config["pause"]:
+                time.sleep(config["pause"])
+            if number == config["wait_at"]:
+                try:
+                    time.sleep(60)
+                except BaseException:
+                    if not config["swallow"]:
+                        raise
+            yield {"id": number, "at": at, "text": name * 3}
+
+
+@tap.stream("contacts", bookmark_strategy=tap.every_n(7), **SETTINGS)
+def contacts(context, config):
+    yield from rows("contacts", 120, context.bookmark, config)
+
+
+@tap.stream("pages", **SETTINGS)
+def pages(context, config):
+    found = list(rows("pages", 60, context.bookmark, config))
+    for start in range(0, len(found), 25):
+        yield found[start : start + 25]
+
+
+@tap.stream("accounts", bookmark_strategy=tap.every_n(2), **SETTINGS)
+def accounts(context, config):
+    yield from rows("accounts", 12, context.bookmark, config)
+
+
+@accounts.substream("orders", **SETTINGS)
+def orders(context, parent, config):
+    for row in rows("orders", 7 - parent["id"] % 5, context.bookmark, config):
+        yield {**row, "id": parent["id"] * 100 + row["id"]}
+
+
+@orders.substream("lines", **SETTINGS)
+def lines(context, parent, config):
+    for row in rows("lines", parent["id"] % 4, context.bookmark, config):
+        yield {**row, "id": parent["id"] * 10 + row["id"]}
+
+
+def serve():
+    """Fork a tap for each line of stdin; say its process, and its exit code when it has ended."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        process = os.fork()
+        if not process:
+            for name, number in (("out", 1), ("err", 2)):
+                file = os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+                os.dup2(file, number)
+            code = 99
+            try:
+                tap.run(asked["arguments"])
+            except SystemExit as error:
+                code = error.code or 0
+            finally:
+                os._exit(code)
+        print(process, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
+
+
+if __name__ == "__main__":
+    import balog.metrics, balog.tap.command.running, balog.tap.records.output, balog.tap.reporting, balog.tap.syncing
+    serve()
+'''
+
+
+class Ended(NamedTuple):
+    """What a tap that has ended left: its exit code, stdout, stderr."""
+
+    code: int
+    out: bytes
+    err: str
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """All whole lines. One that was killed may leave the last unfinished."""
+        *whole, rest = self.out.split(b"\n")
+        assert rest == b"" or self.code == -signal.SIGKILL
+        return [json.loads(line) for line in whole]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The value of the last STATE."""
+        return next((m["value"] for m in reversed(self.messages) if m["type"] == "STATE"), {})
+
+    def rows(self, *, before_state: bool = False) -> set[tuple[str, int]]:
+        """The stream and id of each record; of those before the last STATE alone."""
+        messages = self.messages
+        while before_state and messages and messages[-1]["type"] != "STATE":
+            messages.pop()
+        return {(m["stream"], m["record"]["id"]) for m in messages if m["type"] == "RECORD"}
+
+
+class Taps:
+    """Starts taps, one at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        script = folder / "tap_ended.py"
+        script.write_text(TAP)
+        self._server = subprocess.Popen(
+            [sys.executable, str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._fifo = folder / "out"
+        os.mkfifo(self._fifo)
+
+    def close(self) -> None:
+        assert self._server.stdin
+        assert self._server.stdout
+        with suppress(ProcessLookupError):  # what a test that failed left
+            os.kill(self._process, signal.SIGKILL)
+        self._server.stdin.close()
+        self._server.wait(10)
+        self._server.stdout.close()
+
+    def start(self, state: dict[str, Any] | None = None, **config: Any) -> tuple[int, int]:
+        """Start a tap; give its process and what its stdout is read from, a pipe that holds little."""
+        arguments = []
+        for name, value in (("config", {"pause": 0.0, "wait_at": -1, "swallow": False, **config}), ("state", state)):
+            if value is not None:
+                (self._folder / f"{name}.json").write_text(json.dumps(value))
+                arguments += [f"--{name}", str(self._folder / f"{name}.json")]
+        asked = {"out": str(self._fifo), "err": str(self._folder / "err"), "arguments": arguments}
+        assert self._server.stdin
+        assert self._server.stdout
+        self._server.stdin.write(json.dumps(asked) + "\n")
+        self._server.stdin.flush()
+        self._process = process = int(self._server.stdout.readline())
+        reader = os.open(self._fifo, os.O_RDONLY)
+        fcntl(reader, F_SETPIPE_SZ, 4096)
+        return process, reader
+
+    def end(self, reader: int, out: bytes = b"") -> Ended:
+        """Read what is left until the tap has ended."""
+        with os.fdopen(reader, "rb") as file:
+            out += file.read()
+        assert self._server.stdout
+        return Ended(int(self._server.stdout.readline()), out, (self._folder / "err").read_text())
+
+    def run(self, state: dict[str, Any] | None = None, **config: Any) -> Ended:
+        """Run a tap to its end."""
+        return self.end(self.start(state, **config)[1])
+
+
+def read_until(reader: int, wanted: bytes) -> bytes:
+    out = b""
+    while wanted not in out:
+        piece = os.read(reader, 65536)
+        assert piece, f"the tap has ended before {wanted!r}"
+        out += piece
+    return out
+
+
+@pytest.fixture(scope="module")
+def taps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Taps]:
+    started = Taps(tmp_path_factory.mktemp("ended"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def whole(taps: Taps) -> Ended:
+    ended = taps.run()
+    assert ended.code == 0, ended.err
+    assert len(ended.rows()) > 250
+    return ended
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL], ids=lambda number: number.name)
+@pytest.mark.parametrize("seed", range(4))
+def test_at_any_moment_the_last_state_loses_nothing(
+    taps: Taps, whole: Ended, seed: int, number: signal.Signals
+) -> None:
+    """Until a run comes to its end, each goes on from the last STATE that the reader got of the one before."""
+    moments = random.Random(f"{seed} {number}")
+    state, rows, codes = None, set[tuple[str, int]](), []
+    for _ in range(5):
+        process, reader = taps.start(state, pause=0.0005)
+        out, stop_at = b"", moments.randrange(1, len(whole.out))
+        while len(out) < stop_at and (piece := os.read(reader, moments.choice([200, 4096]))):
+            out += piece
+        with suppress(ProcessLookupError):
+            os.kill(process, number)
+        ended = taps.end(reader, out)
+        codes.append(ended.code)
+        rows |= ended.rows(before_state=True)
+        state = ended.state or state
+        if ended.code == 0:
+            break
+        assert ended.code in ({-9} if number == signal.SIGKILL else {128 + number}), ended.err
+        assert "Traceback" not in ended.err
+    last = taps.run(state)
+    assert last.code == 0
+    assert rows | last.rows() == whole.rows()
+    assert last.state == whole.state
+
+
+def test_a_source_that_waits_is_interrupted_in_that(taps: Taps) -> None:
+    process, reader = taps.start(wait_at=30)
+    out = read_until(reader, b'"id":27')  # the last that is handed on: 28 are a multiple of seven
+    wait_until_it_sleeps(process)
+    os.kill(process, signal.SIGTERM)
+    ended = taps.end(reader, out)
+    assert ended.code == 143
+    assert ended.state == {
+        "bookmarks": {"contacts": {"at": "2026-11-20T00:09:00Z"}},
+        "currently_syncing": "contacts",
+    }
+    assert ("contacts", 29) in ended.rows(before_state=True)
+
+
+def test_a_source_that_swallows_the_interruption_ends_at_its_next_record(taps: Taps) -> None:
+    process, reader = taps.start(wait_at=30, swallow=True)
+    out = read_until(reader, b'"id":27')
+    wait_until_it_sleeps(process)
+    os.kill(process, signal.SIGTERM)
+    ended = taps.end(reader, out)
+    assert ended.code == 143
+    assert max(row for _, row in ended.rows()) == 30
+
+
+def test_what_waits_for_a_slow_reader_is_finished(taps: Taps) -> None:
+    """The signal comes while the pipe is full."""
+    process, reader = taps.start()
+    os.read(reader, 1)
+    wait_until_it_sleeps(process)
+    os.kill(process, signal.SIGTERM)
+    assert select.select([], [], [], 0.05) == ([], [], [])
+    ended = taps.end(reader, b"{")
+    assert ended.code == 143
+    assert ended.messages[-1]["type"] == "STATE"
+
+
+def test_the_second_signal_ends_it_at_once(taps: Taps) -> None:
+    process, reader = taps.start()
+    os.read(reader, 1)
+    wait_until_it_sleeps(process)
+    os.kill(process, signal.SIGTERM)
+    wait_until_it_sleeps(process)
+    os.kill(process, signal.SIGTERM)
+    assert taps._server.stdout
+    assert int(taps._server.stdout.readline()) == 143  # with nobody who has read on
+    os.close(reader)
+
+
+def test_a_reader_that_goes_ends_it_in_one_line(taps: Taps) -> None:
+    _, reader = taps.start()
+    os.read(reader, 1)
+    os.close(reader)
+    assert taps._server.stdout
+    assert int(taps._server.stdout.readline()) == 1
+    said = (taps._folder / "err").read_text()
+    assert "Traceback" not in said
+    assert "stdout" in said
+
+
+def wait_until_it_sleeps(process: int) -> None:
+    """Wait until the process waits in a system call, twice in a row."""
+    seen = 0
+    while seen < 20:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        seen = seen + 1 if state == "S" else 0
+        select.select([], [], [], 0.005)
