@@ -143,9 +143,8 @@ def concealed(secrets: Iterable[str]) -> Iterator[None]:
     """
     global _concealed
     with _lock:
-        before = _concealed
+        before, recorder = _concealed, current()
         _concealed = before.union(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
-        recorder = current()
         redactor = recorder.redactor
         if redactor is not None and _concealed:
             recorder.redactor = redactor.knowing(_concealed)
