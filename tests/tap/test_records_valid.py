@@ -152,8 +152,7 @@ FLAT = {
 def test_records_of_an_ordinary_schema_come_out_valid_or_are_refused(record):
     try:
         made = transformer(FLAT)(record)
-    except RecordError as error:
-        assert error.path.startswith("$")
+    except RecordError:
         return
     Draft7Validator(FLAT, format_checker=CHECKER).validate(json.loads(_encode(made)))
 

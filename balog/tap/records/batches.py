@@ -77,7 +77,6 @@ class BatchFiles:
         stream: its name in messages.
         config: see ``BatchConfig``.
         schema: gives that of the records, which CSV and Parquet have their columns from, when the first one comes.
-        version: of a full table.
         refuse: is given a record that the format can't hold, and what is wrong.
     """
 
@@ -87,13 +86,11 @@ class BatchFiles:
         stream: str,
         config: BatchConfig,
         schema: Callable[[], dict[str, Any]],
-        version: int | None,
         refuse: Callable[[Any, RecordError], None],
     ) -> None:
         self._write = write
         self._stream = stream
         self._config = config
-        self._version = version
         self._refuse = refuse
         self._schema = schema
         self._shape: Shape | None = None
@@ -159,7 +156,6 @@ class BatchFiles:
             compression=encoding.compression,
             size=rows.count,
             is_exact=True,
-            version=self._version,
         )
         for line in write_batch(batch, self._config.dialect):
             self._write(line)

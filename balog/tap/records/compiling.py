@@ -225,7 +225,8 @@ class Compiler:
         if "object" in types:
             makers[dict] = self._object(schema, crumb, coerces, is_test, beside)
         as_they_are = frozenset(kind for kind, maker in makers.items() if maker is _same and not chosen)
-        return Node(as_they_are, self._dispatch(schema, types, makers, chosen, coerces))
+        make = self._dispatch(schema, types, makers, chosen, coerces)
+        return Node(as_they_are, make, {} if chosen else makers)
 
     def _dispatch(
         self,
@@ -409,14 +410,13 @@ def _checked(maker: Callable[[Any], Any], checks: list[Check]) -> Callable[[Any]
 def _real(is_null_for_none: bool, maker: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Give what makes a float or Decimal fit that JSON can write."""
 
-    def make(value: Any) -> Any:
-        if finite(value):
-            return maker(value)
-        if is_null_for_none:
-            return None
-        raise Fault("want a number that JSON can write, got one that is not finite")
+    def refuse() -> None:
+        if not is_null_for_none:
+            raise Fault("want a number that JSON can write, got one that is not finite")
 
-    return make
+    if maker is _same:  # most numbers that there are
+        return lambda value: value if finite(value) else refuse()
+    return lambda value: maker(value) if finite(value) else refuse()
 
 
 def _whole(as_text: Callable[[Any], Any] | None) -> Callable[[Any], Any]:

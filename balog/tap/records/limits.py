@@ -7,10 +7,10 @@ than those of times.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from math import isfinite
 from typing import Any
 
 from balog.tap.records.faults import Fault
@@ -23,7 +23,9 @@ Check = Callable[[Any], None]
 
 def finite(value: Any) -> bool:
     """Tell whether a number is one that JSON can write."""
-    return math.isfinite(value) if type(value) is float else value.is_finite() if type(value) is Decimal else True
+    if type(value) is float:
+        return isfinite(value)
+    return value.is_finite() if type(value) is Decimal else True
 
 
 def limits_of(schema: Mapping[str, Any], kind: str) -> list[Check]:

@@ -20,10 +20,12 @@ class Node(NamedTuple):
     Attributes:
         as_they_are: the types whose values fit whatever they are.
         make: gives a value as it fits; the same object where nothing has to change. Raises Fault.
+        by_type: the same for values of a type, without asking which it is.
     """
 
     as_they_are: frozenset[type]
     make: Callable[[Any], Any]
+    by_type: Mapping[type, Callable[[Any], Any]] = {}  # noqa: RUF012  # nobody writes to it
 
 
 class Shape(NamedTuple):
@@ -119,18 +121,21 @@ def _with_texts_as_names(value: dict[Any, Any]) -> dict[str, Any]:
 
 
 def _plan(value: dict[str, Any], shape: Shape) -> _Plan:
-    for name in shape.required:
-        if name not in value:
-            fault = Fault("is missing, and required")
-            fault.steps.append(step(name))
-            raise fault
     steps, left_out = [], []
     for name, item in value.items():
         nodes, is_known = _nodes(name, shape)
         if nodes is None:
             left_out.append(name)
         place = step(name) if is_known else ANY_NAME
-        steps += [(name, node.make, place) for node in nodes or () if type(item) not in node.as_they_are]
+        kind = type(item)
+        steps += [
+            (name, node.by_type.get(kind, node.make), place) for node in nodes or () if kind not in node.as_they_are
+        ]
+    for name in shape.required:
+        if name not in value or name in left_out:
+            fault = Fault("is missing, and required")
+            fault.steps.append(step(name))
+            raise fault
     return _Plan(_merged(steps), tuple(left_out)) if steps or left_out else _NOTHING
 
 

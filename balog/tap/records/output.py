@@ -165,6 +165,8 @@ class Output:
 
         Where ``batch`` is set, records go to files, and BATCH messages name them; a STATE comes after the files of all
         records before it.
+        Those of a version never do: targets (the Meltano SDK's) don't know the version of rows in files, and delete
+        them all at its ACTIVATE_VERSION.
 
         Args:
             stream: its name in messages.
@@ -172,13 +174,11 @@ class Output:
             has_time: each record says when it was written, ``time_extracted``; those in files do not.
             refuse: is given a record that JSON can't write and what is wrong; raises that when None.
         """
-        if self.batch is None:
+        if self.batch is None or version is not None:
             return RecordWriter(self, stream, version, has_time, refuse)
         from balog.tap.records.batches import BatchFiles
 
-        made = BatchFiles(
-            self.write, stream, self.batch, lambda: self._schemas.get(stream, {}), version, refuse or _raise
-        )
+        made = BatchFiles(self.write, stream, self.batch, lambda: self._schemas.get(stream, {}), refuse or _raise)
         self._batches.append(made)
         return made
 

@@ -75,7 +75,8 @@ class Transformer:
         self._noted: set[str] = set()
         selection = Selection(entry)
         compiler = Compiler(entry.schema, selection.is_selected, epoch, self._note)
-        self._fit = compiler.compile(entry.schema, coerces=policy == "coerce").make
+        node = compiler.compile(entry.schema, coerces=policy == "coerce")
+        self._fit = node.by_type.get(dict, node.make)
         self.schema = selection.schema
 
     def __call__(self, record: Any) -> dict[str, Any] | None:
