@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from balog.tap.errors import SchemaError
 from balog.tap.schema import check, from_xml, wsdl, xsd
-from balog.tap.schema.xsd.simple import BUILT_IN, restricted
-from balog.tap.schema.xsd.reading import parse
-from balog.tap.schema.xsd.values import scalar
+from balog.tap.schema.xml.reading import parse
+from balog.tap.schema.xml.simple import BUILT_IN, restricted
+from balog.tap.schema.xml.values import scalar
 
 DATA = Path(__file__).parents[1] / "data" / "tap"
 PUBLISHED = Path(xmlschema.__file__).parent / "schemas"
@@ -117,20 +117,23 @@ def test_a_wsdl_in_two_files(tmp_path: Path) -> None:
     assert found == wsdl(DATA / "orders.wsdl", operation="ListOrders")(None, "x")
 
 
+_KEY = (
+    '<KeyInfo xmlns="http://www.w3.org/2000/09/xmldsig#" Id="k"><KeyName>a</KeyName><X509Data><X509IssuerSerial>'
+    "<X509IssuerName>CN=a</X509IssuerName><X509SerialNumber>12345678901234567890</X509SerialNumber>"
+    "</X509IssuerSerial></X509Data></KeyInfo>"
+)
+_FAULT = (
+    '<Fault xmlns="http://schemas.xmlsoap.org/soap/envelope/"><faultcode xmlns="">a</faultcode>'
+    '<faultstring xmlns="">no</faultstring></Fault>'
+)
+
+
 @pytest.mark.parametrize(
     ("name", "element", "document"),
     [
-        (
-            "DSIG/xmldsig-core-schema.xsd",
-            "KeyInfo",
-            '<KeyInfo xmlns="http://www.w3.org/2000/09/xmldsig#" Id="k"><KeyName>a</KeyName><X509Data><X509IssuerSerial><X509IssuerName>CN=a</X509IssuerName><X509SerialNumber>12345678901234567890</X509SerialNumber></X509IssuerSerial></X509Data></KeyInfo>',
-        ),  # fmt: skip  # noqa: E501
+        ("DSIG/xmldsig-core-schema.xsd", "KeyInfo", _KEY),
         ("WSDL/wsdl.xsd", "definitions", (DATA / "orders.wsdl").read_text()),
-        (
-            "WSDL/soap-envelope.xsd",
-            "Fault",
-            '<Fault xmlns="http://schemas.xmlsoap.org/soap/envelope/"><faultcode xmlns="">a</faultcode><faultstring xmlns="">no</faultstring></Fault>',
-        ),  # fmt: skip  # noqa: E501
+        ("WSDL/soap-envelope.xsd", "Fault", _FAULT),
         ("XSD_1.0/XMLSchema.xsd", "complexType", (DATA / "common.xsd").read_text()),
     ],
 )
@@ -168,29 +171,57 @@ def test_documents_that_unfold_or_read_others_are_refused(document: bytes, reaso
         from_xml(document, {})
 
 
+_A, _END = '<xs:element name="a" type="T"/><xs:complexType name="T">', "</xs:complexType>"
+
+
 @pytest.mark.parametrize(
-    ("body", "said", "reason"),
+    ("body", "element", "reason"),
     [
-        ('<xs:element name="a" type="b"/>', {"element": "a"}, "no complexType b is declared, line 1"),
-        ('<xs:element name="a" type="xs:strin"/>', {"element": "a"}, "no complexType {http://www.w3.org/2001/XMLSchema}strin"),
-        ('<xs:element name="a" type="t:b"/>', {"element": "a"}, "the prefix of 't:b' stands for nothing, line 1"),
-        ('<xs:element name="a"/>', {"element": "b"}, "there is no element 'b'; there are a"),
-        ('<xs:element name="a" type="xs:int"/>', {"element": "a"}, "a is no element with others inside of it, but integer"),
-        ('<xs:element name="a" type="T"/><xs:complexType name="T"><xs:sequence><xs:element name="b" type="xs:int"/></xs:sequence></xs:complexType>', {"element": "a/c"}, "a has no element 'c'; it has b"),  # fmt: skip  # noqa: E501
-        ('<xs:redefine schemaLocation="x.xsd"/>', {"element": "a"}, "xs:redefine is not supported, line 1"),
-        ('<xs:include schemaLocation="x.xsd"/>', {"element": "a"}, "cannot be read: No such file or directory"),
-        ('<xs:include schemaLocation="ftp://x/x.xsd"/>', {"element": "a"}, "includes 'ftp://x/x.xsd', line 1, which is no file"),
-        ('<xs:import namespace="u" schemaLocation="http://x.invalid/x.xsd"/><xs:element name="a" type="u:b" xmlns:u="u"/>', {"element": "a"}, "imported, and not read: http://x.invalid/x.xsd (not fetched"),  # fmt: skip  # noqa: E501
-        ('<xs:complexType name="T"><xs:complexContent><xs:extension base="T"/></xs:complexContent></xs:complexType>', {"type": "T"}, "a complex type extends itself, line 1"),  # fmt: skip  # noqa: E501
-        ('<xs:simpleType name="T"><xs:restriction base="T"/></xs:simpleType>', {"type": "T"}, "a simple type is made of itself"),
-        ('<xs:group name="G"><xs:sequence><xs:group ref="G"/></xs:sequence></xs:group><xs:complexType name="T"><xs:group ref="G"/></xs:complexType>', {"type": "T"}, "a group is inside of itself"),  # fmt: skip  # noqa: E501
-        ('<xs:complexType name="T"><xs:sequence><xs:element name="a" maxOccurs="x"/></xs:sequence></xs:complexType>', {"type": "T"}, "minOccurs and maxOccurs are '1' and 'x', line 1"),  # fmt: skip  # noqa: E501
+        ('<xs:element name="a" type="b"/>', "a", "no complexType b is declared, line 1"),
+        ('<xs:element name="a" type="xs:strin"/>', "a", "no complexType {http://www.w3.org/2001/XMLSchema}strin is"),
+        ('<xs:element name="a" type="t:b"/>', "a", "the prefix of 't:b' stands for nothing, line 1"),
+        ('<xs:element name="a"/>', "b", "there is no element 'b'; there are a"),
+        ('<xs:element name="a" type="xs:int"/>', "a", "a is no element with others inside of it, but integer"),
+        (
+            f'{_A}<xs:sequence><xs:element name="b" type="xs:int"/></xs:sequence>{_END}',
+            "a/c",
+            "a has no element 'c'; it",
+        ),
+        ('<xs:redefine schemaLocation="x.xsd"/>', "a", "xs:redefine is not supported, line 1"),
+        ('<xs:include schemaLocation="x.xsd"/>', "a", "cannot be read: No such file or directory"),
+        ('<xs:include schemaLocation="ftp://x/x"/>', "a", "includes 'ftp://x/x', line 1, which is no file beside it"),
+        (
+            '<xs:import namespace="u" schemaLocation="http://x.invalid/x.xsd"/>'
+            '<xs:element name="a" type="u:b" xmlns:u="u"/>',
+            "a",
+            "no complexType {u}b is declared, line 1; imported, and not read: http://x.invalid/x.xsd (not fetched",
+        ),
+        (
+            f'{_A}<xs:complexContent><xs:extension base="T"/></xs:complexContent>{_END}',
+            "a",
+            "a complex type extends its",
+        ),
+        (
+            '<xs:simpleType name="T"><xs:restriction base="T"/></xs:simpleType><xs:element name="a" type="T"/>',
+            "a",
+            "a simple type is made of itself, line 1",
+        ),
+        (
+            f'<xs:group name="G"><xs:all><xs:group ref="G"/></xs:all></xs:group>{_A}<xs:group ref="G"/>{_END}',
+            "a",
+            "a group is inside of itself, line 1",
+        ),
+        (
+            f'{_A}<xs:sequence><xs:element name="b" maxOccurs="x"/></xs:sequence>{_END}',
+            "a",
+            "minOccurs and maxOccurs are '1' and 'x', line 1",
+        ),
     ],
-)  # fmt: skip
-def test_schemas_that_are_wrong_are_one_line(tmp_path: Path, body: str, said: dict[str, str], reason: str) -> None:
+)
+def test_schemas_that_are_wrong_are_one_line(tmp_path: Path, body: str, element: str, reason: str) -> None:
     path = _written(tmp_path, body)
     with pytest.raises(SchemaError) as caught:
-        xsd(path, **said)(None, "x")  # type: ignore[arg-type]
+        xsd(path, element=element)(None, "x")
     assert str(path.parent) in str(caught.value)
     assert reason in str(caught.value)
 
@@ -267,7 +298,8 @@ _FACETS = st.dictionaries(
 )
 def test_bounds_are_those_of_the_type(base: str, facets: dict[str, str], text: str) -> None:
     body = "".join(f'<xs:{name} value="{value}"/>' for name, value in facets.items())
-    document = f'{_OPEN}<xs:simpleType name="T"><xs:restriction base="xs:{base}">{body}</xs:restriction></xs:simpleType></xs:schema>'
+    restriction = f'<xs:restriction base="xs:{base}">{body}</xs:restriction>'
+    document = f'{_OPEN}<xs:simpleType name="T">{restriction}</xs:simpleType></xs:schema>'
     try:
         oracle = xmlschema.XMLSchema(document).types["T"]
     except xmlschema.XMLSchemaException:  # bounds that no value has

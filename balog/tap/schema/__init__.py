@@ -3,10 +3,13 @@
 Each part is usable without the rest of a tap: ``resolve`` and ``flatten`` are of a dict, ``check`` says what is wrong.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from balog.tap.schema.checking import check
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve
-from balog.tap.schema.sampling import from_records, infer
 from balog.tap.schema.sources import (
     SchemaSource,
     from_type,
@@ -16,7 +19,10 @@ from balog.tap.schema.sources import (
     registry_type,
     schema_of,
 )
-from balog.tap.schema.xsd import from_xml, wsdl, xsd
+
+if TYPE_CHECKING:
+    from balog.tap.schema.sampling import from_records, infer
+    from balog.tap.schema.xml import from_xml, wsdl, xsd
 
 __all__ = [
     "SchemaSource",
@@ -35,3 +41,21 @@ __all__ = [
     "wsdl",
     "xsd",
 ]
+
+_HOMES = {
+    "from_records": "balog.tap.schema.sampling",
+    "from_xml": "balog.tap.schema.xml.values",
+    "infer": "balog.tap.schema.sampling",
+    "wsdl": "balog.tap.schema.xml.sources",
+    "xsd": "balog.tap.schema.xml.sources",
+}
+"""What few taps use, and is imported when it is asked for."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+    raise AttributeError(f"module 'balog.tap.schema' has no attribute {name!r}")

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import Reader, fetch, is_remote, location_of
-from balog.tap.schema.xsd.reading import MAX_XML_BYTES, Node, local, parse
+from balog.tap.schema.xml.reading import MAX_XML_BYTES, Node, local, parse
 
 __all__ = ["SOAP", "XSD", "Declared", "Definitions"]
 

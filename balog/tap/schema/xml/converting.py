@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from balog.tap.errors import SchemaError
 from balog.tap.schema.checking import MAX_NODES
 from balog.tap.schema.flattening import nullable
-from balog.tap.schema.xsd.definitions import SOAP, XSD, Declared, Definitions
-from balog.tap.schema.xsd.reading import Node, local
-from balog.tap.schema.xsd.simple import BUILT_IN, joined, plain, restricted
-from balog.tap.schema.xsd.values import ATTRIBUTE, LIST, TEXT, scalar
+from balog.tap.schema.xml.definitions import SOAP, XSD, Declared, Definitions
+from balog.tap.schema.xml.reading import Node, local
+from balog.tap.schema.xml.simple import BUILT_IN, joined, plain, restricted
+from balog.tap.schema.xml.values import ATTRIBUTE, LIST, TEXT, scalar
 
 __all__ = ["Converter"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import is_remote
 from balog.tap.schema.sources import SchemaSource, beside
-from balog.tap.schema.xsd.converting import Converter
-from balog.tap.schema.xsd.definitions import XSD, Declared, Definitions
-from balog.tap.schema.xsd.reading import Node, local
+from balog.tap.schema.xml.converting import Converter
+from balog.tap.schema.xml.definitions import XSD, Declared, Definitions
+from balog.tap.schema.xml.reading import Node, local
 
 __all__ = ["wsdl", "xsd"]
 

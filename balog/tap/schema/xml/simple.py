@@ -12,8 +12,8 @@ from decimal import Decimal
 from typing import Any
 
 from balog.tap.schema.flattening import nullable
-from balog.tap.schema.xsd.reading import Node, local
-from balog.tap.schema.xsd.values import LIST, scalar
+from balog.tap.schema.xml.reading import Node, local
+from balog.tap.schema.xml.values import LIST, scalar
 
 __all__ = ["BUILT_IN", "joined", "plain", "restricted"]
 
