@@ -1,0 +1,69 @@
+"""What the page on configs of taps shows is what happens: its code runs, its commands answer what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from balog.tap import Tap
+from balog.tap.command.options import options
+from balog.tap.config.checking import _SHAPES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "tap-config.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+PYTHON = [text for kind, text in BLOCKS if kind == "python"]
+EXAMPLES = [
+    (command, answer)
+    for kind, text in BLOCKS
+    if kind == "console"
+    for command, answer in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "tap_cool.py").write_text(PYTHON[0])
+    (folder / "config.json").write_text(re.findall(r"echo '(.*)' > config.json", PAGE)[0])
+    return folder
+
+
+@pytest.mark.parametrize(("command", "answer"), EXAMPLES, ids=range(len(EXAMPLES)))
+def test_a_command_answers_what_the_page_says(folder: Path, command: str, answer: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TAP_COOL_")}
+    line = command.replace("python ", f"{sys.executable} ", 1) if command.startswith("python ") else command
+    ran = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert ran.stdout + ran.stderr == answer
+    assert ran.returncode == (2 if answer.startswith("tap-cool: ") else 0)
+
+
+def test_the_python_runs(capfd: Any) -> None:
+    names: dict[str, Any] = {"__name__": "page"}
+    for text in PYTHON:
+        exec(compile(text, "docs/tap-config.md", "exec"), names)
+    with pytest.raises(SystemExit):
+        names["tap"].run(["--discover"])
+    written = capfd.readouterr().out
+    assert '"tap-cool.label": "Full name"' in written
+    assert "forced-replication-method" not in written
+
+
+def test_the_table_has_every_option_with_its_short_form() -> None:
+    shown = set(re.findall(r"`(--?[a-z-]+)", PAGE.split("## Options")[1].split("| exit code")[0]))
+    command = options(Tap("tap-cool"))
+    there = {name for option in command.params for name in option.opts}
+    assert there == shown
+    assert CliRunner().invoke(command, ["--help"]).exit_code == 0
+
+
+def test_every_keyword_that_is_looked_at_is_named_or_a_bound() -> None:
+    said = set(re.findall(r"`([$\w]+)`", PAGE.split("Of JSON Schema are looked at")[1].split("A schema with")[0]))
+    bounds = {name for name in _SHAPES if re.match(r"(exclusive)?(min|max)", name, re.IGNORECASE)}
+    assert said | bounds == set(_SHAPES)
