@@ -23,7 +23,8 @@ class TestTapShop(TapPractices):
     options = Options(states=1)
 
     @pytest.fixture(scope="module")
-    def tap_command(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[str]]:
+    @classmethod
+    def tap_command(cls, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[str]]:
         """The tap and a small shop."""
         config = tmp_path_factory.mktemp("shop") / "config.json"
         with Shop(12, keeps_refresh_token=True) as shop, pytest.MonkeyPatch.context() as patch:
