@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from balog.tap.bookmarks import State
 from balog.tap.bookmarks.state import NO_KEYS
@@ -22,11 +22,14 @@ POSITION = "position"
 """The key of a bookmark that is no replication key's value: a position in a log, or in a full table."""
 
 
-class Emitted(NamedTuple):
+class Emitted:
     """A record for another stream than the one whose function yields it."""
 
-    stream: str
-    record: dict[str, Any]
+    __slots__ = ("record", "stream")
+
+    def __init__(self, stream: str, record: dict[str, Any]) -> None:
+        self.stream = stream
+        self.record = record
 
 
 class Writing(Protocol):
@@ -65,9 +68,11 @@ class Context:
         now: one instant for the whole run, in UTC: where a window ends that is to begin there in the next.
         parent: the record that a substream is asked for, as the parent's source gave it; None at the top.
         is_first_run: there is no bookmark or position of this stream.
+        has_emitted: ``to`` was asked, so that lists may hold what it gave.
     """
 
     parent: dict[str, Any] | None = None
+    has_emitted = False
 
     def __init__(
         self,
@@ -139,7 +144,8 @@ class Context:
         self._run().emit(record, stream or self.stream)
 
     def to(self, stream: str, record: dict[str, Any]) -> Emitted:
-        """Give what a generator yields in the place of a record of its own to write one of another stream."""
+        """Give what a generator yields, alone or in a list, to write a record of another stream in its place."""
+        self.has_emitted = True
         return Emitted(stream, record)
 
     def of(self, stream: str) -> Context:

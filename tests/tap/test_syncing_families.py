@@ -177,6 +177,22 @@ class TestSubstreams:
         assert ran.messages[second + 1]["type"] == "STATE"
         assert ran.messages[second + 1]["value"]["bookmarks"]["contacts"] == {"updated": _day(1)}
 
+    def test_walking_ends_when_there_is_nobody_left_to_walk_for(self) -> None:
+        tap = Tap("tap-cool")
+        walked = []
+
+        @tap.stream("contacts")
+        def contacts() -> Any:
+            for number in itertools.count():
+                walked.append(number)
+                yield {"id": number}
+
+        contacts.substream("notes")(lambda: 1 / 0)
+
+        ran = sync(tap, selected=["notes"])
+
+        assert (ran.code, walked) == (1, [0])
+
     def test_a_child_without_end_holds_nothing_in_memory(self) -> None:
         tap = Tap("tap-cool")
         contacts = _contacts(tap, 1)
@@ -247,6 +263,13 @@ class TestTwoStreamsOfOneSource:
         tap.stream("two")(lambda: [{"id": 21}])
 
         assert sync(tap).shape() == ["SCHEMA one", "SCHEMA two", "two 20", "SCHEMA two", "two 21"]
+
+    def test_lists_may_hold_records_of_both(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("orders")(lambda context: iter([[{"id": 1}, context.to("lines", {"id": 11})], [{"id": 2}]]))
+        tap.add(Stream("lines", given_by="orders"))
+
+        assert sync(tap).shape()[2:] == ["orders 1", "lines 11", "orders 2"]
 
     def test_an_unknown_stream_is_a_fault(self) -> None:
         tap = Tap("tap-cool")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from balog.tap.bookmarks import FullTable, Progress
 from balog.tap.bookmarks.order import order_of
 from balog.tap.catalog import Entry
-from balog.tap.context import POSITION, Context
+from balog.tap.context import POSITION, Context, Emitted
 from balog.tap.errors import RecordError, StreamError, TapError
 from balog.tap.records import Transformer, Writer
 from balog.tap.streams import Stream, by_names
@@ -124,6 +124,8 @@ class Lane:
                 progress.done()
                 if is_due:
                     run.checkpoint(self)
+                if has_children and not self.given and all(child.is_over for child in self.children):
+                    raise Enough
 
             return walk, partial(_each, walk)
         transform, counts, count_new = self.transform, self.counts, self._count_new()
@@ -244,10 +246,11 @@ class Lane:
     def emit(self, record: Any, stream: str) -> None:
         """Write a record of this stream, or of another."""
         with self.run.stop.held():
-            lane = self.run.lane(stream)
-            if lane.is_written or lane.children:
-                for each in record if isinstance(record, list) else (record,):
-                    lane.accept(each)
+            for each in record if isinstance(record, list) else (record,):
+                is_emitted = type(each) is Emitted
+                lane = self.run.lane(each.stream if is_emitted else stream)
+                if lane.is_written or lane.children:
+                    lane.accept(each.record if is_emitted else each)
 
     def set_bookmark(self, value: Any) -> None:
         """See ``Context.set_bookmark``."""

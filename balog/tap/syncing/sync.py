@@ -17,7 +17,7 @@ from balog.tap.streams import Stream, below, by_names, in_order, link
 from balog.tap.syncing.failing import reason_of, say_failures
 from balog.tap.syncing.interrupting import Interrupted, Stop
 from balog.tap.syncing.lane import Enough, Lane
-from balog.tap.syncing.observing import Observer
+from balog.tap.syncing.observing import Counts, Observer
 from balog.tap.syncing.repeating import Repeats
 from balog.tap.tap import Tap
 
@@ -76,6 +76,7 @@ class Sync:
         self.now = datetime.now(timezone.utc)
         self.failures: list[StreamError] = []
         self._lanes: dict[str, Lane] = {}
+        self._written: dict[str, Any] | None = None
         self._quarantines: dict[str, Quarantine] = {}
         self._clients: dict[Any, tuple[Any, BaseException | None]] = {}
         if self.tap and client is not None:
@@ -120,7 +121,9 @@ class Sync:
             lane = Lane(self, stream, self.catalog.get(stream.name))
             lane.begin()
         except Exception as error:  # what is declared, or the state's bookmark, does not fit: other streams may
-            self._fail(stream, error)
+            counts = Counts()
+            self.observer.started(stream, counts)
+            self.observer.ended(stream, counts, self._fail(stream, error))
             return
         lanes = list(lane.all())
         self._lanes = {each.stream.name: each for each in lanes}
@@ -205,10 +208,11 @@ class Sync:
             by_names(stream.before_retry, has, f"{stream.title}: before_retry")(has)
 
     def _take(self, lane: Lane, items: Any) -> None:
-        stop, accept, accept_page, is_below = self.stop, lane.accept, lane.accept_page, lane.parent is not None
+        stream, stop, is_below = lane.stream, self.stop, lane.parent is not None
+        accept, accept_page = lane.accept, lane.accept_page
         if isinstance(items, (Mapping, str, bytes)):
-            raise TapError(f"{lane.stream.title}: gave a {type(items).__name__}: want records, yielded or in a list")
-        monotonic, pause = time.monotonic, lane.stream.buffer_seconds
+            raise TapError(f"{stream.title}: gave a {type(items).__name__}: want records, yielded or in a list")
+        monotonic, pause = time.monotonic, stream.buffer_seconds
         due = monotonic() + pause
         repeats = Repeats() if lane.entry.key_properties else None
         try:
@@ -218,9 +222,12 @@ class Sync:
                 if kind is dict:
                     accept(item)
                 elif kind is list:
-                    accept_page(item)
+                    if lane.context.has_emitted and Emitted in map(type, item):
+                        lane.emit(item, stream.name)
+                    else:
+                        accept_page(item)
                 elif kind is Emitted:
-                    lane.emit(item.record, item.stream)
+                    lane.emit(item, stream.name)
                 else:
                     accept(item)
                 if is_below and monotonic() >= due:
@@ -305,13 +312,17 @@ class Sync:
         return any((entry := self.catalog.get(each.name)) and entry.is_selected for each in below(stream))
 
     def checkpoint(self, lane: Lane) -> None:
-        """Write the state in the middle of a stream, as far as it is right there."""
+        """Write the state in the middle of a stream, as far as it is right there; hand on what was written at least."""
         lane.progress.checkpoint()
-        self.write_state()
+        if self.state.as_json() == self._written:
+            self.output.flush()
+        else:
+            self.write_state()
 
     def write_state(self) -> None:
         """Write the state, and hand on what was written before."""
-        self.output.state(self.state.as_json())
+        self._written = self.state.as_json()
+        self.output.state(self._written)
 
     # -- failures -----------------------------------------------------------------------------------------------------
 
