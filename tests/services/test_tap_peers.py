@@ -6,6 +6,7 @@ Each target runs in an environment of its own.
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
 import subprocess
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from balog.event import decode
 from tests.services.real_taps import installed
 from tests.services.servers.postgres import Database, PostgresServer, running_postgres
 
@@ -106,21 +108,23 @@ class Pipeline:
     def __init__(self, folder: Path, target: str, config: dict[str, Any], *between: list[str]) -> None:
         self.folder = folder
         self._target, self._between = target, between
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("BALOG_")}
         (folder / "tap.py").write_text(TAP, encoding="utf-8")
-        (folder / "tap.json").write_text(json.dumps({"source": "source.json"}))
+        self.tap_config: dict[str, Any] = {"source": "source.json"}
         (folder / "target.json").write_text(json.dumps(config))
         (folder / "before.json").write_text("{}")
 
     def run(self, people: list[Any], cities: list[Any]) -> None:
         """Run it from the state that the run before left, and check what every run must keep."""
         (self.folder / "source.json").write_text(json.dumps({"people": people, "cities": cities}), encoding="utf-8")
+        (self.folder / "tap.json").write_text(json.dumps(self.tap_config))
         tap = [sys.executable, "tap.py", "--config", "tap.json", "--state", "before.json"]
         parts = [tap, ["tee", "messages.jsonl"], *self._between, [self._target, "--config", "target.json"]]
         script = " | ".join(" ".join(f"'{word}'" for word in part) for part in parts)
         done = subprocess.run(
             ["bash", "-o", "pipefail", "-c", f"{script} > states.jsonl"],
             cwd=self.folder,
-            env={key: value for key, value in os.environ.items() if not key.startswith("BALOG_")},
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -194,13 +198,21 @@ class TestTargetJsonl:
         pipeline.run([LATER, *PEOPLE[1:], NEW], CITIES)
         assert as_sent(lines_of(tmp_path / "people.jsonl")) == as_sent([*PEOPLE, PEOPLE[-1], LATER, NEW])
 
-    def test_has_them_behind_a_broker(self, tmp_path: Path) -> None:
-        (tmp_path / "broker.json").write_text(json.dumps({"sinks": [{"type": "store", "path": "archive", "topic": "events"}]}))
+    def test_has_them_behind_a_broker_which_takes_the_report(self, tmp_path: Path) -> None:
+        """Given a tap that logs into its stream, when a broker strips that, then the archive has what was told."""
+        sink = {"type": "store", "path": "archive", "topic": "events"}
+        (tmp_path / "broker.json").write_text(json.dumps({"sinks": [sink], "strip": True}))
         broker = [str(Path(sys.executable).parent / "balog"), "broker", "--config", "broker.json"]
         pipeline = Pipeline(tmp_path, installed("target-jsonl", "target-jsonl"), self.CONFIG, broker)
+        pipeline.environment["BALOG_OUTPUT"] = "singer"
         pipeline.run(PEOPLE, CITIES)
         assert as_sent(lines_of(tmp_path / "people.jsonl")) == as_sent(PEOPLE)
         assert lines_of(tmp_path / "cities.jsonl") == CITIES
+
+        files = tmp_path.glob("archive/events/date=*/*.jsonl.gz")
+        events = [decode(line) for path in files for line in gzip.decompress(path.read_bytes()).splitlines()]
+        (report,) = [event.payload for event in events if event.cls_type == "run"]
+        assert (report["outcome"], report["records"]) == ("succeeded", len(PEOPLE) + len(CITIES))
 
 
 class TestTargetPostgres:
@@ -237,6 +249,18 @@ class TestTargetPostgres:
             [LATER, *PEOPLE[1:], NEW]
         )
         assert without_sdc(database.ask("SELECT * FROM cities ORDER BY code")) == CITIES[:2]
+
+    def test_has_the_rows_of_batches(self, pipeline: Pipeline, database: Database) -> None:
+        pipeline.tap_config["batch_config"] = {
+            "encoding": {"format": "jsonl", "compression": "gzip"},
+            "storage": {"root": f"file://{pipeline.folder}/batches", "prefix": "people-"},
+            "batch_size": 2,
+        }
+        pipeline.run(PEOPLE, CITIES)
+        assert {message["stream"] for message in pipeline.messages("BATCH")} >= {"people"}
+        assert pipeline.read() == []
+        assert as_sent(without_sdc(database.ask("SELECT * FROM people ORDER BY id"))) == as_sent(PEOPLE)
+        assert without_sdc(database.ask("SELECT * FROM cities ORDER BY code")) == CITIES
 
 
 class TestTargetPostgresOfPipelineWise:
