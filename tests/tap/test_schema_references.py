@@ -177,7 +177,8 @@ def test_what_is_cut_refuses_nothing_that_was_valid(keyword: str) -> None:
     [
         (
             {"properties": {"a": {"$ref": "#/definitions/adress"}}, "definitions": {"address": {}}},
-            "$.properties.a['$ref']: '#/definitions/adress' leads nowhere: #/definitions has no 'adress'; it has address",
+            "$.properties.a['$ref']: '#/definitions/adress' leads nowhere: #/definitions has no 'adress'; it has "
+            "address",
         ),
         ({"items": {"$ref": "#nowhere"}}, "$.items['$ref']: '#nowhere' leads nowhere: there is no anchor 'nowhere'"),
         ({"$ref": "#"}, "$['$ref']: '#' leads back to itself"),

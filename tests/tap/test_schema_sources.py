@@ -1,0 +1,254 @@
+"""Where schemas come from: dicts, types, files, folders, zips, functions, the registry."""
+
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Annotated, Any, TypedDict
+
+import msgspec
+import pytest
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema import flatten, generated, json_file, json_folder, registry_type, resolve, schema_of
+from balog.tap.schema.checking import MAX_BYTES, check
+
+HERE = Path(__file__).parent
+
+
+def _no_client() -> Any:
+    raise AssertionError("nobody needs a client for this")
+
+
+def _write(path: Path, schema: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(schema))
+    return path
+
+
+class _Contact(msgspec.Struct):
+    id: int
+    at: Annotated[datetime, msgspec.Meta(tz=True)]
+    name: str | None = None
+
+
+@dataclass
+class _Point:
+    x: float
+    next: "_Point | None" = None
+
+
+class _Row(TypedDict):
+    id: int
+
+
+@pytest.mark.parametrize(
+    ("source", "properties"),
+    [
+        ({"properties": {"id": {"$ref": "#/$defs/id"}}, "$defs": {"id": {"type": "integer"}}}, {"id"}),
+        (_Contact, {"id", "at", "name"}),
+        (_Point, {"x", "next"}),
+        (_Row, {"id"}),
+        (lambda client, stream: {"properties": {stream: {}}}, {"things"}),
+    ],
+)
+def test_what_a_schema_may_be_said_by(source: Any, properties: set[str]) -> None:
+    found = schema_of(source, _no_client, "things")
+    assert found["type"] == "object"
+    assert found["properties"].keys() == properties
+    assert "$ref" not in json.dumps(found)
+
+
+def test_a_struct_s_optional_member_is_a_type_with_null() -> None:
+    properties = schema_of(_Contact, _no_client, "things")["properties"]
+    assert properties["name"] == {"type": ["null", "string"], "default": None}
+    assert properties["at"] == {"type": "string", "format": "date-time"}
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (None, "stream 'things' has no schema; say one with tap.schema('things', …)"),
+        (3, "schema of things: want a schema, a type or a source of schemas; found int"),
+        (lambda client, stream: [], "schema of things: want a schema, an object; found list"),
+        ({"type": "array"}, "schema of things: $.type: a record is an object, and this is a schema of array"),
+        ({"properties": []}, "schema of things: $.properties: want an object; found []"),
+        (
+            {"properties": {"a": "string"}},
+            'schema of things: $.properties.a: want a schema: an object, true or false; found "string"',
+        ),
+        (
+            {"properties": {"a": {"type": "strng"}}},
+            "schema of things: $.properties.a.type: \"strng\" is no type; did you mean 'string'?",
+        ),
+        ({"type": []}, "schema of things: $.type: want at least one type"),
+        ({"type": ["object", "object"]}, "schema of things: $.type: a type is there twice"),
+        ({"required": "id"}, 'schema of things: $.required: want a list of names; found "id"'),
+        ({"minLength": -1}, "schema of things: $.minLength: want a whole number, 0 or more; found -1"),
+        ({"anyOf": []}, "schema of things: $.anyOf: want a list of schemas, not an empty one; found []"),
+    ],
+)
+def test_what_is_no_schema_is_one_line(source: Any, reason: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        schema_of(source, _no_client, "things")
+    assert str(caught.value) == reason
+
+
+def test_a_schema_too_deep_or_too_large_is_refused(tmp_path: Path) -> None:
+    deep: Any = {}
+    for _ in range(60):
+        deep = {"properties": {"a": deep}}
+    with pytest.raises(SchemaError, match="nested deeper than 100"):
+        check(deep)
+    (tmp_path / "large.json").write_bytes(b" " * (MAX_BYTES + 1))
+    with pytest.raises(SchemaError, match=r"large\.json: larger than 4 MiB; is this the right file\?"):
+        json_file(tmp_path / "large.json")(_no_client, "x")
+    (tmp_path / "deep.json").write_text("[" * 500_000)
+    with pytest.raises(SchemaError, match=r"deep\.json: nested deeper than 100"):
+        json_file(tmp_path / "deep.json")(_no_client, "x")
+
+
+def test_a_file_is_seen_from_the_one_that_says_it() -> None:
+    name = f"{HERE.name}_no_such.json"
+    with pytest.raises(SchemaError) as caught:
+        json_file(name)(_no_client, "x")
+    assert str(caught.value) == f"{HERE / name}: cannot be read: No such file or directory"
+
+
+def test_a_part_of_a_file(tmp_path: Path) -> None:
+    path = _write(
+        tmp_path / "a b%1.json",
+        {"definitions": {"x": {"properties": {"id": {"$ref": "#/i"}}}}, "i": {}},
+    )
+    assert json_file(f"{path}#/definitions/x")(_no_client, "x") == {"properties": {"id": {}}}
+    with pytest.raises(SchemaError, match="#/definitions/y leads nowhere: #/definitions has no 'y'; it has x"):
+        json_file(f"{path}#/definitions/y")(_no_client, "x")
+
+
+def test_a_folder_has_a_file_for_each_stream(tmp_path: Path) -> None:
+    _write(tmp_path / "shared" / "address.json", {"properties": {"zip": {"type": "string"}}})
+    for stream in ("contacts", "companies"):
+        _write(tmp_path / f"{stream}.json", {"properties": {"to": {"$ref": "shared/address.json"}, stream: {}}})
+    source = json_folder(tmp_path)
+    assert source(_no_client, "contacts") == {
+        "properties": {"to": {"properties": {"zip": {"type": "string"}}}, "contacts": {}}
+    }
+    assert "companies" in source(_no_client, "companies")["properties"]
+    with pytest.raises(SchemaError, match=r"deals\.json: cannot be read"):
+        source(_no_client, "deals")
+    with pytest.raises(SchemaError, match=r"a stream named '\.\./x' can't have a file in a folder"):
+        source(_no_client, "../x")
+
+
+def test_files_within_a_zip(tmp_path: Path) -> None:
+    module = (
+        "from balog.tap.schema import json_file, json_folder\n"
+        "one = json_file('schemas/contacts.json')(None, '')\n"
+        "assert json_folder('schemas')(None, 'contacts') == one\n"
+        "print(one)\n"
+    )
+    with zipfile.ZipFile(tmp_path / "app.zip", "w") as file:
+        file.writestr("tap_foo/__init__.py", module)
+        file.writestr("tap_foo/schemas/contacts.json", json.dumps({"properties": {"a": {"$ref": "shared/a.json"}}}))
+        file.writestr("tap_foo/schemas/shared/a.json", json.dumps({"type": "string"}))
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'app.zip')!r}); import tap_foo"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "{'properties': {'a': {'type': 'string'}}}", done.stderr
+
+
+def test_generated_schemas_are_asked_for_once() -> None:
+    asked = []
+
+    def fields(client: Any) -> dict[str, Any]:
+        asked.append(client)
+        return {"a": {"type": "object"}, "b": {"type": "object", "title": "B"}}
+
+    source = generated(fields)
+    assert source(lambda: "client", "b") == {"type": "object", "title": "B"}
+    assert source(lambda: "client", "a") == {"type": "object"}
+    assert asked == ["client"]
+    with pytest.raises(SchemaError, match="fields gives no schema of 'c'; it gives a, b"):
+        source(lambda: "client", "c")
+    assert generated(lambda: {"a": {}})(_no_client, "a") == {}
+
+
+def test_a_type_of_the_registry(tmp_path: Path) -> None:
+    schema = {
+        "properties": {"cls_type": {"const": "order"}, "version": {"type": "string"}, "id": {"$ref": "#/$defs/id"}},
+        "required": ["cls_type", "id"],
+        "type": "object",
+        "$defs": {"id": {"type": "integer"}},
+    }
+    _write(tmp_path / "order" / "1.0.0.json", schema)
+    expected = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+    assert registry_type("order", place=str(tmp_path))(_no_client, "x") == expected
+    with pytest.raises(SchemaError, match=r"has no version '2\.0\.0' of order"):
+        registry_type("order", "2.0.0", str(tmp_path))(_no_client, "x")
+    with pytest.raises(SchemaError, match="the registry knows no type 'ordr'"):
+        registry_type("ordr", place=str(tmp_path))(_no_client, "x")
+
+
+@pytest.fixture
+def server() -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = {"/a/order.json": {"properties": {"to": {"$ref": "../to.json"}}}, "/to.json": {"type": "string"}}
+            found["/evil.json"] = {"$ref": "file:///etc/hostname"}
+            body = json.dumps(found[self.path]).encode() if self.path in found else b""
+            self.send_response(200 if body else 404)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *said: Any) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+        Thread(target=made.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+
+
+def test_web_addresses_are_fetched_when_that_is_asked_for(server: str) -> None:
+    found = resolve({"$ref": f"{server}/a/order.json"}, allow_remote=True)
+    assert found == {"properties": {"to": {"type": "string"}}}
+    with pytest.raises(SchemaError, match=r"none\.json: cannot be fetched: HTTP Error 404"):
+        resolve({"$ref": f"{server}/none.json"}, allow_remote=True)
+    with pytest.raises(SchemaError, match="is no file's name"):
+        resolve({"$ref": f"{server}/evil.json"}, allow_remote=True)
+
+
+@pytest.mark.parametrize(
+    ("schema", "flat"),
+    [
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"type": ["null", "string"]}),
+        ({"oneOf": [{"type": "null"}, {"type": ["object"]}], "title": "A"}, {"type": ["null", "object"], "title": "A"}),
+        ({"allOf": [{"type": "integer"}], "minimum": 1}, {"type": "integer", "minimum": 1}),
+        ({"allOf": [{"minimum": 1}, {"minimum": 2}], "maximum": 3}, {"minimum": 2, "maximum": 3}),
+        ({"allOf": [{"type": "number"}, {"type": ["integer", "null"]}]}, {"type": "integer"}),
+        (
+            {"allOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {"b": {}}}]},
+            {"properties": {"b": {}, "a": {"type": "string"}}, "required": ["a"]},
+        ),
+        (
+            {"allOf": [{"properties": {"a": {}}, "additionalProperties": False}, {"properties": {"b": {}}}]},
+            {"properties": {"b": {"not": {}}, "a": {}}, "additionalProperties": False},
+        ),
+        ({"allOf": [{"pattern": "a"}, {"pattern": "b"}]}, {"pattern": "a", "allOf": [{"pattern": "b"}]}),
+        (
+            {"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False},
+            {"allOf": [{"properties": {"a": {}}}], "unevaluatedProperties": False},
+        ),
+        (
+            {"anyOf": [{"enum": ["a"], "type": "string"}, {"type": "null"}]},
+            {"type": ["null", "string"], "enum": ["a", None]},
+        ),
+    ],
+)
+def test_what_is_merged(schema: Any, flat: Any) -> None:
+    assert flatten(schema) == flat
