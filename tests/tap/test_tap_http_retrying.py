@@ -1,8 +1,11 @@
 import email.utils
+import http.client
 import time
 import urllib.error
 from typing import Any
 
+import botocore.exceptions
+import httpx
 import pytest
 import requests
 import urllib3
@@ -174,6 +177,13 @@ def test_each_retry_is_an_event_and_a_count() -> None:
         urllib.error.URLError(ConnectionRefusedError()),
         urllib.error.URLError(TimeoutError()),
         BrokenPipeError(),
+        http.client.RemoteDisconnected(),
+        http.client.IncompleteRead(b""),
+        httpx.ConnectError(""),
+        httpx.ReadTimeout(""),
+        httpx.RemoteProtocolError(""),
+        botocore.exceptions.EndpointConnectionError(endpoint_url=""),
+        botocore.exceptions.ReadTimeoutError(endpoint_url=""),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -187,6 +197,8 @@ def test_lost_connections_of_any_library_are_known(error: Exception) -> None:
     [
         requests.exceptions.SSLError(),
         requests.exceptions.InvalidURL(),
+        httpx.UnsupportedProtocol(""),
+        botocore.exceptions.SSLError(endpoint_url="", error=""),
         urllib3.exceptions.MaxRetryError(None, "", urllib3.exceptions.SSLError()),  # type: ignore[arg-type]
         ValueError(),
         FileNotFoundError(),

@@ -20,7 +20,6 @@ _LOST = {  # by the first part of a type's module; a type's bases count, too
     "httpcore": frozenset({"NetworkError", "TimeoutException", "ProtocolError"}),
     "urllib3": frozenset({"TimeoutError", "ProtocolError", "IncompleteRead", "NewConnectionError", "ProxyError"}),
     "http": frozenset({"BadStatusLine", "IncompleteRead", "RemoteDisconnected"}),
-    "aiohttp": frozenset({"ClientConnectionError", "ServerTimeoutError"}),
     "botocore": frozenset({"ConnectionError", "HTTPClientError"}),
 }
 _NEVER = frozenset({"SSLError", "InvalidURL", "UnsupportedProtocol", "CertificateError"})
