@@ -85,6 +85,10 @@ def discover():
     orders = entry("orders", ORDERS, "INCREMENTAL", "updated_at")
     shops = entry("shops", SHOPS, "FULL_TABLE")
     streams, root = [orders, shops], orders["metadata"][0]["metadata"]
+    if "names of its own" in sins:
+        orders["stream"] = "shop-orders"
+    if "draft 4" in sins:
+        orders["schema"]["properties"]["price"] |= {"maximum": 10, "exclusiveMaximum": True}
     if "no catalog" in sins:
         return print("there is none")
     if "doubled id" in sins:
@@ -142,12 +146,12 @@ def selection(catalog, properties):
         for item in properties["streams"]:
             if item["schema"].get("selected"):
                 said = item["schema"]["properties"]
-                chosen[item["stream"]] = {name for name in said if said[name].get("selected", True)}
+                chosen[item["tap_stream_id"]] = {name for name in said if said[name].get("selected", True)}
         return chosen
     for item in (catalog or {"streams": []})["streams"]:
         said = {tuple(each["breadcrumb"]): each["metadata"] for each in item["metadata"]}
         if said[()].get("selected"):
-            chosen[item["stream"]] = {
+            chosen[item["tap_stream_id"]] = {
                 name
                 for name in item["schema"]["properties"]
                 if said[("properties", name)].get("selected", True)
@@ -168,7 +172,7 @@ def main():
     if asked.discover:
         return discover()
     state = read("state") or {}
-    catalog, properties = read("catalog"), read("properties")
+    catalog, properties = read("catalog") if "older" not in sins else None, read("properties")
     if "no properties form" in sins and properties is not None:
         parser.error("unrecognized arguments: --properties")
     if "breaks on properties" in sins and properties is not None and catalog is None:
@@ -198,6 +202,8 @@ def main():
     if "unknown stream" in sins:
         say({"type": "SCHEMA", "stream": "x", "schema": {"type": "object"}, "key_properties": []})
         say({"type": "RECORD", "stream": "x", "record": {"a": 1}})
+    if "older" in sins and not chosen:
+        return None
     final = {"bookmarks": bookmarks} | ({"currently_syncing": "shops"} if "never done" in sins else {})
     if "partitioned state" in sins:
         final = {"bookmarks": {"an account": {"orders": {"since": "2026"}}}}
