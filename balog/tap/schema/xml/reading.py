@@ -16,8 +16,8 @@ __all__ = ["MAX_XML_BYTES", "Node", "local", "parse"]
 
 MAX_XML_BYTES = 16 << 20
 _MAX_WITH_ENTITIES = 1 << 20
-_MAX_ENTITY = 100
-_MAX_DEPTH = 200
+MAX_ENTITY = 100
+MAX_DEPTH = 200
 
 
 class Node:
@@ -111,8 +111,8 @@ class _Builder:
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         line = self._parser.CurrentLineNumber
-        if len(self._path) >= _MAX_DEPTH:
-            raise SchemaError(f"nested deeper than {_MAX_DEPTH}, line {line}", self._source)
+        if len(self._path) >= MAX_DEPTH:
+            raise SchemaError(f"nested deeper than {MAX_DEPTH}, line {line}", self._source)
         prefixes = {**self._prefixes[-1], **self._declared} if self._declared else self._prefixes[-1]
         self._declared = {}
         self._prefixes.append(prefixes)
@@ -132,7 +132,7 @@ class _Builder:
         self._texts[-1].append(text)
 
     def _entity(self, name: str, is_parameter: bool, value: str | None, base: Any, system: Any, *rest: Any) -> None:
-        if value is None or len(value) > _MAX_ENTITY or "&" in value or "%" in value:
+        if value is None or len(value) > MAX_ENTITY or "&" in value or "%" in value:
             line = self._parser.CurrentLineNumber
             raise SchemaError(f"declares the entity {name!r}, which is no short text, line {line}", self._source)
         if self._size > _MAX_WITH_ENTITIES:

@@ -1,0 +1,37 @@
+"""The page on the schemas of taps: its blocks run as they are, and its numbers are the code's."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from balog.tap.schema import checking, sampling
+from balog.tap.schema.xml import reading
+
+PAGE = (Path(__file__).parents[2] / "docs" / "tap-schemas.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_the_blocks_run(tmp_path: Path) -> None:
+    code = []
+    for language, name, text in BLOCKS:
+        if name:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        else:
+            assert language == "python"
+            code.append(text)
+    assert len(code) == 4
+    run = [sys.executable, "-c", "\n".join(code)]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def test_its_numbers_are_the_code_s() -> None:
+    words = " ".join(PAGE.split())
+    assert f"the first {sampling.MOST} show" in words
+    assert (
+        f"a file of {checking.MAX_BYTES >> 20} MiB, {checking.MAX_DEPTH} levels of objects and lists, "
+        f"{checking.MAX_NODES:,} schemas when references are resolved"
+    ) in words
+    assert f"texts of {reading.MAX_ENTITY} characters" in words
+    assert f"{reading.MAX_XML_BYTES >> 20} MiB, {reading.MAX_DEPTH} levels" in words
