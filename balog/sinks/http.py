@@ -6,13 +6,13 @@ import gzip
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
 from typing import Annotated, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from msgspec import Meta
 
 from balog.errors import ConfigError, MissingExtraError
+from balog.retry_after import read_retry_after
 from balog.sinks.base import SinkError
 
 __all__ = ["CaFile", "HttpClient", "HttpError", "Response", "Timeout", "Url", "check_url", "failure", "open_pool"]
@@ -202,21 +202,9 @@ def check_url(url: str, path: str = "url") -> None:
 
 
 def parse_retry_after(value: str | None) -> float | None:
-    """Read a ``Retry-After`` (RFC 9110, 10.2.3): seconds or a date; at most an hour, None when it is neither."""
-    if not value:
-        return None
-    from email.utils import parsedate_to_datetime  # slow to import, and seldom needed
-
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            at = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        at = at if at.tzinfo else at.replace(tzinfo=timezone.utc)
-        seconds = (at - datetime.now(timezone.utc)).total_seconds()
-    return min(max(seconds, 0.0), _MAX_RETRY_AFTER) if seconds == seconds else None
+    """Read a ``Retry-After``: at most an hour, None when it is none."""
+    seconds = read_retry_after(value)
+    return None if seconds is None else min(seconds, _MAX_RETRY_AFTER)
 
 
 def open_pool(url: str, timeout: float, ca_file: str | None) -> Any:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from balog.retry_after import read_retry_after
 from balog.tap.errors import SourceError
 
 __all__ = ["HttpError", "endpoint_of", "fault_of", "headers_of", "is_lost", "status_of", "wait_asked"]
@@ -105,7 +106,7 @@ def wait_asked(outcome: Any, now: float | None = None) -> float | None:
     """
     headers = headers_of(outcome)
     now = time.time() if now is None else now
-    if (said := headers.get("retry-after")) is not None and (seconds := _retry_after(said.strip(), now)) is not None:
+    if (seconds := read_retry_after(headers.get("retry-after"), now)) is not None:
         return seconds
     if status_of(outcome) != 429 and headers.get("x-ratelimit-remaining", "").strip() != "0":
         return None
@@ -128,23 +129,6 @@ def endpoint_of(url: str) -> str:
 def _is_id(part: str) -> bool:
     digits = sum(char.isdigit() for char in part)
     return part.isdecimal() or (digits >= 3 and len(part) >= 12) or len(part) > 40
-
-
-def _retry_after(said: str, now: float) -> float | None:
-    seconds = _number(said)
-    if seconds is not None:
-        return max(0.0, seconds)
-    from email.utils import parsedate_to_datetime  # slow to import, and seldom needed
-
-    try:
-        at = parsedate_to_datetime(said)
-    except (ValueError, TypeError, IndexError):
-        return None
-    if at.tzinfo is None:
-        from datetime import timezone
-
-        at = at.replace(tzinfo=timezone.utc)
-    return max(0.0, at.timestamp() - now)
 
 
 def _number(text: str) -> float | None:
