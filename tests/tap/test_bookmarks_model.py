@@ -87,8 +87,10 @@ class Runs(RuleBasedStateMachine):
         self.trouble_at: int | None = None
         self.tap = self.declare("end_of_stream" if not is_sorted else strategy)
         for number in range(4):
+            self.now += 1
             self.change("contacts", number)
-        for number in range(8):
+        for number in random.Random(0).sample(range(12), 12):
+            self.now += number % 2
             self.change("lines", number)
 
     def declare(self, strategy: Any) -> Tap:
@@ -153,11 +155,11 @@ class Runs(RuleBasedStateMachine):
                 return
             stream, number = STREAMS[STREAMS.index(stream) - 1], number // 2
 
-    @rule(stream=st.sampled_from(STREAMS), number=st.integers(0, 7), later=st.integers(0, 2))
+    @rule(stream=st.sampled_from(STREAMS), number=st.integers(0, 11), later=st.integers(0, 2))
     def something_changes(self, stream: str, number: int, later: int) -> None:
         """Also twice in the same moment, of which a run may have seen the first."""
         self.now += later
-        top = {"contacts": 8, "accounts": 2, "orders": 4, "lines": 8}[stream]
+        top = {"contacts": 8, "accounts": 3, "orders": 6, "lines": 12}[stream]
         self.change(stream, number % top)
 
     # -- runs -----------------------------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ class Runs(RuleBasedStateMachine):
         for key, row in self.rows.items():
             assert (*key, row["version"]) in self.delivered, f"{key} is lost"
 
-    @rule(at=st.integers(1, 25), is_waiting=st.booleans())
+    @rule(at=st.integers(1, 30), is_waiting=st.booleans())
     def a_run_that_is_interrupted(self, at: int, is_waiting: bool) -> None:
         def trouble() -> None:
             self.stop.number = 15
@@ -237,7 +239,7 @@ class Runs(RuleBasedStateMachine):
         self.trouble, self.trouble_at = trouble, at
         assert self.run() in (143, 0)
 
-    @rule(at=st.integers(1, 25))
+    @rule(at=st.integers(1, 30))
     def a_run_in_which_the_source_fails(self, at: int) -> None:
         def trouble() -> None:
             raise ConnectionError("the source has gone")
@@ -245,7 +247,7 @@ class Runs(RuleBasedStateMachine):
         self.trouble, self.trouble_at = trouble, at
         assert self.run() in (1, 0)
 
-    @rule(lines=st.integers(0, 40))
+    @rule(lines=st.integers(0, 50))
     def a_run_that_is_killed(self, lines: int) -> None:
         self.trouble_at = None
         self.run(kill_after=lines)
