@@ -25,7 +25,7 @@ class Node(NamedTuple):
 
     as_they_are: frozenset[type]
     make: Callable[[Any], Any]
-    by_type: Mapping[type, Callable[[Any], Any]] = {}  # noqa: RUF012  # nobody writes to it
+    by_type: Mapping[type, Callable[[Any], Any]] = {}  # nobody writes to it
 
 
 class Shape(NamedTuple):

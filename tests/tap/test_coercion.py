@@ -1,0 +1,301 @@
+"""What values become by the schema, and what is refused; records of other forms; what is left out."""
+
+import dataclasses
+import json
+import uuid
+from collections import OrderedDict, namedtuple
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+
+import msgspec
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.tap.catalog import Entry
+from balog.tap.errors import RecordError, TapError
+from balog.tap.records import Quarantine, Transformer
+from balog.tap.records.times import is_date_time, to_date_time
+
+
+class Log:
+    def __init__(self):
+        self.said = []
+
+    def warning(self, text):
+        self.said.append(text)
+
+
+def transformer(schema, policy="coerce", *, metadata=None, **more):
+    entry = Entry(tap_stream_id="s", stream="s", schema=schema, metadata=metadata or {})
+    return Transformer(entry, policy, more.pop("after", None), log=more.pop("log", Log()), **more)
+
+
+def fit(schema, value, policy="coerce", **more):
+    return transformer({"properties": {"a": schema}}, policy, **more)({"a": value})["a"]
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+ZONED = datetime(2026, 11, 20, 9, 46, 12, tzinfo=timezone(timedelta(hours=2)))
+
+
+@pytest.mark.parametrize(
+    ("type", "given", "made"),
+    [
+        ("integer", "12", 12),
+        ("integer", " -12.00 ", -12),
+        ("integer", 12.0, 12),
+        ("integer", Decimal("12"), 12),
+        ("integer", 2**80, 2**80),
+        ("number", "12", 12),
+        ("number", "12.50", Decimal("12.50")),
+        ("number", "123456789012345678.123456789", Decimal("123456789012345678.123456789")),
+        ("number", "1e5", Decimal("1E+5")),
+        ("boolean", "True", True),
+        ("boolean", "0", False),
+        ("string", 12, "12"),
+        ("string", True, "true"),
+        ("string", 1.5, "1.5"),
+        ("string", {"b": [1]}, '{"b":[1]}'),
+        (["null", "integer"], "", None),
+        (["null", "number"], float("nan"), None),
+        (["null", "string"], "", ""),
+        (["integer", "string"], 1.5, "1.5"),
+    ],
+)
+def test_what_loses_nothing_is_coerced(type, given, made):
+    found = fit({"type": type}, given)
+    assert (found, found.__class__) == (made, made.__class__)
+    if given != made:
+        with pytest.raises(RecordError):
+            fit({"type": type}, given, "fail")
+
+
+@pytest.mark.parametrize(
+    ("schema", "given", "reason"),
+    [
+        ({"type": "integer"}, "x1", "want an integer, got a string"),
+        ({"type": "integer"}, "1_000", "want an integer, got a string"),
+        ({"type": "integer"}, 1.5, "want an integer, got a number with a fraction"),
+        ({"type": "integer"}, True, "want an integer, got a boolean"),
+        ({"type": "number"}, float("inf"), "want a number that JSON can write, got one that is not finite"),
+        ({"type": "number"}, "NaN", "want a number, got a string"),
+        ({"type": "boolean"}, "yes", "want a boolean, got a string"),
+        ({"type": ["integer", "null"]}, [], "want an integer or null, got an array"),
+        ({"type": "object"}, "{}", "want an object, got a string"),
+        ({"type": "array"}, "a", "want an array, got a string"),
+        ({"type": "string", "format": "date-time"}, "11/12/2026", "format date-time"),
+        ({"type": "string", "format": "date-time"}, "2026-02-30T00:00:00Z", "format date-time"),
+        ({"type": "string", "format": "date"}, "2026-11-20T07:00:00Z", "format date"),
+        ({"enum": ["a", 1]}, True, "want one of the enum's values"),
+        ({"const": 1}, 2, "want the schema's const"),
+        ({"type": "integer", "minimum": 3}, "2", "want a number of at least 3"),
+        ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, 3, "at least 3, and not itself"),
+        ({"type": "number", "multipleOf": 0.1}, 0.35, "want a multiple of 0.1"),
+        ({"type": "string", "maxLength": 2}, "abc", "want at most 2 characters, has 3"),
+        ({"type": "string", "pattern": "^a"}, "b", "pattern"),
+        ({"type": "array", "uniqueItems": True}, [1, 1.0], "unique"),
+        ({"not": {"type": "string"}}, "a", "forbids"),
+        ({"oneOf": [{"type": "integer"}, {"minimum": 1}]}, 3, "more than one of oneOf"),
+        (False, 1, "allows nothing"),
+        ({}, object(), "Python's type object has no form in JSON"),
+    ],
+)
+def test_what_cannot_be_coerced_is_refused_by_place_and_type(schema, given, reason):
+    with pytest.raises(RecordError) as caught:
+        fit(schema, given)
+    assert reason in caught.value.reason
+    assert caught.value.path == "$.a"
+
+
+def test_one_and_zero_are_booleans():
+    assert [fit({"type": "boolean"}, number) for number in (1, 0)] == [True, False]
+    with pytest.raises(RecordError):
+        fit({"type": "boolean"}, 2)
+
+
+def test_a_fault_says_where_and_never_the_value():
+    schema = {"properties": {"lines": {"items": {"properties": {"e mail": {"type": "integer"}}}}}}
+    with pytest.raises(RecordError) as caught:
+        transformer(schema)({"lines": [{}, {"e mail": "jo@example.com"}]})
+    assert str(caught.value) == 's: $.lines[1]["e mail"]: want an integer, got a string'
+    with pytest.raises(RecordError) as caught:  # a name that the schema does not have is data, too
+        transformer({"additionalProperties": {"type": "integer"}})({"jo@example.com": "x"})
+    assert str(caught.value) == "s: $.*: want an integer, got a string"
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        (ZONED, "2026-11-20T07:46:12Z"),
+        (datetime(2026, 11, 20, 7, 46, 12, 5), "2026-11-20T07:46:12.000005Z"),
+        (date(2026, 11, 20), "2026-11-20"),
+        (time(7, 46, 12), "07:46:12Z"),
+        (timedelta(hours=1), "PT3600S"),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (Colour.RED, "red"),
+        (b"\xff", "/w=="),
+        (Decimal("1.50"), "1.50"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["fail", "coerce"])
+def test_what_only_python_has_becomes_text_by_any_policy(given, made, policy):
+    assert fit({"type": "string"}, given, policy) == made
+
+
+def test_mappings_and_sequences_of_any_kind_become_objects_and_arrays():
+    pair = namedtuple("pair", "x y")
+    made = fit({}, OrderedDict(a=(1, {2}), b=pair(1, 2), c=(n for n in [1]), d={3: "x"}), "fail")
+    assert made == {"a": [1, [2]], "b": {"x": 1, "y": 2}, "c": [1], "d": {"3": "x"}}
+
+
+def test_records_may_be_structs_dataclasses_and_models():
+    @dataclasses.dataclass
+    class Data:
+        id: int
+
+    class Model(pydantic.BaseModel):
+        id: int
+
+    Record = msgspec.defstruct("Record", [("id", int)])
+    transform = transformer({"properties": {"id": {"type": "integer"}}})
+    assert [transform(kind(id=3)) for kind in (Data, Model, Record)] == [{"id": 3}] * 3
+    with pytest.raises(RecordError, match=r"s: \$: want a record, which is an object, got an integer"):
+        transform(5)
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("2026-11-20 07:46:12", "2026-11-20T07:46:12Z"),
+        ("2026-11-20T09:46:12.123456789+0200", "2026-11-20T07:46:12.123456789Z"),
+        ("2026-11-20", "2026-11-20T00:00:00Z"),
+        ("20261120T074612Z", "2026-11-20T07:46:12Z"),
+        ("2026-11-20 07:46 UTC", "2026-11-20T07:46:00Z"),
+        ("Fri, 20 Nov 2026 07:46:12 GMT", "2026-11-20T07:46:12Z"),
+        ("2026-11-20T09:46:12+02:00", "2026-11-20T09:46:12+02:00"),
+        (ZONED, "2026-11-20T07:46:12Z"),
+    ],
+)
+def test_the_usual_forms_of_times_become_rfc_3339(given, made):
+    assert fit({"type": "string", "format": "date-time"}, given) == made
+
+
+@given(st.datetimes(timezones=st.sampled_from([timezone.utc, timezone(timedelta(hours=-5, minutes=-30))])))
+def test_a_time_that_python_writes_is_the_same_instant_afterwards(when):
+    for text in (when.isoformat(), str(when)):
+        try:
+            utc = when.astimezone(timezone.utc)
+        except OverflowError:
+            return
+        made = to_date_time(text)
+        assert is_date_time(made)
+        assert datetime.fromisoformat(made.replace("Z", "+00:00")) == utc
+
+
+def test_numbers_are_times_where_that_is_declared():
+    schema = {"type": ["null", "string"], "format": "date-time"}
+    assert fit(schema, 1_763_624_772, epoch="seconds") == "2025-11-20T07:46:12Z"
+    assert fit(schema, 1_763_624_772_005, epoch="milliseconds") == "2025-11-20T07:46:12.005000Z"
+    with pytest.raises(RecordError):
+        fit(schema, 1_763_624_772)
+
+
+def test_of_any_of_the_first_that_fits_as_it_is_counts():
+    schema = {"anyOf": [{"type": "string", "format": "date-time"}, {"type": ["string", "null"]}]}
+    assert fit(schema, "some day") == "some day"
+    assert fit(schema, ZONED) == "2026-11-20T07:46:12Z"
+    assert fit({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "7") == 7
+
+
+NESTED = {
+    "properties": {
+        "id": {"type": "integer"},
+        "secret": {"type": "string"},
+        "place": {"type": "object", "properties": {"city": {"type": "string"}, "street": {"type": "string"}}},
+        "lines": {"type": "array", "items": {"properties": {"sku": {"type": "string"}, "note": {"type": "string"}}}},
+    },
+    "required": ["id", "secret"],
+}
+UNSELECTED = {
+    ("properties", "secret"): {"inclusion": "available", "selected": False},
+    ("properties", "place", "properties", "street"): {"inclusion": "unsupported"},
+    ("properties", "lines", "items", "properties", "note"): {"selected-by-default": False},
+}
+
+
+def test_what_was_not_selected_is_left_out_of_records_and_schema_also_deep_inside():
+    log = Log()
+    transform = transformer(NESTED, metadata=UNSELECTED, log=log)
+    given = {"id": 1, "secret": "x", "place": {"city": "L", "street": "s"}, "lines": [{"sku": "a", "note": "n"}]}
+    before = json.dumps(given)
+    assert transform(given) == {"id": 1, "place": {"city": "L"}, "lines": [{"sku": "a"}]}
+    assert transform({"id": 2}) == {"id": 2}
+    assert json.dumps(given) == before
+    assert transform.schema["required"] == ["id"]
+    assert "secret" not in transform.schema["properties"]
+    assert log.said == []
+
+
+def test_what_no_schema_has_is_left_out_and_told_of_once():
+    log = Log()
+    transform = transformer(NESTED, log=log)
+    for number in range(3):
+        assert transform({"id": 1, "secret": "", "new": number, "place": {"zip": 1}})["place"] == {}
+    assert [text.split(" is left out")[0] for text in log.said] == ["s: $.new", "s: $.place.zip"]
+    kept = transformer({"properties": {"id": {"type": "integer"}}, "additionalProperties": True})
+    assert kept({"id": 1, "new": (2,)}) == {"id": 1, "new": [2]}
+
+
+def test_the_hook_changes_a_copy_or_leaves_a_record_out_and_must_fit():
+    def after(record):
+        record["n"] = record.get("n", 0) + 1
+        return record if record["n"] < 3 else None
+
+    transform = transformer({"properties": {"n": {"type": "integer", "maximum": 1}}}, after=after)
+    given = {"n": 0}
+    assert transform(given) == {"n": 1}
+    assert given == {"n": 0}
+    with pytest.raises(RecordError, match="at most 1"):
+        transform({"n": 1})
+    with pytest.raises(RecordError, match="which is an object, got a string"):
+        transformer({}, after=lambda record: "text")({})
+    out = transformer({}, after=lambda record: None)
+    assert out.page([{}, {}]) == []
+    assert out.left_out == 2
+
+
+def test_records_that_break_the_schema_are_set_aside_up_to_a_bound(tmp_path):
+    log = Log()
+    quarantine = Quarantine(str(tmp_path / "q.jsonl"), log, max_records=2)
+    transform = transformer({"properties": {"id": {"type": "integer"}}}, "coerce", quarantine=quarantine, log=log)
+    assert transform.page([{"id": "1"}, {"id": "x"}, {"id": [object()]}, {"id": 4}]) == [{"id": 1}, {"id": 4}]
+    assert transform.quarantined == 2
+    with pytest.raises(RecordError, match="2 records are set aside already"):
+        transform({"id": "x"})
+    quarantine.close()
+    kept = [json.loads(line) for line in (tmp_path / "q.jsonl").read_bytes().splitlines()]
+    assert kept[0]["reason"] == "$.id: want an integer, got a string"
+    assert json.loads(kept[0]["raw"]) == {"type": "RECORD", "stream": "s", "record": {"id": "x"}}
+    assert len(log.said) == 2
+    assert (tmp_path / "q.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_with_fail_nothing_is_set_aside(tmp_path):
+    quarantine = Quarantine(str(tmp_path / "q.jsonl"), Log())
+    transform = transformer({"properties": {"id": {"type": "integer"}}}, "fail", quarantine=quarantine)
+    with pytest.raises(RecordError):
+        transform({"id": "1"})
+    assert not (tmp_path / "q.jsonl").exists()
+
+
+def test_what_refers_to_nothing_is_an_error_of_the_tap():
+    with pytest.raises(TapError, match="refers to '#/definitions/x', and nothing is there"):
+        transformer({"properties": {"a": {"$ref": "#/definitions/x"}}})
+    with pytest.raises(TapError, match="resolve it first"):
+        transformer({"properties": {"a": {"$ref": "other.json"}}})
