@@ -14,6 +14,7 @@ import msgspec
 
 from balog.event import format_timestamp
 from balog.outputs.streams import data_stream, hold_stdout, lock, write_line
+from balog.signals import signals_for_main_thread
 from balog.tap.errors import OutputError, RecordError
 
 if TYPE_CHECKING:
@@ -131,7 +132,8 @@ class Output:
 
         flusher = threading.Thread(target=keep_flushing, name="balog-tap-output", daemon=True)
         with hold_stdout(self._write_line_of_another):
-            flusher.start()
+            with signals_for_main_thread():
+                flusher.start()
             try:
                 yield
             except BaseException:
