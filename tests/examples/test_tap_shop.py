@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -211,6 +212,24 @@ def test_a_run_that_is_asked_to_end_is_gone_on_with(shop: Shop, run: Runner) -> 
     again = run(first.state)
     assert again.code == 0, again.stderr
     assert_whole(shop, first, again)
+
+
+def test_a_run_that_is_asked_to_end_while_it_logs_in_keeps_the_new_refresh_token(shop: Shop, run: Runner) -> None:
+    process: list[subprocess.Popen[str]] = []
+    is_started = threading.Event()
+
+    def end(path: str) -> None:
+        assert is_started.wait(10)
+        process[0].send_signal(signal.SIGTERM)
+        time.sleep(0.3)  # the signal comes while the answer is awaited
+
+    shop.before = end
+    process.append(run.start())
+    is_started.set()
+    ended = run.end(process[0])
+    assert ended.code == 143, ended.stderr
+    assert [url for _, url in shop.requests] == ["/oauth/token"]
+    assert json.loads(run.config.read_text())["refresh_token"] == shop.refresh_token != "example-refresh-token"
 
 
 def test_a_login_that_is_refused_says_why_and_no_secret(shop: Shop, run: Runner) -> None:

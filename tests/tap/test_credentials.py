@@ -136,6 +136,15 @@ def test_threads_go_on_with_the_old_one_while_one_asks() -> None:
     assert credential() == "new"
 
 
+def test_a_credential_that_needs_itself_is_refused() -> None:
+    credential = once(lambda: credential())
+    with pytest.raises(SourceError, match="uses that credential itself"):
+        credential()
+    again = once(lambda: again.refresh())
+    with pytest.raises(SourceError, match="uses that credential itself"):
+        again()
+
+
 def test_as_decorators() -> None:
     @periodic(minutes=5)
     def token() -> str:

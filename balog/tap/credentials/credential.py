@@ -62,6 +62,7 @@ class Credential:
         self._clock = clock
         self._name = getattr(function, "__name__", type(function).__name__)
         self._asking = threading.Lock()
+        self._asker = 0  # the thread that holds it
         self._value: Any = None
         self._is_there = False
         self._stale_at = self._dead_at = float("inf")
@@ -77,6 +78,8 @@ class Credential:
             return self._value
         is_good = self._is_there and now < self._dead_at
         # While one thread asks, the others go on with the old one, as long as it is good.
+        if not is_good:
+            self._refuse_circle()
         if not self._asking.acquire(blocking=not is_good):
             return self._value
         try:
@@ -95,6 +98,7 @@ class Credential:
         Raises:
             SourceError: asking failed.
         """
+        self._refuse_circle()
         with self._asking:
             if used is None or not self._is_there or used == self._value:
                 self._ask(is_good=False)
@@ -103,7 +107,12 @@ class Credential:
     def __repr__(self) -> str:
         return f"<Credential {self._name}>"
 
+    def _refuse_circle(self) -> None:
+        if self._asker == threading.get_ident():
+            raise TapError(f"the function of the credential {self._name} uses that credential itself")
+
     def _ask(self, is_good: bool) -> None:
+        self._asker = threading.get_ident()
         try:
             given = self._function()
         except Exception as error:
@@ -117,6 +126,8 @@ class Credential:
             raise SourceError(
                 f"the credential {self._name} could not be had: {said}", retryable=getattr(error, "retryable", False)
             ) from None
+        finally:
+            self._asker = 0
         now = self._clock()
         if isinstance(given, Granted):
             self._value, self._dead_at = given.value, now + given.seconds

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
+from typing import Any, TypeVar
 
 import msgspec
 
 import balog
 from balog.errors import ConfigError
+from balog.signals import signals_for_main_thread
 from balog.tap.credentials.credential import Granted
 from balog.tap.errors import SourceError
 from balog.tap.http.client import Client
+from balog.tap.patterns.pausing import cancelled_by
 
 __all__ = ["RefreshToken", "write_back"]
+
+_Result = TypeVar("_Result")
 
 
 class RefreshToken:
     """Asks an OAuth server for access tokens by a refresh token (RFC 6749, 6); give it to ``periodic``.
 
     Many servers give a new refresh token each time, and take the old one no longer: what is not written down then is
-    lost, and a person has to log in again. So it is written back into the config before anything else is done.
+    lost, and a person has to log in again. So it is written back into the config before anything else is done, and
+    also when a signal ends the run while the server is asked.
 
     ::
 
@@ -69,7 +76,14 @@ class RefreshToken:
         Raises:
             SourceError: the server refuses, or answers something else; its own word for why (``invalid_grant``) is
                 said, no credential is.
+            ConfigError: the new refresh token cannot be written.
         """
+        return self._ask() if self._config_path is None else _to_the_end(self._ask)
+
+    def __repr__(self) -> str:
+        return f"<RefreshToken at {self._client!r}>"
+
+    def _ask(self) -> Granted | str:
         form = {**self._fields, "refresh_token": self._refresh_token}
         answer = self._client.post(form=form, endpoint="token", allow=(400, 401))
         said = answer.json()
@@ -88,9 +102,6 @@ class RefreshToken:
             seconds = int(seconds)
         return Granted(access, seconds) if isinstance(seconds, (int, float)) and seconds > 0 else access
 
-    def __repr__(self) -> str:
-        return f"<RefreshToken at {self._client!r}>"
-
     def _keep(self, renewed: str) -> None:
         self._refresh_token = renewed
         if self._config_path is not None:
@@ -100,6 +111,37 @@ class RefreshToken:
                 "the source gave a new refresh token, and nothing says where to keep it: the next run may have to log "
                 "in again; give config_path"
             )
+
+
+def _to_the_end(function: Callable[[], _Result]) -> _Result:
+    """Call a function where no signal interrupts it: the process ends when it has; only waits for a retry are cut short.
+
+    Signals become exceptions in the main thread; so it runs in another, which the interpreter waits for at its end.
+    """
+    stop, is_done = threading.Event(), threading.Event()
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+    context = copy_context()
+
+    def work() -> None:
+        cancelled_by(stop)
+        try:
+            results.append(context.run(function))
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            is_done.set()
+
+    with signals_for_main_thread():
+        threading.Thread(target=work, name="balog tap credential", daemon=False).start()
+    try:
+        is_done.wait()
+    except BaseException:
+        stop.set()
+        raise
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
