@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -55,6 +57,7 @@ def verify(
     """
     from balog.tap.verify import verify as verified
 
+    signal.signal(signal.SIGTERM, _end)  # so that the tap is ended, and what it was given is removed
     options = Options(
         timeout=timeout,
         records=records,
@@ -75,6 +78,10 @@ def verify(
         for line, colour in as_text(report):
             click.secho(line, fg=colour or None)
     sys.exit(0 if report.is_clean and report.score >= fail_under else 1)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    sys.exit(128 + number)
 
 
 @command.command()

@@ -1,7 +1,11 @@
 """``balog tap verify`` and ``balog tap rules`` as they are run."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,3 +88,35 @@ def test_the_rules_are_listed() -> None:
     assert (
         "records    error    10  records-match-schema: Each record is valid against its stream's schema." in done.stdout
     )
+
+
+def test_sigterm_ends_the_tap_and_leaves_no_file(tap: list[str], tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    program = "from balog.cli import main; main(prog_name='balog')"
+    words = ["tap", "verify", "--rules", "sync-succeeds", "--", *tap, "--sin", "hangs"]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        env={**os.environ, "TMPDIR": str(folder)},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line == "balog tap: sync …\n":
+                break
+        while not children(process.pid):
+            time.sleep(0.01)
+        (running,) = children(process.pid)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 143
+    assert list(folder.iterdir()) == []
+    assert not Path("/proc", str(running)).exists()
+
+
+def children(pid: int) -> list[int]:
+    """Give the processes that a process has started and not waited for."""
+    try:
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        pytest.skip("the children of a process can be seen on Linux alone")

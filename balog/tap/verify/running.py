@@ -7,8 +7,10 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -73,23 +75,42 @@ def run(command: Sequence[str], watcher: Watcher, *, timeout: float, grace: floa
     Raises:
         ConfigError: it cannot be started.
     """
-    try:
-        process = subprocess.Popen(
-            list(command),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-            pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
-        )
-    except OSError as error:
-        raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
+    with _held_back() as came:
+        try:
+            process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+                pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
+            )
+        except OSError as error:
+            raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
     with process:
         try:
+            for number in came:
+                signal.raise_signal(number)
             return _Loop(process, watcher, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
         finally:
             _signal_all(process, signal.SIGKILL)
+
+
+@contextmanager
+def _held_back() -> Iterator[list[int]]:
+    """Give a list of the signals that come while a process is being started: their handlers would not know of it."""
+    came: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    is_main = threading.current_thread() is threading.main_thread()
+    held = {number: handler for number, handler in handlers.items() if callable(handler) and is_main}
+    for number in held:
+        signal.signal(number, lambda number, frame: came.append(number))
+    try:
+        yield came
+    finally:
+        for number, handler in held.items():
+            signal.signal(number, handler)
 
 
 class _Loop:
