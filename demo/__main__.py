@@ -29,6 +29,9 @@ TYPES = ["--registry", "demo/types", "--document", "demo/document.json"]
 SERVICE = ["balog", "micro", *TYPES, "--data", f"{OUT / 'service'}", "--"]
 DELIVER = ["python", "-m", "demo.deliver"]
 REPLAY = f"balog replay --failed local:{OUT / 'service/topics'} --patch demo/patch.json --service $BALOG_SERVICE"
+SHOP = ["python", "examples/shop_server.py", "--fail-every", "50", "--"]
+TAP_SHOP = ["env", "PYTHONPATH=examples/tap_shop", "python", "-m", "tap_shop"]
+TAP_COOL = ["python", "examples/tap_cool.py", "--config", "ENV"]
 TARGET = [".demo/target-csv/bin/target-csv", "--config", "demo/target.json"]
 
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
@@ -119,8 +122,17 @@ def demo(root: Path, receiver: Receiver) -> None:
         "14. A patch mends what was refused; those of Hawaii are filtered into a topic, and called back",
         Pipeline([[*SERVICE, "sh", "-c", f"{REPLAY} && {shlex.join(DELIVER)}"]]),
     )
+    step(
+        "15. A tap on balog's own toolkit reads a shop that fails at each 50th request, and ends each token",
+        Pipeline([[*SHOP, *TAP_SHOP], TARGET], OUT / "shop.state"),
+    )
+    step(
+        "16. And is a tap a good one? It is run as a pipeline would run it, and held against the practices",
+        Pipeline([[*SHOP[:2], "--", "balog", "tap", "verify", "--", *TAP_COOL]]),
+    )
     ask(
         [
+            lambda: check.shop_is_complete(OUT / "csv"),
             lambda: check.csv_is_complete(OUT / "csv/airports.csv", data.read(root, data.AIRPORTS), "airports"),
             lambda: check.csv_is_complete(OUT / "csv/weather.csv", data.read(root, data.WEATHER), "days of weather"),
             lambda: check.every_event_was_handled(OUT / "archive", TOPICS, "balog"),

@@ -17,6 +17,7 @@ from balog.event import decode
 from balog.topics import open_topics
 from demo.data import Row
 from demo.receiver import Receiver
+from examples.shop_server import Shop
 
 __all__ = [
     "Wrong",
@@ -30,6 +31,7 @@ __all__ = [
     "read_archive",
     "records_are_counted",
     "runs_were_called_back",
+    "shop_is_complete",
     "tables_are_complete",
 ]
 
@@ -50,6 +52,25 @@ def csv_is_complete(path: Path, source: list[Row], what: str) -> str:
             if text is None or (float(text) if isinstance(value, float) else text) != value:
                 raise Wrong(f"{path}: record {number}: {key} is {text!r}, the source has {value!r}")
     return f"{path} has all {len(source):,} {what}, every value as in the source"
+
+
+def shop_is_complete(folder: Path) -> str:
+    """What the shop has is in the CSVs, each record once, and by its key."""
+    shop = Shop()
+    expected: dict[str, list[tuple[str, ...]]] = {
+        "customers": [(str(number),) for number in shop.customers],
+        "orders": [(str(number),) for number in shop.orders],
+        "order_lines": [(str(line["order_id"]), str(line["line"])) for lines in shop.lines.values() for line in lines],
+    }
+    for stream, keys in expected.items():
+        with (folder / f"{stream}.csv").open(newline="", encoding="utf-8") as file:
+            loaded = [tuple(row[key] for key in KEYS[stream]) for row in csv.DictReader(file)]
+        if sorted(loaded) != sorted(keys):
+            raise Wrong(f"{folder / stream}.csv: {len(loaded):,} records that are not the {len(keys):,} of the shop")
+    return f"{folder} has all {sum(map(len, expected.values())):,} customers, orders and lines of the shop"
+
+
+KEYS = {"customers": ["id"], "orders": ["id"], "order_lines": ["order_id", "line"]}
 
 
 def read_archive(archive: Path) -> list[dict[str, Any]]:
