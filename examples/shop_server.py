@@ -110,7 +110,7 @@ class Shop:
         self.lines: dict[int, list[dict[str, Any]]] = {}
         for number in range(1, 2 * count + 1):
             at = _BEGIN + timedelta(seconds=int(chance.random() * span))
-            lines = [
+            lines: list[dict[str, Any]] = [
                 {
                     "order_id": number,
                     "line": line,
