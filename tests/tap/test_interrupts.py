@@ -21,12 +21,13 @@ import pytest
 TAP = '''
 import json, os, sys, time
 
+import balog
 from balog.tap import Tap
 
 TIME = {"type": "string", "format": "date-time"}
 ROW = {"type": "object", "properties": {"id": {"type": "integer"}, "at": TIME, "text": {"type": "string"}}}
 SETTINGS = {"key_properties": ["id"], "replication_key": "at", "schema": ROW}
-tap = Tap("tap-ended", config_spec={"pause": 0.0, "wait_at": -1, "swallow": False})
+tap = Tap("tap-ended", config_spec={"pause": 0.0, "wait_at": -1, "swallow": False, "logs": False})
 
 
 def rows(name, count, bookmark, config):
@@ -34,6 +35,8 @@ def rows(name, count, bookmark, config):
     for number in range(count):
         at = f"2026-11-20T{number // 3 // 60:02}:{number // 3 % 60:02}:00Z"
         if bookmark is None or at >= bookmark:
+            if config["logs"]:
+                balog.get_logger("source").info("a row that is to come", number=number)
             if number % 10 == 0 and config["pause"]:
                 time.sleep(config["pause"])
             if number == config["wait_at"]:
@@ -84,6 +87,7 @@ def serve():
                 file = os.open(asked[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 os.dup2(file, number)
             code = 99
+            os.environ.update(asked["environment"])
             try:
                 tap.run(asked["arguments"])
             except SystemExit as error:
@@ -152,11 +156,15 @@ class Taps:
     def start(self, state: dict[str, Any] | None = None, **config: Any) -> tuple[int, int]:
         """Start a tap; give its process and what its stdout is read from, a pipe that holds little."""
         arguments = []
-        for name, value in (("config", {"pause": 0.0, "wait_at": -1, "swallow": False, **config}), ("state", state)):
+        for name, value in (
+            ("config", {"pause": 0.0, "wait_at": -1, "swallow": False, "logs": False, **config}),
+            ("state", state),
+        ):
             if value is not None:
                 (self._folder / f"{name}.json").write_text(json.dumps(value))
                 arguments += [f"--{name}", str(self._folder / f"{name}.json")]
-        asked = {"out": str(self._fifo), "err": str(self._folder / "err"), "arguments": arguments}
+        asked: dict[str, Any] = {"out": str(self._fifo), "err": str(self._folder / "err"), "arguments": arguments}
+        asked["environment"] = {"BALOG_OUTPUT": "singer"} if config.get("logs") else {}
         assert self._server.stdin
         assert self._server.stdout
         self._server.stdin.write(json.dumps(asked) + "\n")
@@ -229,6 +237,23 @@ def test_at_any_moment_the_last_state_loses_nothing(
     assert last.code == 0
     assert rows | last.rows() == whole.rows()
     assert last.state == whole.state
+
+
+def test_lines_that_a_source_logs_are_whole_too(taps: Taps, whole: Ended) -> None:
+    """LOG messages go out between the records, where the source's code is what may be interrupted."""
+    moments = random.Random(8)
+    for _ in range(8):
+        process, reader = taps.start(logs=True)
+        out, stop_at = b"", moments.randrange(1, 2 * len(whole.out))
+        while len(out) < stop_at and (piece := os.read(reader, 300)):
+            out += piece
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGTERM)
+        ended = taps.end(reader, out)
+        assert ended.code in (0, 143)
+        assert sum(message["type"] == "LOG" for message in ended.messages) > 3
+        if ended.code:
+            assert ended.rows() == ended.rows(before_state=True)
 
 
 def test_a_source_that_waits_is_interrupted_in_that(taps: Taps) -> None:
