@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from balog.tap.bookmarks import State
@@ -117,7 +118,7 @@ class Context:
         """What the catalog says of the stream itself."""
         return self.entry.metadata.get((), {})
 
-    @property
+    @cached_property
     def selected(self) -> frozenset[str]:
         """The names of the properties that are wanted, so that a source may be asked for those alone."""
         return frozenset(selected_properties(self.entry))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -98,7 +99,7 @@ class Tap:
 
         def declare_source(function: _Any) -> _Any:
             call = by_names(function, ("client", "stream"), f"schema of {name or 'all streams'} ({place})")
-            is_each = bool(name) or "stream" in function.__code__.co_varnames[: function.__code__.co_argcount]
+            is_each = bool(name) or "stream" in inspect.signature(function).parameters
             made: SchemaSource = (
                 (lambda client, stream: call({"client": client, "stream": lambda: stream}))
                 if is_each

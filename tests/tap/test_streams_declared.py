@@ -6,7 +6,7 @@ import pytest
 
 from balog.tap import Stream, Tap
 from balog.tap.errors import TapError
-from balog.tap.streams import Substream, link
+from balog.tap.streams import link
 from tests.tap.syncs import SCHEMA, sync
 
 
@@ -185,6 +185,12 @@ class TestWhatCannotBe:
         with pytest.raises(TapError, match="parameter 'parent'"):
             _tap().stream("contacts")(lambda parent: ())
 
+    def test_a_decorator_without_parentheses(self) -> None:
+        with pytest.raises(TapError, match="want names, and parentheses"):
+
+            @_tap().stream  # type: ignore[arg-type]
+            def contacts() -> None: ...
+
     def test_something_that_is_no_function(self) -> None:
         with pytest.raises(TapError, match="want a function or a class"):
             _tap().stream("contacts")([{"id": 1}])
@@ -229,10 +235,6 @@ class TestLinking:
 
         with pytest.raises(TapError, match="parent='contacts': there is no such stream"):
             link({"notes": stream})
-
-    def test_a_substream_of_a_class_needs_a_parent(self) -> None:
-        with pytest.raises(TapError, match="a substream needs a parent"):
-            Substream("notes")
 
     def test_streams_run_without_a_tap(self) -> None:
         class Numbers(Stream):

@@ -3,12 +3,11 @@
 from balog.tap.streams.calling import by_names, did_you_mean
 from balog.tap.streams.declaring import add, declare, link
 from balog.tap.streams.order import below, in_order, root_of
-from balog.tap.streams.stream import Records, Stream, Substream, place_of_caller
+from balog.tap.streams.stream import Records, Stream, place_of_caller
 
 __all__ = [
     "Records",
     "Stream",
-    "Substream",
     "add",
     "below",
     "by_names",

@@ -25,6 +25,9 @@ def declare(
         TapError: a name that is taken, or settings that cannot be.
     """
 
+    if not all(isinstance(name, str) for name in names):
+        raise TapError(f"a stream ({place}): want names, and parentheses after the decorator also without any")
+
     def decorate(subject: Any) -> Any:
         if isinstance(subject, type):
             kind = subject if issubclass(subject, Stream) else _with_settings(subject, place)

@@ -16,7 +16,7 @@ from balog.tap.streams.settings import check_settings
 if TYPE_CHECKING:
     from balog.tap.schema import SchemaSource
 
-__all__ = ["Records", "Stream", "Substream", "place_of_caller"]
+__all__ = ["Records", "Stream", "place_of_caller"]
 
 Records = Iterable[Any]
 """Records as dicts, one by one or in lists (pages, the quick path); or ``Emitted``, made by ``context.to``."""
@@ -155,15 +155,6 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
-
-
-class Substream(Stream):
-    """A stream that needs a parent, for classes that want to say so."""
-
-    def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
-        super().__init__(name, place=place or place_of_caller(), **settings)
-        if self.parent is None:
-            raise TapError(f"{self.title}: a substream needs a parent")
 
 
 def place_of_caller() -> str:
