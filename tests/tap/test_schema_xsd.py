@@ -67,7 +67,9 @@ def test_elements_of_the_standard_library_give_the_same_record(orders: dict[str,
 def test_what_an_order_is(orders: dict[str, Any]) -> None:
     order = orders["properties"]["order"]["items"]
     assert order["description"] == "An order of a customer."
+    assert order["additionalProperties"] is True  # xs:any
     properties = order["properties"]
+    assert "additionalProperties" not in properties["card"]
     assert properties["number"] == {"type": "integer", "minimum": 1}
     assert properties["status"] == {"type": ["null", "string"], "enum": ["open", "paid", None]}
     assert properties["card"]["type"] == ["null", "object"]
@@ -235,6 +237,31 @@ def test_types_that_double_with_each_step_are_refused(tmp_path: Path) -> None:
     path = _written(tmp_path, f'{steps}<xs:complexType name="T30"/>')
     with pytest.raises(SchemaError, match="more than 10000 schemas"):
         xsd(path, type="T0", levels=25)(None, "x")
+
+
+@pytest.mark.parametrize(
+    ("one", "last"),
+    [
+        (
+            '<xs:group name="T{0}"><xs:sequence><xs:group ref="T{1}"/><xs:group ref="T{1}"/></xs:sequence></xs:group>',
+            '<xs:group name="T30"><xs:all/></xs:group><xs:complexType name="R"><xs:group ref="T0"/></xs:complexType>',
+        ),
+        (
+            '<xs:simpleType name="T{0}"><xs:union memberTypes="T{1} T{1}"/></xs:simpleType>',
+            '<xs:simpleType name="T30"><xs:restriction base="xs:int"/></xs:simpleType>'
+            '<xs:complexType name="R"><xs:attribute name="a" type="T0"/></xs:complexType>',
+        ),
+        (
+            '<xs:attributeGroup name="T{0}"><xs:attributeGroup ref="T{1}"/><xs:attributeGroup ref="T{1}"/>'
+            "</xs:attributeGroup>",
+            '<xs:attributeGroup name="T30"/><xs:complexType name="R"><xs:attributeGroup ref="T0"/></xs:complexType>',
+        ),
+    ],
+)
+def test_groups_that_double_with_each_step_are_refused(tmp_path: Path, one: str, last: str) -> None:
+    path = _written(tmp_path, "".join(one.format(n, n + 1) for n in range(30)) + last)
+    with pytest.raises(SchemaError, match="made of more than 100000 parts"):
+        xsd(path, type="R")(None, "x")
 
 
 # Built-in types and facets: whatever the oracle takes, the schema takes.

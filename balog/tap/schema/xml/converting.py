@@ -1,7 +1,8 @@
 """XML Schema's elements and complex types as JSON Schema, for the records that ``from_xml`` makes.
 
 What may come more than once is an array; what may be absent, or is ``nillable``, may be null; nothing is required, so
-that members can be left out by selection. ``xs:any`` and ``xs:anyType`` take anything, as all of the objects do.
+that members can be left out by selection. ``xs:anyType`` takes anything, and so do objects with an ``xs:any``
+(``additionalProperties``), and those that are cut.
 https://www.w3.org/TR/xmlschema-1/
 """
 
@@ -24,6 +25,7 @@ __all__ = ["Converter"]
 _MANY = 1 << 30
 _MAX_WORDS = 500
 _MAX_CHAIN = 100
+_MAX_STEPS = 100_000
 
 
 class _Member(NamedTuple):
@@ -38,11 +40,12 @@ _Members = dict[str, _Member]
 
 
 class _Content(NamedTuple):
-    """What a complex type has: elements, attributes, text."""
+    """What a complex type has: elements, attributes, text, and by ``xs:any`` and ``xs:anyAttribute`` anything else."""
 
     members: _Members
     attributes: dict[str, dict[str, Any]]
     text: dict[str, Any] | None
+    is_open: bool = False
 
 
 class Converter:
@@ -60,6 +63,7 @@ class Converter:
         self._open: Counter[int] = Counter()
         self._inside = 0
         self._nodes = 0
+        self._steps = 0
 
     def element(self, declared: Declared) -> dict[str, Any]:
         """Give the schema of an element's value.
@@ -82,6 +86,12 @@ class Converter:
             made = {}
         made = nullable(made) if node.get("nillable") in ("true", "1") else made
         return _described(made, node)
+
+    def _step(self) -> None:
+        """Count what is looked at: groups that refer to groups twice would double with each."""
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            raise SchemaError(f"made of more than {_MAX_STEPS} parts; name an element or a type further in")
 
     def named(self, name: str, line: int = 0) -> dict[str, Any]:
         """Give the schema of a type by its qualified name."""
@@ -111,6 +121,7 @@ class Converter:
         return _described(made, declared.node)
 
     def _simple(self, declared: Declared, chain: int = 0) -> dict[str, Any]:
+        self._step()
         if chain > _MAX_CHAIN:
             raise SchemaError(f"a simple type is made of itself, line {declared.node.line}")
         for node in declared.node:
@@ -138,7 +149,7 @@ class Converter:
 
     def _complex(self, declared: Declared) -> dict[str, Any]:
         content = self._content(declared)
-        if content.text is not None and not content.members and not content.attributes:
+        if content.text is not None and not content.members and not content.attributes and not content.is_open:
             return content.text
         properties: dict[str, Any] = {}
         for name, schema in content.attributes.items():
@@ -147,7 +158,8 @@ class Converter:
             properties[name] = self._member(member)
         if content.text is not None:
             properties[TEXT] = nullable(content.text)
-        return {"type": "object", "properties": properties} if properties else {"type": "object"}
+        made: dict[str, Any] = {"type": "object", "properties": properties} if properties else {"type": "object"}
+        return {**made, "additionalProperties": True} if content.is_open and properties else made
 
     def _member(self, member: _Member) -> dict[str, Any]:
         schemas: list[dict[str, Any]] = []
@@ -179,10 +191,12 @@ class Converter:
             attributes = {**base.attributes, **own.attributes}
             if local(derived.tag) == "simpleContent":
                 text = base.text or {"type": "string"}
-                return _Content({}, attributes, restricted(text, step) if kind == "restriction" else text)
+                text = restricted(text, step) if kind == "restriction" else text
+                return _Content({}, attributes, text, base.is_open or own.is_open)
             members = _after(base.members, own.members) if kind == "extension" else own.members
             is_mixed = "true" in (derived.get("mixed"), node.get("mixed"))
-            return _Content(members, attributes, {"type": "string"} if is_mixed else base.text)
+            is_open = own.is_open or (base.is_open and kind == "extension")
+            return _Content(members, attributes, {"type": "string"} if is_mixed else base.text, is_open)
         return _Content({}, {}, None)
 
     def _base(self, declared: Declared, chain: int) -> _Content:
@@ -200,9 +214,24 @@ class Converter:
         for node in declared.node:
             if local(node.tag) in ("sequence", "all", "choice", "group"):
                 members = self._particle(declared.inside(node), 0)
-        return _Content(members, dict(self._attributes(declared, 0)), None)
+        return _Content(members, dict(self._attributes(declared, 0)), None, self._is_open(declared, 0))
+
+    def _is_open(self, declared: Declared, chain: int) -> bool:
+        """Tell whether there may be elements or attributes that are not named."""
+        self._step()
+        for node in declared.node:
+            kind = local(node.tag)
+            if kind in ("any", "anyAttribute"):
+                return True
+            inner = declared.inside(node)
+            if kind in ("group", "attributeGroup") and node.get("ref") and chain < _MAX_CHAIN:
+                inner = self._definitions.find(kind, declared.inside(node).name(node.get("ref")), node.line)
+            if kind in ("sequence", "choice", "all", "group", "attributeGroup") and self._is_open(inner, chain + 1):
+                return True
+        return False
 
     def _attributes(self, declared: Declared, chain: int) -> Iterator[tuple[str, dict[str, Any]]]:
+        self._step()
         if chain > _MAX_CHAIN:
             raise SchemaError(f"an attributeGroup is inside of itself, line {declared.node.line}")
         for node in declared.node:
@@ -233,6 +262,7 @@ class Converter:
 
     def _particle(self, declared: Declared, chain: int) -> _Members:
         """Give the elements of a group of them, by name, with how often each may be there in all."""
+        self._step()
         node = declared.node
         kind = local(node.tag)
         if chain > _MAX_CHAIN:

@@ -19,20 +19,10 @@ __all__ = ["BUILT_IN", "joined", "plain", "restricted"]
 
 _TEXT = {"type": "string"}
 _TEXTS = (
-    "string",
-    "normalizedString",
-    "token",
-    "language",
-    "Name",
-    "NCName",
-    "NMTOKEN",
-    "ID",
-    "IDREF",
-    "ENTITY",
-    "QName",
+    *("string", "normalizedString", "token", "language", "Name", "NCName", "NMTOKEN", "ID", "IDREF", "ENTITY", "QName"),
+    *("NOTATION", "anyURI", "anySimpleType", "anyAtomicType", "duration", "dayTimeDuration", "yearMonthDuration"),
+    *("time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"),
 )
-_TEXTS += ("NOTATION", "anyURI", "anySimpleType", "anyAtomicType", "duration", "dayTimeDuration", "yearMonthDuration")
-_TEXTS += ("time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay")
 _BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
 BUILT_IN: Mapping[str, dict[str, Any]] = {
@@ -81,7 +71,7 @@ def restricted(base: dict[str, Any], facets: Node) -> dict[str, Any]:
     values = [facet.get("value") for facet in facets if local(facet.tag) == "enumeration"]
     if values:
         found = [plain(scalar(value, base)) for value in values]
-        made["enum"] = [value for index, value in enumerate(found) if value not in found[:index]]
+        made["enum"] = _distinct(found)
         made = nullable({**made, "type": _only(kinds - {"null"})}) if "null" in kinds else made
     for name, value in _facets(facets):
         if name in _LENGTHS and kinds == {"string"} and not {"format", "contentEncoding"} & made.keys():
@@ -122,12 +112,18 @@ def joined(schemas: list[dict[str, Any]]) -> dict[str, Any]:
     if "array" in kinds:
         return {}
     if schemas and all("enum" in schema for schema in schemas):
-        made["enum"] = [value for schema in schemas for value in schema["enum"]]
-        made["enum"] = [value for index, value in enumerate(made["enum"]) if value not in made["enum"][:index]]
+        made["enum"] = _distinct([value for schema in schemas for value in schema["enum"]])
     formats = {schema.get("format") for schema in schemas}
     if len(formats) == 1 and None not in formats:
         made["format"] = formats.pop()
     return made
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    """Leave out what is there already; 1 is not true."""
+    if any(isinstance(value, list) for value in values):
+        return [value for index, value in enumerate(values) if value not in values[:index]]
+    return [value for _, value in dict.fromkeys((type(value), value) for value in values)]
 
 
 def plain(value: Any) -> Any:
