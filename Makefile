@@ -2,7 +2,7 @@
 
 PYTHON ?=
 ARGS ?=
-BENCH ?= log redaction filters pipe records sinks report load scaling forms acting acting_sqs acting_kafka validate evolution serve
+BENCH ?= log redaction filters pipe records sinks report load scaling forms acting acting_sqs acting_kafka validate evolution serve tap
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 BIN = .venv/bin
 INSTALL = PYTHON="$(PYTHON)" sh .ci/install
@@ -35,7 +35,7 @@ lint: .venv/installed-lint ## ruff, mypy --strict and the floors
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: .venv/installed-bench java .demo/singer-sdk/installed ## measure against peers; prints ratios of medians (BENCH=log ARGS="…" runs one)
+bench: .venv/installed-bench java .demo/singer-sdk/installed .demo/tap-weather/installed ## measure against peers; prints ratios of medians (BENCH=log ARGS="…" runs one)
 	@for benchmark in $(BENCH); do $(BIN)/python -m benchmarks.$$benchmark $(ARGS) || exit 1; done
 
 clean: ## remove what these targets made

@@ -58,6 +58,11 @@ def test_a_quick_run_of_the_records_compares_what_can_be_had_here() -> None:
     assert re.search(r"^one mask: [\d,]+ records/s on one core", said, re.MULTILINE)
 
 
+def test_a_quick_run_of_the_taps_compares_what_can_be_had_here() -> None:
+    said = quick("tap")
+    assert re.search(r"^balog\.tap, one by one +\d+\.\d\d +[\d,]+ +1\.000$", said, re.MULTILINE)
+
+
 def test_a_quick_run_of_acting_says_what_each_part_comes_to() -> None:
     said = quick("acting")
     assert re.search(r"^end to end: [\d,]+ events/s", said, re.MULTILINE)

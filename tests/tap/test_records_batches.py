@@ -6,6 +6,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from balog.broker.batches.config import BatchConfig
+from balog.broker.batches.reader import BatchReader
 from balog.errors import ConfigError
 from balog.singer.batch.dialects import read_batch
 from balog.singer.batch.files import Limits, read_rows
@@ -105,3 +107,18 @@ def test_a_tap_does_so_by_its_config(tmp_path, capfd):
     assert rows(batch) == [{"id": 1}, {"id": 2, "name": "b"}]
     assert not [message for message in said if message["type"] == "RECORD"]
     assert said[-1]["value"]["bookmarks"]["users"]["id"] == 2
+
+
+def test_the_broker_makes_records_of_it_again(tmp_path, capsys):
+    output = Output()
+    output.batch = read_batch_config(config(tmp_path))
+    output.schema("users", SCHEMA, ["id"], [])
+    write = output.records("users")
+    output.state({})  # nothing was begun: no file
+    write({"id": 1, "name": "é"})
+    output.state({"bookmarks": {}})
+    reader = BatchReader(BatchConfig(to="records"), None, None, print)
+    said = capsys.readouterr().out.encode().splitlines(keepends=True)
+    (batch,) = [line for line in said if b'"BATCH"' in line]
+    records = [json.loads(line) for kind, line in reader.edit("BATCH", batch) if kind == "RECORD"]
+    assert records == [{"type": "RECORD", "stream": "users", "record": {"id": 1, "name": "é"}}]
