@@ -23,7 +23,7 @@ demo: .venv/installed-demo java demo-parts ## two taps, a broker, a target, hand
 
 demo-parts: $(DEMO_PARTS) ## install the demo's taps, target and data, each in its own environment
 
-test-parts: $(TEST_PARTS) ## the same and Meltano, which the tests run
+test-parts: $(TEST_PARTS) ## the same, Meltano, and the taps and targets that tests run beside balog's
 
 # A test waits for half of its time, so there is one more worker than cores. Modules are dealt out by tests/conftest.py.
 test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; WORKERS=0 in one process; BALOG_SERVICES=required|off)
