@@ -6,13 +6,15 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from balog.errors import ConfigError
-from balog.singer.quarantine import QuarantineError, QuarantineFile
 from balog.tap.errors import RecordError
+
+if TYPE_CHECKING:
+    from balog.singer.quarantine import QuarantineFile
 
 __all__ = ["MAX_QUARANTINED", "Quarantine", "default_quarantine"]
 
@@ -61,6 +63,8 @@ class Quarantine:
                 f"look at {self.path}",
                 error.path,
             )
+        from balog.singer.quarantine import QuarantineError, QuarantineFile  # most runs set nothing aside
+
         try:
             if self._file is None:
                 self.path = self._path() if callable(self._path) else self._path
