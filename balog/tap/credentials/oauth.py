@@ -114,7 +114,7 @@ class RefreshToken:
 
 
 def _to_the_end(function: Callable[[], _Result]) -> _Result:
-    """Call a function where no signal interrupts it: the process ends when it has; only waits for a retry are cut short.
+    """Call a function where no signal interrupts it; when the run ends, only its waits for a retry are cut short.
 
     Signals become exceptions in the main thread; so it runs in another, which the interpreter waits for at its end.
     """
