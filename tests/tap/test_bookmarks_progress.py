@@ -253,3 +253,28 @@ class TestSet:
         progress.set({"lsn": [0]})
         assert progress.bookmark == {"lsn": [0]}
         assert state.as_json()["bookmarks"] == {"contacts": {"position": {"lsn": [0]}}}
+
+
+class TestUnknownKind:
+    """Of a key whose schema does not say what it is."""
+
+    def sync(self, state: State, *values: Any) -> Progress:
+        progress = progress_of(state, key="code", schema={}, strategy=EveryN(1))
+        for value in values:
+            if progress.see({"code": value}):
+                progress.checkpoint()
+        return progress
+
+    def test_numbers_and_texts_are_compared_as_they_come(self) -> None:
+        for values in ((9, 10), ("10", "9")):
+            state = State()
+            self.sync(state, *values).finish()
+            assert bookmark(state, key="code") == values[1]
+
+    def test_records_of_another_kind_than_the_bookmark_leave_it_and_are_told_at_the_end(self) -> None:
+        state = State({"bookmarks": {"contacts": {"code": 5}}})
+        progress = self.sync(state, "a", "b")
+        with pytest.raises(StreamError, match="contacts: the bookmark of 'code': numbers and texts have no order"):
+            progress.finish()
+        progress.fail()
+        assert bookmark(state, key="code") == 5

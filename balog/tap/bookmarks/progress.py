@@ -16,6 +16,7 @@ the parent. It has one state that is right at any moment:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
@@ -245,22 +246,18 @@ class Progress:
         if not (watch.is_ordered or is_said):
             top._go_back()
             return
-        try:
+        with suppress(RecordError, StreamError):  # there is no right one, which the end of the stream will say
             value = top._done if top.children else watch.highest
-        except RecordError:
-            return
-        if value is None:
-            return
-        if is_said:
-            top._own = top._latest(top._own, value)
-        if not any(member._has_failed for member in top._below()):
-            top._move(value)
-        for member in top._below():
-            if not member._has_failed:
-                member._roll_up({top: value})
+            if value is not None:
+                top._commit(value, is_said=is_said)
 
     def finish(self) -> None:
-        """Put into the state that the stream was synced to its end. That of children is told by the stream above."""
+        """Put into the state that the stream was synced to its end. That of children is told by the stream above.
+
+        Raises:
+            RecordError: the largest value is no time, of records that were not made to fit their schema.
+            StreamError: it is of another kind than the bookmark, where the schema does not say the kind.
+        """
         if self.parent is not None:
             return
         for member in [self, *self._below()]:
@@ -280,6 +277,15 @@ class Progress:
             member._has_failed = True
 
     # -- what is written into the state ----------------------------------------------------------------------------
+
+    def _commit(self, value: Any, *, is_said: bool) -> None:
+        if is_said:
+            self._own = self._latest(self._own, value)
+        if not any(member._has_failed for member in self._below()):
+            self._move(value)
+        for member in self._below():
+            if not member._has_failed:
+                member._roll_up({self: value})
 
     @property
     def _end(self) -> Any:

@@ -133,6 +133,9 @@ class Sync:
         tops = (lane, *lane.given)
         try:
             self._ask(lane)
+            if not self.max_records:
+                for top in tops:
+                    top.progress.finish()
         except (Interrupted, KeyboardInterrupt):
             for top in tops:
                 top.progress.checkpoint()
@@ -147,10 +150,6 @@ class Sync:
                 top.progress.fail()
             for each in lanes:
                 each.failure = each.failure or failure
-        else:
-            if not self.max_records:
-                for top in tops:
-                    top.progress.finish()
         finally:
             for each in lanes:
                 if each.context.is_first_run:
