@@ -3,9 +3,10 @@
 None of it is forced on a tap, and nothing here needs a package: ``http.client`` is imported when a ``Client`` asks.
 """
 
-from balog.tap.http.client import Client, Response
+from balog.tap.http.client import Client
 from balog.tap.http.instrumenting import instrument
 from balog.tap.http.outcomes import HttpError
+from balog.tap.http.response import Response
 from balog.tap.http.retrying import Policy, retrying
 
 __all__ = ["Client", "HttpError", "Policy", "Response", "instrument", "retrying"]

@@ -7,7 +7,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import msgspec
@@ -17,69 +17,15 @@ from balog.errors import ConfigError
 from balog.tap.errors import SourceError
 from balog.tap.http.connections import Connections, Request
 from balog.tap.http.outcomes import HttpError, endpoint_of, fault_of, is_lost
+from balog.tap.http.response import Response
 from balog.tap.http.retrying import AGAIN, NOT_DONE, SAFE, Policy
 from balog.tap.patterns.pausing import pause
 
-__all__ = ["Client", "Response"]
-
-_T = TypeVar("_T")
+__all__ = ["Client"]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 5
 _MAX_EXCERPT = 200
-
-
-class Response:
-    """An answer.
-
-    Attributes:
-        status: its status.
-        headers: by lower-case names.
-        body: whole and unpacked.
-        url: where it came from, after redirects.
-    """
-
-    def __init__(self, status: int, headers: dict[str, str], body: bytes, url: str) -> None:
-        self.status = status
-        self.headers = headers
-        self.body = body
-        self.url = url
-
-    def json(self) -> Any:
-        """Decode the body.
-
-        Raises:
-            SourceError: it is no JSON.
-        """
-        return self.decode(Any)
-
-    def decode(self, type: type[_T] | Any) -> Any:
-        """Decode the body as JSON of a type (of typing, or a msgspec Struct); what else it holds is passed over.
-
-        Raises:
-            SourceError: it is no JSON, or JSON of another shape.
-        """
-        try:
-            return msgspec.json.decode(self.body, type=type)
-        except msgspec.ValidationError as error:
-            raise SourceError(f"{endpoint_of(self.url)} answered JSON of another shape: {error}") from None
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            kind = self.headers.get("content-type", "no content type")[:80]
-            raise SourceError(
-                f"{endpoint_of(self.url)} answered {self.status} with what is no JSON ({kind}, {len(self.body)} bytes)"
-            ) from None
-
-    @property
-    def text(self) -> str:
-        """The body as text, in the charset that the answer names; UTF-8 when it names none."""
-        _, _, charset = self.headers.get("content-type", "").lower().partition("charset=")
-        try:
-            return self.body.decode(charset.split(";")[0].strip(" \"'") or "utf-8", "replace")
-        except LookupError:
-            return self.body.decode("utf-8", "replace")
-
-    def __repr__(self) -> str:
-        return f"<Response {self.status} of {endpoint_of(self.url)}, {len(self.body)} bytes>"
 
 
 class Client:
