@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jsonschema
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,7 +72,60 @@ def _document(schema: Any, target: dict[str, Any]) -> Any:
     return {"allOf": [schema], "$defs": {"d": target}}
 
 
-@settings(max_examples=400, deadline=None)
+SOME_VALUES: list[Any] = [
+    *(None, True, False, 0, 1, -1, 2, 3, 1.0, 1.5, 2.5, -2.0, 1e300, 10**30, "", "a", "ab", "abc", "1", "äöü"),
+    *([], [1], [1, 1.0], [1, True], [0, False], ["a", "b", "a"], [[1], [1]], [{"a": 1}, {"a": 1.0}], [None]),
+    *({}, {"a": 1}, {"a": True}, {"a": 1, "b": 2}, {"b": "x", "c": None}, {"a": {"a": 1}}, {"abc": 1}),
+]
+STRING, INTEGER, SMALL = {"type": "string"}, {"type": "integer"}, {"maximum": 1}
+EACH_KEYWORD: dict[str, list[Any]] = {
+    "type": [*TYPES, ["string", "null"], ["integer", "array"]],
+    "enum": [[1], [True], [None, "a"], [[1], {"a": 1}], [0, False]],
+    "const": [1, True, 1.0, "a", [1, 1], {"a": True}, None],
+    **{key: [0, 1, 1.5, -1] for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")},
+    "multipleOf": [1, 2, 0.5, 0.1],
+    **{key: [0, 1, 2] for key in ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")},
+    "pattern": ["^a", "b", "^[0-9]+$"],
+    "items": [STRING, INTEGER, True, False],
+    "uniqueItems": [True, False],
+    "required": [[], ["a"], ["a", "b"]],
+    "dependentRequired": [{"a": ["b"]}, {"b": ["c"]}],
+    "properties": [{"a": INTEGER}, {"a": False}, {"a": {"properties": {"a": STRING}}}],
+    "patternProperties": [{"^a": INTEGER}, {"b|c": STRING}],
+    "additionalProperties": [True, False, INTEGER],
+    "propertyNames": [{"maxLength": 1}, {"enum": ["a"]}],
+    **{
+        key: [[INTEGER], [INTEGER, SMALL], [STRING, INTEGER], [INTEGER, INTEGER]] for key in ("allOf", "anyOf", "oneOf")
+    },
+    "not": [STRING, SMALL, {"required": ["a"]}],
+    "$ref": ["#/$defs/d"],
+}
+BESIDE: list[dict[str, Any]] = [
+    {},
+    {"properties": {"a": {}}},
+    {"patternProperties": {"^b": {}}},
+    {"type": ["integer", "object"]},
+]
+
+
+def test_each_keyword_is_tried() -> None:
+    from balog.tap.config.checking import _RULES
+
+    assert EACH_KEYWORD.keys() == {*_RULES, "type"} - {"format"}
+
+
+@pytest.mark.parametrize("keyword", EACH_KEYWORD)
+def test_each_keyword_passes_what_the_validator_passes(keyword: str) -> None:
+    for said in EACH_KEYWORD[keyword]:
+        for beside in BESIDE:
+            schema = {**beside, keyword: said, "$defs": {"d": INTEGER}}
+            refuse_unknown(schema)
+            validator = jsonschema.Draft202012Validator(schema)
+            for value in SOME_VALUES:
+                assert (not list(check(value, schema))) == validator.is_valid(value), (schema, value)
+
+
+@settings(max_examples=100, deadline=None)
 @given(SCHEMAS, st.fixed_dictionaries({"type": st.sampled_from(TYPES)}), VALUES)
 def test_a_config_passes_where_it_passes_the_validator(schema: Any, target: dict[str, Any], value: Any) -> None:
     document = _document(schema, target)
@@ -80,14 +134,14 @@ def test_a_config_passes_where_it_passes_the_validator(schema: Any, target: dict
     assert (not list(check(value, document))) == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SCHEMAS, st.text(min_size=12, max_size=20), st.fixed_dictionaries({"type": st.sampled_from(TYPES)}))
 def test_no_value_is_in_what_is_said(schema: Any, secret: str, target: dict[str, Any]) -> None:
     for fault in check({"a": secret, "b": [secret]}, _document(schema, target)):
         assert secret not in fault.reason
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from(sorted(set(FORMATS) - {"instant", "email", "hostname"})),
     st.one_of(

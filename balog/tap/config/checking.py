@@ -172,11 +172,11 @@ def _bound(words: str, is_kept: Callable[[Any, Any], bool]) -> Callable[..., Ite
 
 
 def _is_multiple(value: Any, of: Any) -> bool:
-    from decimal import Decimal, InvalidOperation
+    from fractions import Fraction  # by the digits that were written: 0.3 is a multiple of 0.1
 
     try:
-        return Decimal(str(value)) % Decimal(str(of)) == 0
-    except InvalidOperation:  # beyond the digits that are kept, or no finite number
+        return (Fraction(str(value)) / Fraction(str(of))).denominator == 1
+    except ValueError:  # no finite number
         return False
 
 
