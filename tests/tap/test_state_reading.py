@@ -106,7 +106,10 @@ class TestRefused:
             ({"type": "STATE", "value": 5}, r"\$\.value: .* not a number"),
             ({"bookmarks": []}, r"\$\.bookmarks: "),
             ({"bookmarks": {"contacts": "2026"}}, r"\$\.bookmarks\['contacts'\]: want an object"),
-            ({"completed": {"singer_state": {"bookmarks": 1}}}, r"\$\.completed\.singer_state\.bookmarks: want an object"),
+            (
+                {"completed": {"singer_state": {"bookmarks": 1}}},
+                r"\$\.completed\.singer_state\.bookmarks: want an object",
+            ),
         ],
     )
     def test_another_shape_is_refused_with_the_place(self, document: Any, place: str) -> None:
