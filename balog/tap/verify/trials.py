@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -141,11 +141,11 @@ class Trials:
     @cached_property
     def catalog(self) -> Document | None:
         """The catalog by which is synced: the given one as it is selected, else all that is discovered."""
-        if self._given_catalog is not None:
-            chosen = self._only({id_of(entry) for entry in entries(self._given_catalog) if is_selected(entry)})
-            return select(self._given_catalog, chosen)
+        given = self._given_catalog
+        if given is not None:
+            return select(given, self._asked(entry for entry in entries(given) if is_selected(entry)))
         document = self.discovered.document
-        return None if document is None else select(document, self._only({id_of(e) for e in entries(document)}))
+        return None if document is None else select(document, self._asked(entries(document)))
 
     @cached_property
     def entries(self) -> dict[str, Document]:
@@ -291,9 +291,10 @@ class Trials:
         """``--about``."""
         return self._ask("--about", "--about", timeout=_SHORT_RUN, bare=True)
 
-    def _only(self, ids: set[str]) -> set[str]:
+    def _asked(self, found: Iterable[Document]) -> set[str]:
+        """Give the ids of those streams that were asked for, by id or by name."""
         asked = set(self.options.streams)
-        return ids & asked if asked else ids
+        return {id_of(entry) for entry in found if not asked or asked & {id_of(entry), name_of(entry)}}
 
     def _catalog(self) -> Document:
         if self.catalog is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from balog.errors import ConfigError
+from balog.tap.verify.catalogs import id_of
 from balog.tap.verify.finding import GROUPS, Finding
 from balog.tap.verify.options import Options
 from balog.tap.verify.report import Report, write_report
@@ -55,7 +56,7 @@ def verify(
     checks = chosen(options)
     with Trials(command, options, on_run) as trials:
         for stream in options.streams:
-            if stream not in trials.entries:
+            if stream not in trials.entries and stream not in map(id_of, trials.entries.values()):
                 raise ConfigError(f"the catalog has no stream {stream!r}", source="--stream")
         findings: list[Finding] = []
         for check in checks:

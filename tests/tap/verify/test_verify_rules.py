@@ -219,3 +219,10 @@ def test_a_schema_of_draft_4_that_names_no_draft_is_one(config: Path) -> None:
     report = verified(config, "draft 4", rules=("schemas-are-json-schema", "records-match-schema"))
 
     assert report.score == 100
+
+
+@pytest.mark.parametrize("name", ["orders", "shop-orders"])
+def test_a_stream_is_asked_for_by_its_name_or_its_id(config: Path, name: str) -> None:
+    report = verified(config, "names of its own", rules=("only-known-streams-come",), streams=(name,))
+
+    assert [stream.stream for stream in report.streams] == ["shop-orders"]
