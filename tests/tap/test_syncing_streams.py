@@ -143,21 +143,25 @@ class TestFailures:
             "contacts": {"updated": _day(1)}
         }
 
-    def test_a_client_that_cannot_be_made_is_not_tried_again(self) -> None:
+    @pytest.mark.parametrize(
+        ("error", "said"),
+        [(PermissionError("wrong password"), "wrong password"), (SystemExit(2), "its source ended the process (2)")],
+    )
+    def test_a_client_that_cannot_be_made_is_not_tried_again(self, error: BaseException, said: str) -> None:
         tap = Tap("tap-cool")
         tried = []
 
         @tap.client
         def client(config: Any) -> Any:
             tried.append(1)
-            raise PermissionError("wrong password")
+            raise error
 
         tap.stream("one", "two")(lambda client: ())
         tap.stream("free")(lambda: [{"id": 1}])
 
         ran = sync(tap)
 
-        assert ran.failures == ["one: wrong password", "two: wrong password"]
+        assert ran.failures == [f"one: {said}", f"two: {said}"]
         assert (tried, ran.ids()) == ([1], [1])
 
     def test_a_source_that_ends_the_process_is_a_failed_stream(self) -> None:

@@ -299,7 +299,7 @@ class Sync:
         if make not in self._clients:
             try:
                 self._clients[make] = make(self.config), None
-            except Exception as error:  # a wrong password, asked for each stream, locks an account
+            except (Exception, SystemExit) as error:  # a wrong password, asked for each stream, locks an account
                 self._clients[make] = None, error
         client, failed = self._clients[make]
         if failed is not None:
