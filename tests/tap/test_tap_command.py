@@ -185,6 +185,15 @@ class TestSync:
         monkeypatch.setenv("TAP_COOL_CATALOG", chosen(tmp_path, "contacts"))
         assert Ran(capfd, make()).code == 0
 
+    def test_several_configs_in_the_environment_are_parted_as_in_path(
+        self, capfd: Any, config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        over = tmp_path / "with space.json"
+        over.write_text('{"base_url": "v"}')
+        monkeypatch.setenv("TAP_COOL_CONFIG", f"{config}{os.pathsep}{over}")
+        ran = Ran(capfd, make(), "--catalog", chosen(tmp_path, "contacts"))
+        assert [message["record"]["name"] for message in ran.messages if message["type"] == "RECORD"] == ["v"]
+
     def test_what_is_not_known_is_warned_of_on_stderr(self, capfd: Any, tmp_path: Path) -> None:
         (tmp_path / "c.json").write_text('{"base_url": "u", "access_token": "x", "bas_url": 1}')
         ran = Ran(capfd, make(), "-c", str(tmp_path / "c.json"), "--catalog", chosen(tmp_path, "contacts"))

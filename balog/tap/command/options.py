@@ -37,6 +37,7 @@ def options(tap: Tap) -> click.Command:
                 ["-c", "--config", "config"],
                 metavar="PATH",
                 multiple=True,
+                type=click.Path(),  # so that several in the variable are parted by ":", as in PATH
                 envvar=variable("config"),
                 help="A JSON file, a .env file, or ENV for the environment. Repeatable: the later counts.",
             ),
