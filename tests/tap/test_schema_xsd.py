@@ -1,8 +1,11 @@
 """XML Schema and WSDL as JSON Schema: what is valid XML becomes a valid record. The oracle is the xmlschema package."""
 
 import re
+from collections.abc import Iterator
 from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
@@ -264,6 +267,40 @@ def test_groups_that_double_with_each_step_are_refused(tmp_path: Path, one: str,
         xsd(path, type="R")(None, "x")
 
 
+@pytest.fixture
+def server() -> Iterator[str]:
+    pages = {
+        "/a/main.xsd": '<xs:include schemaLocation="../part.xsd"/><xs:element name="a" type="T"/>',
+        "/part.xsd": '<xs:complexType name="T"><xs:attribute name="b" type="xs:int"/></xs:complexType>',
+        "/evil.xsd": '<xs:include schemaLocation="file:///etc/hostname"/>',
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(f"{_OPEN}{pages[self.path]}</xs:schema>".encode())
+
+        def log_message(self, *said: Any) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+        Thread(target=made.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+
+
+def test_a_schema_at_a_web_address_is_fetched_with_those_that_it_includes(server: str, tmp_path: Path) -> None:
+    found = xsd(f"{server}/a/main.xsd", element="a")(None, "x")
+    assert list(found["properties"]) == ["b"]
+    with pytest.raises(SchemaError, match="includes 'file:///etc/hostname', line 1, which is no file beside it"):
+        xsd(f"{server}/evil.xsd", element="a")(None, "x")
+    path = _written(tmp_path, f'<xs:include schemaLocation="{server}/part.xsd"/><xs:element name="a" type="T"/>')
+    with pytest.raises(SchemaError, match=r"no complexType T is declared.*not fetched"):
+        xsd(path, element="a")(None, "x")
+    assert xsd(path, element="a", allow_remote=True)(None, "x") == found
+
+
 # Built-in types and facets: whatever the oracle takes, the schema takes.
 
 _TEXTS = st.one_of(
@@ -290,8 +327,10 @@ _ORACLE = {
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(_NAMES), _TEXTS)
 def test_what_is_valid_of_a_built_in_type_is_valid_json(name: str, text: str) -> None:
-    kind = _ORACLE[name]
-    if not kind.is_valid(text):
+    try:
+        if not _ORACLE[name].is_valid(text):
+            return
+    except OverflowError:  # years of many digits are beyond the oracle
         return
     value = scalar(text, BUILT_IN[name])
     if BUILT_IN[name].get("format") == "date-time" and "24:00:00" in text:

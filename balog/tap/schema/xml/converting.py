@@ -71,6 +71,7 @@ class Converter:
         Raises:
             SchemaError: what it is made of is not declared, or is more than 10,000 schemas.
         """
+        self._count()
         node = declared.node
         if node.get("ref"):
             return self.element(self._definitions.find("element", declared.name(node.get("ref")), node.line))
@@ -86,6 +87,12 @@ class Converter:
             made = {}
         made = nullable(made) if node.get("nillable") in ("true", "1") else made
         return _described(made, node)
+
+    def _count(self) -> None:
+        """Count the schemas that are made."""
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise SchemaError(f"more than {MAX_NODES} schemas; name an element or a type further in, or fewer levels")
 
     def _step(self) -> None:
         """Count what is looked at: groups that refer to groups twice would double with each."""
@@ -105,9 +112,6 @@ class Converter:
         return self._type(self._definitions.find(kind, name, line))
 
     def _type(self, declared: Declared) -> dict[str, Any]:
-        self._nodes += 1
-        if self._nodes > MAX_NODES:
-            raise SchemaError(f"more than {MAX_NODES} schemas; name an element or a type further in, or fewer levels")
         if local(declared.node.tag) == "simpleType":
             return _described(self._simple(declared), declared.node)
         key = id(declared.node)
@@ -244,6 +248,7 @@ class Converter:
                 yield local(node.get("name")) or node.get("ref").rpartition(":")[2], self._attribute(inner)
 
     def _attribute(self, declared: Declared) -> dict[str, Any]:
+        self._count()
         node = declared.node
         if node.get("ref"):
             known = self._definitions.tables["attribute"].get(declared.name(node.get("ref")))
