@@ -10,8 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
-from msgspec import Struct
-
 from balog.tap.verify.catalogs import (
     Discovered,
     Document,
@@ -26,62 +24,17 @@ from balog.tap.verify.catalogs import (
     spare_property,
 )
 from balog.tap.verify.leaks import Leaks
-from balog.tap.verify.logs import Logs
 from balog.tap.verify.options import Options
 from balog.tap.verify.reading import Known, Reading, StateSeen
-from balog.tap.verify.running import Ending, run
+from balog.tap.verify.running import run
+from balog.tap.verify.runs import Capture, Run, Skip, Written
 from balog.tap.verify.tap_command import TapCommand, read_json, take_apart
 
 __all__ = ["Run", "Skip", "Trials", "Written"]
 
-_MOST_CAPTURED = 64 * 1024 * 1024
 _SHORT_RUN = 30.0  # seconds that a tap may take to refuse what it is given
 FOREIGN_STATE = {"bookmarks": {"a_stream_of_another_tap": {"a_key": "2020-01-01T00:00:00Z"}}, "a_key": 1}
 """A state that is well formed and speaks of nothing that the tap has."""
-
-
-class Skip(Exception):  # no error: how a rule says that there is nothing to look at
-    """A rule cannot be judged; says why."""
-
-
-class Run(Struct, kw_only=True):
-    """A sync: what it was for, what it wrote, how it ended."""
-
-    name: str
-    reading: Reading
-    ending: Ending
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it went to its end, and that was a good one."""
-        return not self.ending.stopped and self.ending.code == 0
-
-    @property
-    def outcome(self) -> str:
-        """How it ended, and what the tap said of that, as a clause."""
-        return _outcome(self.ending, self.reading.logs)
-
-
-class Written(Struct, kw_only=True):
-    """A run that is no sync: its stdout whole, at most 64 MiB of it."""
-
-    name: str
-    stdout: bytes
-    logs: Logs
-    ending: Ending
-
-    @property
-    def outcome(self) -> str:
-        """How it ended, and what the tap said of that, as a clause."""
-        return _outcome(self.ending, self.logs)
-
-
-def _outcome(ending: Ending, logs: Logs) -> str:
-    how = f"exit code {ending.code}" if ending.code >= 0 else f"ended by signal {-ending.code}"
-    if ending.stopped == "timeout":
-        how = f"not over after {ending.seconds:.0f} s"
-    said = logs.last_error or logs.last_exception or logs.last
-    return f"{how}; said: {said}" if said and (ending.code or ending.stopped) else how
 
 
 class Trials:
@@ -347,7 +300,7 @@ class Trials:
 
     def _ask(self, name: str, *arguments: str, timeout: float | None = None, bare: bool = False) -> Written:
         self._on_run(name)
-        capture = _Capture(self.leaks)
+        capture = Capture(self.leaks)
         line = [*self.command.base, *arguments] if bare else self.command.line(*arguments)
         limit = self.options.timeout if timeout is None else min(timeout, self.options.timeout)
         ending = run(line, capture, timeout=limit, grace=self.options.grace)
@@ -368,18 +321,3 @@ class Trials:
 
 def _skip(reason: str) -> NoReturn:
     raise Skip(reason)
-
-
-class _Capture:
-    def __init__(self, leaks: Leaks) -> None:
-        self.records = 0
-        self.data = bytearray()
-        self.logs = Logs(leaks)
-        self._leaks = leaks
-
-    def stdout(self, data: bytes) -> str:
-        self.data += data
-        return "bytes" if len(self.data) > _MOST_CAPTURED else ""
-
-    def stderr(self, data: bytes) -> None:
-        self.logs.feed(data)
