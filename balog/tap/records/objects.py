@@ -67,16 +67,24 @@ def object_of(shape: Shape) -> Callable[[Any], Any]:
     """
     plans: dict[tuple[Any, ...], _Plan] = {}
     checks = shape.checks
+    last: tuple[list[Any], _Plan] = ([None], _NOTHING)
 
     def make(value: dict[str, Any]) -> dict[str, Any]:
-        key = (*value, *map(type, value.values()))
-        plan = plans.get(key)
-        if plan is None:
-            named = _with_texts_as_names(value)
-            plan = _plan(named, shape)
-            if named is value and len(plans) < _MAX_PLANS:
-                plans[key] = plan
-            value = named
+        nonlocal last
+        key = [*value, *map(type, value.values())]
+        last_key, plan = last
+        if key != last_key:  # most records are like the one before, and to see that is quicker than to look it up
+            found = plans.get(tuple(key))
+            if found is None:
+                named = _with_texts_as_names(value)
+                found = _plan(named, shape)
+                if named is value and len(plans) < _MAX_PLANS:
+                    plans[tuple(key)] = found
+                    last = key, found
+                value = named
+            else:
+                last = key, found
+            plan = found
         made = value
         if plan is not _NOTHING:
             for name, fit, place in plan.steps:
