@@ -176,6 +176,15 @@ class TestWhatChildrenLack:
         assert seconds(unselected.accounts) == 10
         assert Family(State(family.state.as_json())).accounts.bookmark is None
 
+    def test_a_stream_in_between_that_was_only_walked_gets_what_it_missed(self) -> None:
+        family = Family(State(), orders={"is_selected": False})
+        family.account(10, (7, [8]))
+        family.accounts.finish()
+        assert family.bookmarks() == {"accounts": 10, "lines": 8}
+        again = Family(State(family.state.as_json()), orders={"is_selected": False})
+        assert [seconds(one) for one in again.members.values()] == [10, 7, 8]
+        assert Family(State(family.state.as_json())).accounts.bookmark is None
+
     def test_records_of_an_unselected_parent_without_a_time_only_cost_what_could_be_spared(self) -> None:
         family = Family(State(), accounts={"is_selected": False})
         family.account(10, (7, [8]))

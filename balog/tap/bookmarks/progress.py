@@ -127,7 +127,7 @@ class Progress:
         if self.key is None:
             return self._state.get(self.stream, _POSITION)
         marks = [self._start_less_lookback()] if self._is_selected else []
-        marks += [member._mark_of(self) for member in self._below()]
+        marks += [member._mark_of(self) for member in self._below() if member._is_selected]
         if any(mark is None for mark in marks) or not marks:
             return self._start_date
         return min(marks, key=self._order.rank)
@@ -306,7 +306,7 @@ class Progress:
 
     def _roll_up(self, parents: dict[Progress, Any], *, is_whole: bool = False) -> None:
         """Keep how far this stream is in those above, and until it is whole its largest value so far."""
-        if not parents:
+        if not parents or not self._is_selected:
             return
         marks = dict(self._rollup.get("parents") or {})
         for above, value in parents.items():
