@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,7 @@ _INSTANCES = st.recursive(
 )
 
 
+@cache
 def _schemas(later: int) -> st.SearchStrategy[Any]:
     leaf = st.fixed_dictionaries(
         {},
@@ -252,38 +254,25 @@ def _schemas(later: int) -> st.SearchStrategy[Any]:
     return st.recursive(leaf | st.booleans(), lambda inner: _composed(inner, later), max_leaves=6)
 
 
-@st.composite
-def _composed(draw: Any, inner: st.SearchStrategy[Any], later: int) -> Any:
+def _composed(inner: st.SearchStrategy[Any], later: int) -> st.SearchStrategy[Any]:
     many = st.lists(inner, min_size=1, max_size=2)
     maps = st.dictionaries(_NAMES, inner, max_size=2)
-    node = draw(
-        st.fixed_dictionaries(
-            {},
-            optional={
-                "properties": maps,
-                "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), inner, max_size=1),
-                "additionalProperties": inner,
-                "items": inner,
-                "prefixItems": many,
-                "contains": inner,
-                "allOf": many,
-                "anyOf": many,
-                "oneOf": many,
-                "not": inner,
-                "if": inner,
-                "then": inner,
-                "else": inner,
-                "propertyNames": inner,
-                "dependentSchemas": maps,
-                "unevaluatedProperties": inner,
-                "unevaluatedItems": inner,
-                "type": st.sampled_from(["object", "array", ["null", "object"]]),
-            },
-        )
-    )
-    if later < 4 and draw(st.booleans()):
-        node["$ref"] = f"#/$defs/{draw(st.integers(later, 3))}"
-    return node
+    keywords: dict[str, st.SearchStrategy[Any]] = {
+        "properties": maps,
+        "patternProperties": st.dictionaries(st.sampled_from(["^a", "b"]), inner, max_size=1),
+        "items": inner,
+        "prefixItems": many,
+        "allOf": many,
+        "dependentSchemas": maps,
+        "type": st.sampled_from(["object", "array", ["null", "object"]]),
+        **dict.fromkeys(("anyOf", "oneOf"), many),
+        **dict.fromkeys(("additionalProperties", "contains", "not", "if", "then", "else", "propertyNames"), inner),
+        **dict.fromkeys(("unevaluatedProperties", "unevaluatedItems"), inner),
+    }
+    if later < 4:
+        keywords["$ref"] = st.integers(later, 3).map("#/$defs/{}".format)
+    names = st.lists(st.sampled_from(sorted(keywords)), unique=True, min_size=1, max_size=4)
+    return names.flatmap(lambda names: st.fixed_dictionaries({name: keywords[name] for name in names}))
 
 
 @st.composite
@@ -297,7 +286,7 @@ def _validator(schema: Any, draft: Any) -> Any:
     return kind(schema, registry=Registry())
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_documents(), st.lists(_INSTANCES, min_size=4, max_size=8))
 def test_resolved_and_flat_a_schema_is_valid_for_the_same(schema: dict[str, Any], instances: list[Any]) -> None:
     resolved = resolve(schema)
@@ -309,7 +298,7 @@ def test_resolved_and_flat_a_schema_is_valid_for_the_same(schema: dict[str, Any]
     assert [_validator(flat, DRAFT202012).is_valid(instance) for instance in instances] == expected
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_documents(), st.lists(_INSTANCES, min_size=4, max_size=8))
 def test_a_schema_of_draft_7_too(schema: dict[str, Any], instances: list[Any]) -> None:
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema}

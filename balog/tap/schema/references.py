@@ -24,7 +24,12 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def resolve(
-    schema: dict[str, Any], base: str = "", *, depth: int = 2, allow_remote: bool = False, documents: Any = None
+    schema: dict[str, Any],
+    base: str = "",
+    *,
+    depth: int = 2,
+    allow_remote: bool = False,
+    documents: Documents | None = None,
 ) -> dict[str, Any]:
     """Give a schema with what its references lead to in their places: no ``$ref`` and no definitions are left.
 
