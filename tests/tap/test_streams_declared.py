@@ -6,12 +6,18 @@ import pytest
 
 from balog.tap import Stream, Tap
 from balog.tap.errors import TapError
+from balog.tap.schema import generated, schema_of
+from balog.tap.schema.types import integer, obj, string
 from balog.tap.streams import link
 from tests.tap.syncs import SCHEMA, sync
 
 
 def _tap() -> Tap:
     return Tap("tap-cool")
+
+
+def _shout(record: dict[str, Any]) -> dict[str, Any]:
+    return {**record, "at": record["at"].upper()}
 
 
 class TestByFunction:
@@ -129,6 +135,27 @@ class TestByClass:
                 return {**record, "name": self.prefix + record["name"]}
 
         assert sync(tap).records() == [{"id": 1, "name": "Dr Who"}]
+
+    def test_a_function_that_a_body_is_given_is_a_value(self) -> None:
+        tap = _tap()
+
+        @tap.stream("contacts", "leads")
+        class Contacts:
+            key_properties = ("id",)
+            replication_key = "id"
+            schema = generated(lambda: dict.fromkeys(("contacts", "leads"), obj({"id": integer(), "at": string()})))
+            bookmark_strategy = lambda record, count: record["id"] == 2  # noqa: E731
+            after = _shout
+
+            def records(self) -> Any:
+                yield from ({"id": 1, "at": "a"}, {"id": 2, "at": "b"}, {"id": 3, "at": "c"})
+
+        for stream in tap.streams.values():
+            stream.schema = schema_of(stream.schema, lambda: None, stream.name)
+        ran = sync(tap)
+
+        assert [record["at"] for record in ran.records()] == ["A", "B", "C"] * 2
+        assert {"bookmarks": {"contacts": {"id": 2}}, "currently_syncing": "contacts"} in ran.states
 
     def test_a_class_without_records_is_refused(self) -> None:
         with pytest.raises(TapError, match=r"class Empty \(.*test_streams_declared\.py:\d+\): has no method 'records'"):

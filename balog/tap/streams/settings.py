@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,11 @@ def _is_said(kind: type[Stream], name: str) -> bool:
 
 
 def _of_class(kind: type[Stream], name: str) -> Any:
-    """Give an attribute of a class; a function that is one of its methods stays where it is, and gets its ``self``."""
+    """Give an attribute of a class; a method (its first parameter is ``self``) stays where it is, and gets its stream.
+
+    Any other function that stands in the body, such as a source of schemas, is a value as everywhere else.
+    """
     value = getattr(kind, name)
-    return None if callable(value) and hasattr(value, "__get__") and not isinstance(value, type) else value
+    if inspect.isfunction(value) and next(iter(inspect.signature(value).parameters), "") == "self":
+        return None
+    return value
