@@ -34,6 +34,17 @@ def test_what_is_written_is_read_back(storage):
         assert file.read() == b"two!"
 
 
+def test_what_is_no_regular_file_is_written_to_and_not_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    open_storage(str(pipe)).write(b"one")
+
+    assert os.read(reader, 10) == b"one"
+    assert pipe.is_fifo()
+    os.close(reader)
+
+
 def test_a_file_is_created_once(storage):
     assert storage.create(b"one", "a/b.json")
     assert not storage.create(b"two!", "a/b.json")

@@ -118,6 +118,10 @@ class LocalStorage:
                 raise StorageError(f"{path}: is a folder, want a file", retryable=False)
             # A link is written through, as people who link a state file mean it.
             target = path.resolve()
+            if target.exists() and not target.is_file():  # /dev/null, a FIFO: it takes what is written, and stays
+                with open(target, "wb") as device:
+                    yield device
+                return
             target.parent.mkdir(parents=True, exist_ok=True)
             beside = target.with_name(f".{target.name[:200]}.{uuid4().hex[:8]}.part")
             try:
