@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -75,8 +76,9 @@ def verify(
 
         if json_file is not None:
             json_file.write_bytes(report.encode())
+        plain = bool(os.environ.get("NO_COLOR"))
         for line, colour in as_text(report):
-            click.secho(line, fg=colour or None)
+            click.echo(click.style(line, fg=colour) if colour and not plain else line)
     sys.exit(0 if report.is_clean and report.score >= fail_under else 1)
 
 

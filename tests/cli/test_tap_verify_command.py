@@ -51,6 +51,18 @@ def test_a_warning_ends_with_0_unless_the_score_is_too_low(tap: list[str]) -> No
     assert ran("verify", "--fail-under", "100", *words).exit_code == 1
 
 
+@pytest.mark.parametrize(("value", "colours"), [("1", False), ("", True)])
+def test_no_color_is_heeded_on_a_terminal(
+    tap: list[str], monkeypatch: pytest.MonkeyPatch, value: str, colours: bool
+) -> None:
+    monkeypatch.setenv("NO_COLOR", value)
+    words = ["tap", "verify", "--rules", "discovery-succeeds", "--", *tap]
+
+    done = CliRunner().invoke(main, words, prog_name="balog", color=True)
+
+    assert ("\x1b[" in done.stdout) == colours
+
+
 def test_json_alone_is_on_stdout(tap: list[str]) -> None:
     done = ran("verify", "--rules", "discovery-succeeds", "--json", "-", "--", *tap)
 

@@ -7,6 +7,7 @@ import sys
 from importlib import resources
 from pathlib import Path
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -80,6 +81,38 @@ def test_the_lines_say_what_is_wrong_what_to_do_and_by_whom(report: Report) -> N
         "  source: Meltano SDK, standard tap tests",
     ]
     assert lines[-1].startswith(f"sinful_tap.py: {report.score} of 100; 1 error, 1 warning, 1 advice; ")
+
+
+def test_one_reason_is_told_once_for_all_rules_that_it_keeps_from_being_judged(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+
+    report = verify(["false", "--config", str(config)], Options(rules=("discovery", "records")))
+
+    lines = [line for line, _ in as_text(report)]
+    assert lines.count("  - no catalog was discovered:") == 1
+    assert max(len(line) for line in lines if line.startswith("    ")) < 80
+    assert {word.strip(", ") for line in lines if line.startswith("    ") for word in line.split()} == {
+        finding.rule.id for finding in report.findings if finding.outcome == "skipped"
+    }
+
+
+def test_what_a_tap_calls_its_streams_does_not_move_the_terminal_s_cursor(report: Report) -> None:
+    finding = msgspec.structs.replace(report.failed[0], stream="\x1b[2J\r\n" + "x" * 5000)
+
+    lines = [line for line, _ in as_text(msgspec.structs.replace(report, findings=[finding]))]
+
+    assert all(line.isprintable() and len(line) <= 1000 for line in lines)
+    assert any(line.startswith("  - \ufffd[2J\ufffd\ufffdxxx") for line in lines)
+
+
+@pytest.mark.parametrize(("ratio", "shown"), [(71_568.6, "71,569 s"), (0.4, "0.40 s")])
+def test_a_stream_that_never_catches_up_can_be_told_by_its_figure(report: Report, ratio: float, shown: str) -> None:
+    streams = [msgspec.structs.replace(report.streams[0], ratio=ratio)]
+
+    assert any(
+        f", {shown} for a second" in line for line, _ in as_text(msgspec.structs.replace(report, streams=streams))
+    )
 
 
 def test_a_rule_or_group_that_does_not_exist_is_wrong_use(command: list[str]) -> None:
