@@ -46,7 +46,7 @@ class Reporter(Observer):
     def __init__(self, name: str, version: str = "", stderr: TextIO | None = None) -> None:
         self._name = name
         self._version = version
-        self._log = balog.get_logger(name.replace("-", "_"))
+        self._log = balog.get_logger(name)
         self._stderr = sys.stderr if stderr is None else stderr
         self._streams: dict[str, _Watched] = {}
         self._began, self._started = time.monotonic(), time.time_ns()

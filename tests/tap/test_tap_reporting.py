@@ -47,7 +47,7 @@ def test_a_run_is_told_from_its_start_to_its_end(events):
         "Starting sync of stream contacts",
         "Finished sync of stream contacts: 1,200 records",
     ]
-    assert {event.header.channel.partition(".")[0] for event in events if event.cls_type != "metric"} == {"tap_cool"}
+    assert {event.header.channel.partition(".")[0] for event in events if event.cls_type != "metric"} == {"tap-cool"}
 
 
 def test_rows_and_time_of_a_stream_are_metrics_under_the_names_that_taps_share(events):
@@ -90,7 +90,7 @@ def test_the_report_says_rows_by_stream_and_why_one_failed(events):
     reporter.finish(1)
 
     event, report = report_in(events)
-    assert (event.level, event.header.channel) == ("ERROR", "tap_cool.run")
+    assert (event.level, event.header.channel) == ("ERROR", "tap-cool.run")
     assert (report.outcome, report.exit_code, report.command, report.records) == ("failed", 1, "tap-cool", 13)
     assert report.problem == "notes: HTTP 500"
     assert event.payload["streams"] == [
@@ -134,7 +134,9 @@ tap.run()
 """
     environment = {**os.environ, "BALOG_OUTPUT": "stderr"}
     done = subprocess.run([sys.executable, "-c", tap], capture_output=True, env=environment, check=True, cwd=tmp_path)
-    payload = json.loads(done.stderr.splitlines()[-1])["payload"]
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert {event["header"]["channel"] for event in events} == {"tap-cool", "tap-cool.metric", "tap-cool.run"}
+    payload = events[-1]["payload"]
     assert payload["streams"] == [{"stream": "contacts", "records": 1, "new": 1, "updated": 0, "quarantined": 1}]
     assert "QUARANTINED" in table([StreamCount(stream="contacts", records=1, quarantined=1)])
 

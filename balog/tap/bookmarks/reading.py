@@ -52,7 +52,7 @@ def state_of(document: Any, streams: Collection[str], source: str = "", log: Any
     if value and log is None:
         import balog
 
-        log = balog.get_logger("balog.tap")
+        log = balog.get_logger("balog.tap.bookmarks")
     marks = value.get("bookmarks", {})
     if marks is None:
         marks = {}

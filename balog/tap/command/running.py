@@ -287,7 +287,7 @@ class Run:
 
 
 def _logger(tap: Tap) -> Any:
-    return balog.get_logger(tap.name.replace("-", "_"))
+    return balog.get_logger(tap.name)
 
 
 def _batch_config(config: Any) -> Any:

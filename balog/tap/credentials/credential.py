@@ -118,7 +118,7 @@ class Credential:
         except Exception as error:
             said = str(error) if isinstance(error, BalogError) else fault_of(error)
             if is_good:
-                balog.get_logger("credentials").warning(
+                balog.get_logger("balog.tap.credentials").warning(
                     f"the credential {self._name} could not be refreshed, the old one stays in use: {said}"
                 )
                 self._stale_at = self._clock() + _AGAIN

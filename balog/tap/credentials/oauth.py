@@ -107,7 +107,7 @@ class RefreshToken:
         if self._config_path is not None:
             write_back(self._config_path, self._key, renewed)
         else:
-            balog.get_logger("credentials").warning(
+            balog.get_logger("balog.tap.credentials").warning(
                 "the source gave a new refresh token, and nothing says where to keep it: the next run may have to log "
                 "in again; give config_path"
             )

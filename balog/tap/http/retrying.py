@@ -234,7 +234,7 @@ class _Run:
 
     def _tell(self, outcome: Any) -> None:
         fault, status = fault_of(outcome), status_of(outcome)
-        balog.get_logger("http").warning(
+        balog.get_logger("balog.tap.http").warning(
             f"{self.endpoint or 'the source'}: {fault}; trying again in {self._wait:.1f} s",
             endpoint=self.endpoint,
             http_status_code=status,

@@ -70,7 +70,7 @@ class Transformer:
         self.left_out = 0
         self.quarantined = 0
         self._after = after
-        self._log = log if log is not None else balog.get_logger("balog_tap")
+        self._log = log if log is not None else balog.get_logger("balog.tap.records")
         self._quarantine = quarantine
         self._noted: set[str] = set()
         selection = Selection(entry)

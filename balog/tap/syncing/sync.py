@@ -72,7 +72,7 @@ class Sync:
         self.config, self.catalog, self.state, self.output = config, catalog, state, output
         self.observer, self.stop, self.max_records = observer or Observer(), stop or Stop(), max_records
         self.name = tap.name if isinstance(tap, Tap) else "tap"
-        self.log: Any = balog.get_logger(self.name.replace("-", "_"))
+        self.log: Any = balog.get_logger(self.name)
         self.now = datetime.now(timezone.utc)
         self.failures: list[StreamError] = []
         self._lanes: dict[str, Lane] = {}
