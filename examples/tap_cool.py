@@ -7,6 +7,7 @@ from balog.tap import Tap
 from balog.tap.credentials import header
 from balog.tap.http import Client
 from balog.tap.patterns import by_cursor, pages
+from balog.tap.schema.types import date_time, integer, obj, string
 
 tap = Tap("tap-cool", config_spec=["base_url", "access_token"])
 
@@ -26,16 +27,15 @@ def customers(client, context):
 
 tap.schema(
     "customers",
-    {
-        "type": "object",
-        "properties": {
-            "id": {"type": "integer"},
-            "name": {"type": "string"},
-            "email": {"type": "string"},
-            "created_at": {"type": "string", "format": "date-time"},
-            "updated_at": {"type": "string", "format": "date-time"},
-        },
-    },
+    obj(
+        {
+            "id": integer(null=False),
+            "name": string(),
+            "email": string(format="email"),
+            "created_at": date_time(),
+            "updated_at": date_time(),
+        }
+    ),
 )
 
 if __name__ == "__main__":
