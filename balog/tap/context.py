@@ -68,6 +68,7 @@ class Context:
         log: a logger with the stream bound.
         now: one instant for the whole run, in UTC: where a window ends that is to begin there in the next.
         parent: the record that a substream is asked for, as the parent's source gave it; None at the top.
+        log_position: what ``set_bookmark`` said last of a stream that is not replicated by a key, in any run; any JSON.
         is_first_run: there is no bookmark or position of this stream.
         has_emitted: ``to`` was asked, so that lists may hold what it gave.
     """
@@ -86,6 +87,7 @@ class Context:
         client: Callable[[], Any] = lambda: None,
         now: datetime | None = None,
         bookmark: Any = None,
+        start_date: str | None = None,
         writing: Writing | None = None,
     ) -> None:
         self.stream = stream.name
@@ -94,8 +96,10 @@ class Context:
         self.log = log
         self.now = now or datetime.now(timezone.utc)
         self._stream, self._state, self._make_client, self._writing = stream, state, client, writing
+        self._start_date = start_date
         key = stream.replication_key
         said = state.get(stream.name, key) if key else None
+        self.log_position: Any = state.get(stream.name, POSITION)
         self.is_first_run = said is None and self.log_position is None
         self.bookmark: Any = said if bookmark is None else bookmark
         if self.bookmark is None and key:
@@ -109,6 +113,8 @@ class Context:
     @property
     def start_date(self) -> str | None:
         """The config's ``start_date``."""
+        if self._start_date is not None:
+            return self._start_date
         config = self.config
         found = config.get("start_date") if isinstance(config, dict) else getattr(config, "start_date", None)
         return None if found is None else str(found)
@@ -122,11 +128,6 @@ class Context:
     def selected(self) -> frozenset[str]:
         """The names of the properties that are wanted, so that a source may be asked for those alone."""
         return frozenset(selected_properties(self.entry))
-
-    @property
-    def log_position(self) -> Any:
-        """What ``set_bookmark`` said last of a stream that is not replicated by a key, in any run; any JSON value."""
-        return self._state.get(self.stream, POSITION)
 
     @property
     def is_stopping(self) -> bool:

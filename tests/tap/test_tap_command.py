@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from balog.tap import Tap
@@ -75,6 +77,9 @@ class Ran:
     @property
     def messages(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.out.splitlines()]
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        return [message for message in self.messages if message["type"] == kind]
 
 
 @pytest.fixture
@@ -345,6 +350,62 @@ class TestProcess:
         }
         assert "balog.tap.syncing.sync" in imported
         assert not imported & {"sqlglot", "urllib.request", "http.client", "jsonschema_rs", "pyarrow", "fsspec"}
+
+    @pytest.mark.parametrize("how", ["> /dev/full", ">&-"])
+    @pytest.mark.parametrize("option", ["", "--version"])
+    def test_a_stdout_that_takes_nothing_is_said_in_one_line(self, program: list[str], how: str, option: str) -> None:
+        command = f"exec {' '.join(program)} {option} {how}"
+        ran = subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, check=False, env=self.environment(2)
+        )
+        assert ran.returncode == 1
+        assert ran.stderr.splitlines()[-1].startswith("tap-cool: stdout")
+        assert "Traceback" not in ran.stderr
+
+
+class TestToolkitSettings:
+    """What every tap understands is there too for one that makes something else of its config."""
+
+    @pytest.fixture(params=["Struct", "function"])
+    def spec(self, request: Any) -> Any:
+        if request.param == "Struct":
+            return msgspec.defstruct("Strict", [("url", str)], forbid_unknown_fields=True)
+        return lambda config: SimpleNamespace(url=config["url"])
+
+    @pytest.fixture
+    def run(self, spec: Any, capfd: Any, tmp_path: Path) -> Any:
+        tap = Tap("tap-cool", config_spec=spec)
+        schema = {"type": "object", "properties": {"id": {"type": "integer"}, "at": {"type": "string"}}}
+
+        @tap.stream("contacts", key_properties=["id"], replication_key="at", schema=schema)
+        def contacts(context: Any) -> Any:
+            yield {"id": 1, "at": context.bookmark}
+            yield {"id": "none", "at": context.bookmark}
+
+        def run(config: Any) -> Ran:
+            path = tmp_path / "config.json"
+            path.write_text(json.dumps({"url": "u", "quarantine_file": str(tmp_path / "aside.jsonl"), **config}))
+            return Ran(capfd, tap, "--config", str(path))
+
+        return run
+
+    def test_a_first_run_begins_at_the_start_date(self, run: Any) -> None:
+        assert run({"start_date": "2026-01-01"}).of("RECORD")[0]["record"]["at"] == "2026-01-01"
+
+    def test_they_are_checked(self, run: Any) -> None:
+        ran = run({"start_date": "yesterday", "quarantine_file": 1})
+        assert ran.code == 2
+        assert "$.start_date: want a date" in ran.err
+        assert "$.quarantine_file: want a text" in ran.err
+
+    def test_batches_are_written(self, run: Any, tmp_path: Path) -> None:
+        ran = run({"start_date": "2026-01-01", "batch_config": {"storage": {"root": str(tmp_path / "files")}}})
+        assert len(ran.of("BATCH")) == 1
+
+    def test_the_user_says_where_records_are_set_aside(self, run: Any, tmp_path: Path) -> None:
+        assert run({"start_date": "2026-01-01"}).code == 0
+        (line,) = (tmp_path / "aside.jsonl").read_text().splitlines()
+        assert json.loads(json.loads(line)["raw"])["record"] == {"id": "none", "at": "2026-01-01"}
 
 
 class TestSecrets:

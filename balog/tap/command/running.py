@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -20,8 +20,9 @@ from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalo
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only
 from balog.tap.config import environment_name, read_config
-from balog.tap.errors import ConfigProblems, StreamError
+from balog.tap.errors import ConfigProblems, OutputError, StreamError
 from balog.tap.records import Output
+from balog.tap.records.output import why_unwritten
 
 if TYPE_CHECKING:
     from balog.tap.streams import Stream
@@ -55,6 +56,9 @@ def _run(tap: Tap, arguments: list[str], until_end: ExitStack) -> int:
             sys.stderr.write(f"{tap.name}: {redactor.redact_text(line) if redactor else line}\n")
         sys.stderr.flush()
 
+    if sys.stdout is None:
+        say("stdout is closed, and what a tap says goes there")
+        return 1
     try:
         with options(tap).make_context(tap.name, arguments) as context:
             return Run(tap, until_end, **context.params).run()
@@ -135,6 +139,8 @@ class Run:
                 self._does = does
                 break
         self._client: list[Any] = []
+        self._toolkit: dict[str, Any] = {}
+        self._batch: Any = None
 
     def run(self) -> int:
         """Do what was asked for; give the exit code."""
@@ -176,7 +182,7 @@ class Run:
         with messages_only(), Output().in_order():
             config = self._checked()
             catalog = self._chosen(config)
-            code = try_streams(self.tap, config, catalog, self._given_state() or State())
+            code = try_streams(self.tap, config, catalog, self._given_state() or State(), **self._toolkit)
         return 1 if catalog.failed else code
 
     def _sync(self) -> int:
@@ -190,12 +196,15 @@ class Run:
             config = self._checked()
             catalog = self._chosen(config)
             state = self._given_state() or State()
-            output.batch = _batch_config(config)
+            if self._batch is not None:
+                from balog.tap.records.batches import read_batch_config
+
+                output.batch = read_batch_config(self._batch)
             reporter = Reporter(self.tap.name, version_of(self.tap))
             reporter.begin([entry.tap_stream_id for entry in catalog if entry.is_selected], state.currently_syncing)
             try:
                 with Stop() as stop:
-                    sync = Sync(self.tap, config, catalog, state, output, observer=reporter, stop=stop)
+                    sync = Sync(self.tap, config, catalog, state, output, observer=reporter, stop=stop, **self._toolkit)
                     code = sync.run()
             except BalogError as error:
                 reporter.finish(1, str(error))
@@ -220,6 +229,8 @@ class Run:
             if is_needed:
                 raise self._with_variables(error) from None
             return error
+        self._toolkit = spec.toolkit(given.values, checked)
+        self._batch = self._toolkit.pop("batch_config")
         secrets = spec.secrets(given.values)
         if secrets:
             as_in_urls = (quote(secret, safe="") for secret in secrets)
@@ -290,23 +301,17 @@ def _logger(tap: Tap) -> Any:
     return balog.get_logger(tap.name)
 
 
-def _batch_config(config: Any) -> Any:
-    """Read the config's ``batch_config``; None where it has none."""
-    said = config.get("batch_config") if isinstance(config, Mapping) else getattr(config, "batch_config", None)
-    if said is None:
-        return None
-    from balog.tap.records.batches import read_batch_config
-
-    return read_batch_config(said)
-
-
 def _as_json(document: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
 
 
 def _write(text: str) -> int:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+    except OSError as error:
+        _forget_stdout()
+        raise OutputError(why_unwritten(error)) from None
     return 0
 
 

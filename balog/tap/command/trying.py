@@ -18,13 +18,25 @@ if TYPE_CHECKING:
 __all__ = ["try_streams"]
 
 
-def try_streams(tap: Tap, config: Any, catalog: Catalog, state: State) -> int:
+def try_streams(
+    tap: Tap, config: Any, catalog: Catalog, state: State, *, start_date: str | None, quarantine_file: str | None
+) -> int:
     """Ask each selected stream for its first record; say on stderr what came. Nothing is written, no bookmark moves.
 
     Returns:
         The exit code: 0, or 1 when a stream failed.
     """
-    return Sync(tap, config, catalog, state, _Nowhere(), observer=_Teller(), max_records=1).run()
+    return Sync(
+        tap,
+        config,
+        catalog,
+        state,
+        _Nowhere(),
+        observer=_Teller(),
+        max_records=1,
+        start_date=start_date,
+        quarantine_file=quarantine_file,
+    ).run()
 
 
 class _Nowhere(Output):

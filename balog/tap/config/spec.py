@@ -23,6 +23,7 @@ __all__ = ["TOOLKIT_SETTINGS", "ConfigSpec", "json_path", "make_spec", "sample"]
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
     "start_date": {"type": "string", "format": "instant"},
     "batch_config": {"type": "object"},
+    "quarantine_file": {"type": "string", "minLength": 1},
 }
 """Settings that every tap of the toolkit understands, whether its spec names them or not."""
 
@@ -72,6 +73,7 @@ class ConfigSpec:
         if not problems:
             filled = _filled(revealed, self.schema, self.schema)
             made = self._make(filled, problems)
+            problems += self._toolkit_problems(filled)
         if problems:
             secrets = found.union(secret_texts(revealed, self.schema))
             raise ConfigProblems(
@@ -99,14 +101,30 @@ class ConfigSpec:
         shown: dict[str, Any] = marked(self.schema)
         return shown
 
-    def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        faults = list(check(config, self.schema))
-        own = self.settings
+    def toolkit(self, config: Mapping[str, Any], made: Any) -> dict[str, Any]:
+        """Give the settings of the toolkit, None for one that is not there.
+
+        Args:
+            config: as for ``check``, which has passed it.
+            made: what ``check`` made of it: what that says counts, else what was given. So they are there for a tap
+                whose Struct, or function, does not know them.
+        """
+        revealed = reveal(config, self.schema, self.schema, "$", set(), [])
+        found = {}
         for name in TOOLKIT_SETTINGS:
-            if name in config and own[name] is TOOLKIT_SETTINGS[name]:
-                faults += check(config[name], own[name], own[name], (name,))
-        problems += [ConfigError(fault.reason, path=json_path(fault)) for fault in faults]
+            value = made.get(name) if isinstance(made, Mapping) else getattr(made, name, None)
+            found[name] = msgspec.to_builtins(revealed.get(name) if value is None else value, enc_hook=str)
+        return found
+
+    def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
+        problems += _told(check(config, self.schema))
         return config
+
+    def _toolkit_problems(self, config: Mapping[str, Any]) -> Iterator[ConfigError]:
+        own = self.settings
+        for name, schema in TOOLKIT_SETTINGS.items():
+            if name in config and own[name] is schema:
+                yield from _told(check(config[name], schema, schema, (name,)))
 
 
 class _StructSpec(ConfigSpec):
@@ -118,15 +136,12 @@ class _StructSpec(ConfigSpec):
         self._kind = kind
 
     def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        found = struct_problems(config, self._kind)
-        problems += found
-        return None if found else msgspec.convert(config, self._kind)
-
-    def check(self, config: Mapping[str, Any], source: str = "", sources: Mapping[str, str] | None = None) -> Any:
         if self._kind.__struct_config__.forbid_unknown_fields:  # what is the toolkit's is not the Struct's affair
             names = {field.encode_name for field in msgspec.structs.fields(self._kind)}
             config = {name: said for name, said in config.items() if name in names or name not in TOOLKIT_SETTINGS}
-        return super().check(config, source, sources)
+        found = struct_problems(config, self._kind)
+        problems += found
+        return None if found else msgspec.convert(config, self._kind)
 
 
 class _FunctionSpec(ConfigSpec):
@@ -224,6 +239,11 @@ def make_spec(said: Any) -> ConfigSpec:
 def json_path(fault: Fault) -> str:
     """Give the place of a fault as a JSONPath."""
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault.path)
+
+
+def _told(faults: Iterator[Fault]) -> Iterator[ConfigError]:
+    for fault in faults:
+        yield ConfigError(fault.reason, path=json_path(fault))
 
 
 def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:

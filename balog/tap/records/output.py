@@ -20,7 +20,7 @@ from balog.tap.errors import OutputError, RecordError
 if TYPE_CHECKING:
     from balog.tap.records.batches import BatchConfig, BatchFiles
 
-__all__ = ["Output", "RecordWriter", "Writer", "unwritable"]
+__all__ = ["Output", "RecordWriter", "Writer", "unwritable", "why_unwritten"]
 
 _PIECE = 64 * 1024
 _SECONDS = 1.0
@@ -239,7 +239,7 @@ class Output:
                     del self._buffer[: len(piece)]
                     write_line(stream, piece)
             except OSError as error:
-                self._failure = OutputError(_reason(error))
+                self._failure = OutputError(why_unwritten(error))
                 raise self._failure from None
             finally:
                 self._is_flushing = False
@@ -257,7 +257,8 @@ class Output:
         self.write(_encoder.encode(message) + b"\n")
 
 
-def _reason(error: OSError) -> str:
+def why_unwritten(error: OSError) -> str:
+    """Say why stdout did not take what was written."""
     if error.errno == errno.EPIPE:
         return "stdout: nobody reads it any more; the target has ended, and its own messages say why"
     return f"stdout: cannot be written: {error.strerror or error}"

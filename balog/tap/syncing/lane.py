@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from balog.tap.bookmarks import FullTable, Progress
+from balog.tap.bookmarks import EndOfStream, FullTable, Progress
 from balog.tap.bookmarks.order import order_of
 from balog.tap.catalog import Entry
 from balog.tap.context import POSITION, Context, Emitted
@@ -34,6 +34,9 @@ class Lane:
         stream: the stream.
         entry: of the catalog; None when the catalog does not name it.
         parent: the lane of the parent.
+        giver: the lane of the stream whose source gives this one's records.
+        is_guest: it has a source of its own, and is here for records that another stream's function writes. These say
+            nothing of how far that source is, so that its bookmark does not move.
 
     Attributes:
         accept: takes a record of the source: it is made to fit, held against the bookmark, written and counted, and its
@@ -48,7 +51,16 @@ class Lane:
         write: writes a record, and tells whether it did; ``write.page`` writes several, and tells how many.
     """
 
-    def __init__(self, run: Sync, stream: Stream, entry: Entry | None, parent: Lane | None = None) -> None:
+    def __init__(
+        self,
+        run: Sync,
+        stream: Stream,
+        entry: Entry | None,
+        parent: Lane | None = None,
+        *,
+        giver: Lane | None = None,
+        is_guest: bool = False,
+    ) -> None:
         self.run, self.stream, self.parent = run, stream, parent
         self.entry = entry = entry or Entry(tap_stream_id=stream.name, stream=stream.name, schema={})
         self.is_written, self.is_over = entry.is_selected, False
@@ -63,20 +75,22 @@ class Lane:
             run.log.bind(stream=stream.name),
             client=lambda: run.client_of(stream),
             now=run.now,
+            start_date=run.start_date,
             writing=self,
         )
+        above = parent or (giver if giver and (giver.key or giver.parent) else None)
         self.progress: Progress = Progress(
             run.state,
             stream.name,
             key=self.key,
             schema=entry.schema,
-            strategy=stream.strategy,
+            strategy=EndOfStream() if is_guest else stream.strategy,
             is_sorted=stream.is_sorted,
             lookback=stream.lookback,
             start_date=self.context.start_date,
             value_of=self._value_of(),
             is_selected=self.is_written,
-            parent=parent.progress if parent else None,
+            parent=above.progress if above else None,
             log=self.context.log,
         )
         if self.is_written:
@@ -92,7 +106,8 @@ class Lane:
         self.counts = Counts(self.transform if self.is_written else None)
         below = [child for child in stream.children if run.wants(child)]
         self.children = [Lane(run, child, run.catalog.get(child.name), self) for child in below]
-        self.given = [Lane(run, other, run.catalog.get(other.name)) for other in stream.given]
+        given = [other for other in stream.given if run.wants(other)]
+        self.given = [Lane(run, other, run.catalog.get(other.name), giver=self) for other in given]
         self.accept, self.accept_page = self._accept()
 
     def all(self) -> Iterator[Lane]:
@@ -114,67 +129,52 @@ class Lane:
     # -- records --------------------------------------------------------------------------------------------------
 
     def _accept(self) -> tuple[Callable[[Any], None], Callable[[list[Any]], None]]:
-        run, progress, see = self.run, self.progress, self.progress.see
-        ask, has_children, limit = run.ask_children, bool(self.children), run.max_records
-        if not self.is_written:
-
-            def walk(record: Any) -> None:
-                is_due = see(record)
-                ask(self, record)
-                progress.done()
-                if is_due:
-                    run.checkpoint(self)
-                if has_children and not self.given and all(child.is_over for child in self.children):
-                    raise Enough
-
-            return walk, partial(_each, walk)
-        transform, counts, count_new = self.transform, self.counts, self._count_new()
-        refuse = transform.refuse
+        run, progress, counts, ask = self.run, self.progress, self.counts, self.run.ask_children
+        has_children, has_given, limit = bool(self.children), bool(self.given), run.max_records
+        put = self._put() if self.is_written else progress.see
 
         def accept(record: Any) -> None:
-            made = transform(record)
-            if made is None:
-                return
-            try:
-                is_due = see(made)
-            except RecordError as error:
-                refuse(record, error)
-                return
-            if self.write(made):
-                counts.records += 1
-                if count_new is not None:
-                    count_new(made)
-            if is_due:
+            if put(record):
                 run.checkpoint(self)
 
-        if not (has_children or limit):
-            return accept, self._accept_page(accept, count_new)
-
-        def accept_with_children(record: Any) -> None:
-            made, is_due = transform(record), None
-            if made is not None:
-                try:
-                    is_due = see(made)
-                except RecordError as error:
-                    refuse(record, error)
-                    return
-                if self.write(made):
-                    counts.records += 1
-                    if count_new is not None:
-                        count_new(made)
+        def accept_with_family(record: Any) -> None:
+            is_due = put(record)
             if has_children:
                 ask(self, record)
+            if not has_given:
                 progress.done()
             if is_due:
                 run.checkpoint(self)
             if limit and counts.records >= limit:
                 raise Enough
+            if not (self.is_written or has_given) and all(child.is_over for child in self.children):
+                raise Enough
 
-        return accept_with_children, partial(_each, accept_with_children)
+        if self.is_written and not (has_children or limit):
+            return accept, partial(_each, accept) if self.stream.created_key else self._accept_page(accept)
+        return accept_with_family, partial(_each, accept_with_family)
 
-    def _accept_page(
-        self, accept: Callable[[Any], None], count_new: Callable[[dict[str, Any]], None] | None
-    ) -> Callable[[list[Any]], None]:
+    def _put(self) -> Callable[[Any], bool | None]:
+        see, transform, counts, count_new = self.progress.see, self.transform, self.counts, self._count_new()
+
+        def put(record: Any) -> bool | None:
+            made = transform(record)
+            if made is None:
+                return None
+            try:
+                is_due = see(made)
+            except RecordError as error:
+                transform.refuse(record, error)
+                return None
+            if self.write(made):
+                counts.records += 1
+                if count_new is not None:
+                    count_new(made)
+            return is_due
+
+        return put
+
+    def _accept_page(self, accept: Callable[[Any], None]) -> Callable[[list[Any]], None]:
         run, counts, progress, see, transform = self.run, self.counts, self.progress, self.progress.see, self.transform
 
         def accept_page(records: list[Any]) -> None:
@@ -197,8 +197,6 @@ class Lane:
             except RecordError:
                 progress.restart()  # what it has seen may not have been written
                 raise
-            if count_new is not None:
-                _each(count_new, made)
             if is_due:
                 run.checkpoint(self)
 
@@ -256,11 +254,15 @@ class Lane:
         """See ``Context.set_bookmark``."""
         with self.run.stop.held():
             self.progress.set(value)
+            if self.key is None:
+                self.context.log_position = value
 
     def checkpoint(self, *, asked: bool) -> None:
         """See ``Context.checkpoint``."""
         with self.run.stop.held():
             if asked:
+                if self.given:
+                    self.progress.done()
                 self.progress.checkpoint(asked=True)
             self.run.write_state()
 
@@ -271,20 +273,41 @@ class Lane:
     @contextmanager
     def full_table(self) -> Iterator[int]:
         """See ``Context.full_table``."""
+        title, state, name = self.stream.title, self.run.state, self.stream.name
         if self.parent is not None:
-            raise TapError(f"{self.stream.title}: full_table() is for streams without a parent")
-        state, name, output, title = self.run.state, self.stream.name, self.run.output, self.entry.stream
-        activate = partial(output.activate_version, title) if self.is_written else lambda version: None
-        with FullTable(state, name, activate, can_go_on=self.context.log_position is not None) as version:
-            if self.is_written:
-                self.write = self._writer(version)
+            raise TapError(f"{title}: full_table() is for streams without a parent")
+        if self.run.is_calling:
+            raise TapError(f"{title}: full_table() is for a function that yields: what it returns comes after its end")
+        if not self.is_written:
+            yield 0
+            return
+        can_go_on = self.context.log_position is not None
+        with FullTable(state, name, self._activating(), can_go_on=can_go_on) as version:
+            self.write = self._writer(version)
             try:
                 yield version
             finally:
-                if self.is_written:
-                    self.write = self._writer()
-        if self.method == "FULL_TABLE":
-            state.set(name, POSITION, None)
+                self.write = self._writer()
+        if self.method != "FULL_TABLE":
+            return
+        if not self.progress.set(None) and state.get(name, POSITION) is not None:
+            state.set(name, "version", version)  # a child failed: the next run goes on from there, with this version
+        self.context.log_position = None
+
+    def _activating(self) -> Callable[[int], None]:
+        before = self.counts.quarantined
+
+        def activate(version: int) -> None:
+            if self.counts.quarantined == before:
+                self.run.output.activate_version(self.entry.stream, version)
+            else:
+                self.context.log.warning(
+                    f"{self.entry.stream}: the rows before are kept beside this version of the table, in which those are "
+                    "missing that were set aside",
+                    version=version,
+                )
+
+        return activate
 
 
 def _each(take: Callable[[Any], None], records: list[Any]) -> None:

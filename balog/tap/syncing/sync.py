@@ -48,10 +48,13 @@ class Sync:
         stop: whether to end.
         client: the tap's, when it was made already.
         max_records: of each stream, then it is left; bookmarks stay where they are. 0 is all.
+        start_date: where streams without a bookmark begin; the config's own when None.
+        quarantine_file: where records go that are set aside; the tap's own when None.
 
     Attributes:
         failures: of the streams that failed, in the order in which they did.
         now: one instant for the run, in UTC.
+        is_calling: a stream's function runs that is no generator: its records come when it is over.
     """
 
     def __init__(
@@ -66,15 +69,20 @@ class Sync:
         stop: Stop | None = None,
         client: Any = None,
         max_records: int = 0,
+        start_date: str | None = None,
+        quarantine_file: str | None = None,
     ) -> None:
         self.tap = tap if isinstance(tap, Tap) else None
         self.streams: Mapping[str, Stream] = tap.link() if isinstance(tap, Tap) else _linked(tap)
         self.config, self.catalog, self.state, self.output = config, catalog, state, output
         self.observer, self.stop, self.max_records = observer or Observer(), stop or Stop(), max_records
         self.name = tap.name if isinstance(tap, Tap) else "tap"
+        self.start_date = start_date
+        self._quarantine_file = quarantine_file or (self.tap.quarantine if self.tap else None)
         self.log: Any = balog.get_logger(self.name)
         self.now = datetime.now(timezone.utc)
         self.failures: list[StreamError] = []
+        self.is_calling = False
         self._lanes: dict[str, Lane] = {}
         self._written: dict[str, Any] | None = None
         self._quarantines: dict[str, Quarantine] = {}
@@ -181,7 +189,12 @@ class Sync:
             try:
                 self.stop.in_source = True
                 self.stop.check()
-                self._take(lane, stream.ask(has))
+                if lane.key is None:
+                    context.log_position = lane.progress.bookmark
+                self.is_calling = True
+                items = stream.ask(has)
+                self.is_calling = False
+                self._take(lane, items)
                 return
             except OutputError:
                 raise
@@ -193,7 +206,7 @@ class Sync:
                 if lane.parent is None:
                     lane.begin()
             finally:
-                self.stop.in_source = False
+                self.stop.in_source = self.is_calling = False
 
     def _before_retry(self, lane: Lane, error: Exception, attempt: int) -> None:
         stream = lane.stream
@@ -218,6 +231,8 @@ class Sync:
             for number, item in enumerate(items, 1):
                 stop.in_source = False
                 kind = type(item)
+                if lane.given and kind is not Emitted and not (kind is list and {*map(type, item)} == {Emitted}):
+                    lane.progress.done()  # what the records before this one gave has come
                 if kind is dict:
                     accept(item)
                 elif kind is list:
@@ -266,11 +281,11 @@ class Sync:
                     each.is_over, each.failure = True, failure
 
     def quarantine(self, stream: str, log: Any) -> Quarantine:
-        """Give where records of a stream go that are set aside: the tap's file, or one of the stream's own."""
+        """Give where records of a stream go that are set aside: the file that was named, or one of the stream's own."""
         if stream not in self._quarantines:
-            path, most = (self.tap.quarantine, self.tap.max_quarantined) if self.tap else (None, MAX_QUARANTINED)
-            name = self.tap.name if self.tap else "tap"
-            self._quarantines[stream] = Quarantine(path or (lambda: default_quarantine(name, stream)), log, most)
+            path = self._quarantine_file or (lambda: default_quarantine(self.name, stream))
+            most = self.tap.max_quarantined if self.tap else MAX_QUARANTINED
+            self._quarantines[stream] = Quarantine(path, log, most)
         return self._quarantines[stream]
 
     # -- what lanes ask -----------------------------------------------------------------------------------------------
@@ -286,7 +301,7 @@ class Sync:
             stream = self.streams.get(name)
             if stream is None:
                 raise TapError(f"there is no stream {name!r} to emit for; there are: {', '.join(self.streams)}")
-            found = self._lanes[name] = Lane(self, stream, self.catalog.get(name))
+            found = self._lanes[name] = Lane(self, stream, self.catalog.get(name), is_guest=True)
             if found.is_written:
                 self._begin(found)
         return found
