@@ -141,7 +141,12 @@ class BatchWriter:
         record = _read_record(line)
         if record is None or not self._config.collects or not self._config.is_for(record.stream):
             return None
-        return [*self._collect(record, line, self._form_of_records(record)), *self._free_state()]
+        form = self._form_of_records(record)
+        if record.version is not None and form.like.dialect == "sdk":
+            self._tell_of_version(record.stream)
+            flushed = [*self._flush([record.stream]), *self._free_state()]
+            return [*flushed, ("RECORD", line)] if flushed else None
+        return [*self._collect(record, line, form), *self._free_state()]
 
     def _edit_rewritten(self, kind: str, line: bytes) -> Iterable[Line]:
         """Hold what comes of a BATCH until its last row is there."""
@@ -302,6 +307,14 @@ class BatchWriter:
     def _failed(self, stream: str, error: Exception) -> StreamError:
         reason = getattr(error, "strerror", None) or error
         return StreamError(f"a file for stream {stream!r} can't be written to {self._config.location}: {reason}")
+
+    def _tell_of_version(self, stream: str) -> None:
+        if (stream, "") not in self._said:
+            self._said.add((stream, ""))
+            self._say(
+                f"stream {stream!r}: RECORDs with a version stay RECORDs: the SDK's targets don't know the version of "
+                "rows in files, and delete them at its ACTIVATE_VERSION"
+            )
 
     def _tell_of_widened(self, stream: str) -> None:
         shape = self._shapes.get(stream)

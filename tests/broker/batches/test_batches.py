@@ -329,16 +329,28 @@ class TestToBatch:
         stream.end()
         assert rows_in(stream.out[-1]) == [row(2)]
 
+    def test_rows_of_a_version_stay_records_for_the_sdk_whose_targets_would_delete_them(self, tmp_path):
+        stream = Stream(to="batch", location=str(tmp_path))
+        stream.put(type="RECORD", stream="a", record=row(1))
+        for number in (2, 3):
+            stream.put(type="RECORD", stream="a", record=row(number), version=7)
+        stream.put(type="ACTIVATE_VERSION", stream="a", version=7)
+        assert stream.kinds() == ["BATCH", "RECORD", "RECORD", "ACTIVATE_VERSION"]
+        assert [message["version"] for message in stream.out[1:]] == [7, 7, 7]
+        (said,) = stream.said
+        assert "stay RECORDs" in said
+
     @pytest.mark.parametrize("dialect", ["proposal", "sdk", "pipelinewise"])
     def test_full_files_go_on_and_say_how_many_rows_they_have(self, tmp_path, dialect):
         stream = Stream(to="batch", location=str(tmp_path), max_records=2, dialect=dialect)
         for number in range(5):
-            stream.put(type="RECORD", stream="a", record=row(number), version=4, time_extracted="2020-01-01T00:00:00Z")
+            version = {} if dialect == "sdk" else {"version": 4}
+            stream.put(type="RECORD", stream="a", record=row(number), time_extracted="2020-01-01T00:00:00Z", **version)
         assert len(stream.out) == 2
         stream.end()
         assert [len(rows_in(message)) for message in stream.out] == [2, 2, 1]
-        assert [message["version"] for message in stream.out] == [4, 4, 4]
         if dialect != "sdk":
+            assert [message["version"] for message in stream.out] == [4, 4, 4]
             sizes = [message.get("size", message.get("batch_size")) for message in stream.out]
             assert sizes == [2, 2, 1]
             assert stream.out[0]["time_extracted"] == "2020-01-01T00:00:00Z"
@@ -350,7 +362,7 @@ class TestToBatch:
         assert [len(rows_in(message)) for message in stream.out] == [2, 2]
 
     def test_rows_of_another_version_are_in_another_file(self, tmp_path):
-        stream = Stream(to="batch", location=str(tmp_path))
+        stream = Stream(to="batch", location=str(tmp_path), dialect="proposal")
         for version in (1, 1, 2):
             stream.put(type="RECORD", stream="a", record=row(version), version=version)
         stream.end()
