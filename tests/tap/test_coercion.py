@@ -299,3 +299,16 @@ def test_what_refers_to_nothing_is_an_error_of_the_tap():
         transformer({"properties": {"a": {"$ref": "#/definitions/x"}}})
     with pytest.raises(TapError, match="resolve it first"):
         transformer({"properties": {"a": {"$ref": "other.json"}}})
+
+
+@pytest.mark.parametrize("policy", ["coerce", "fail"])
+def test_a_record_without_its_key_breaks_the_schema(policy):
+    """Given keys of which the schema asks nothing, then one that is null is written, and one that is not there isn't."""
+    schema = {"properties": {"id": {"type": ["null", "integer"]}, "shop": {"type": "string"}}, "required": ["shop"]}
+    entry = Entry(tap_stream_id="s", stream="s", schema=schema, key_properties=["id", "shop"])
+    made = Transformer(entry, policy, log=Log())
+
+    assert made({"id": None, "shop": "a"}) == {"id": None, "shop": "a"}
+    with pytest.raises(RecordError, match=r"^s: \$\.id: is missing"):
+        made({"shop": "a"})
+    assert made.schema == schema

@@ -27,7 +27,7 @@ _MAX_NOTED = 50
 class Transformer:
     """Compiled once for a stream; called for each record.
 
-    What a policy does not change: properties that were not selected are left out, in nested objects too. So are those
+    What a policy does not change: a record without a key property breaks the schema, whatever that says. Properties that were not selected are left out, in nested objects too. So are those
     that the schema does not have, unless it says ``additionalProperties`` or has no properties at all; each is told of
     once, with a WARNING that names it. Values that only Python has become JSON's, see ``plain.simplify``.
 
@@ -75,7 +75,7 @@ class Transformer:
         self._noted: set[str] = set()
         selection = Selection(entry)
         compiler = Compiler(entry.schema, selection.is_selected, epoch, self._note)
-        node = compiler.compile(entry.schema, coerces=policy == "coerce")
+        node = compiler.compile(_with_keys(entry), coerces=policy == "coerce")
         self._fit = node.by_type.get(dict, node.make)
         self.schema = selection.schema
 
@@ -130,6 +130,12 @@ class Transformer:
         self._log.warning(
             f"{self.entry.stream}: {place} is left out: the schema does not have it, nor additionalProperties{more}"
         )
+
+
+def _with_keys(entry: Entry) -> dict[str, Any]:
+    """Give the schema with the key properties required: without them a target knows no row."""
+    said = entry.schema.get("required")
+    return {**entry.schema, "required": [*(said if isinstance(said, list) else ()), *entry.key_properties]}
 
 
 def _record(record: Any) -> dict[str, Any]:
