@@ -70,6 +70,7 @@ class Reading:
         lines: of stdout.
         records: RECORD messages.
         junk: the first of what no target can take; ``junk_count`` all of it.
+        unknown: as ``junk``, messages of types that Singer does not have; ``unknown_count`` all of them.
         broken: messages of a type that is known, which lack what they need: as ``junk``.
         streams: by name, in the order in which they came.
         states: the first STATE, and others, thinned out evenly; ``last_state`` the last; ``state_count`` all of them.
@@ -91,6 +92,8 @@ class Reading:
         self.lines = self.records = 0
         self.junk: list[Junk] = []
         self.junk_count = 0
+        self.unknown: list[Junk] = []
+        self.unknown_count = 0
         self.broken: list[Junk] = []
         self.kinds: Counter[str] = Counter()
         self.streams: dict[str, StreamSeen] = {}
@@ -116,7 +119,7 @@ class Reading:
             self._line(line)
             if self.records >= self._most:
                 return "records"
-            if self.junk_count >= _MOST_JUNK:
+            if self.junk_count + self.unknown_count >= _MOST_JUNK:
                 return "junk"
         return "interrupt" if 0 < self._interrupt_after <= self.records else ""
 
@@ -161,7 +164,8 @@ class Reading:
             if reason:
                 self._note(self.broken, f"a {kind.upper()} {reason}")
         elif not self._log(line):
-            self._is_junk("no type of Singer's")
+            self.unknown_count += 1
+            self._note(self.unknown, "of no type of Singer's")
 
     def _is_junk(self, reason: str) -> None:
         self.junk_count += 1
@@ -213,7 +217,7 @@ class Reading:
         self.state_count += 1
         if not isinstance(value, dict):
             self.bad_states = self.bad_states or self.lines
-            return "whose value is no object"
+            return "" if "value" in message else "without a value"
         counts = {name: stream.records for name, stream in self.streams.items()}
         self.last_state = StateSeen(line=self.lines, value=value, records=counts)
         if (self.state_count - 1) % self._apart == 0:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from balog.errors import ConfigError
 
@@ -28,8 +28,6 @@ _EACH = 0.02  # seconds between two looks at its memory
 
 class Watcher(Protocol):
     """Who is told what a run writes."""
-
-    records: int
 
     def stdout(self, data: bytes) -> str:
         """Take the next bytes; give why the run is to be ended now, "" to go on, ``interrupt`` to ask it to end."""
@@ -50,7 +48,6 @@ class Ending(Struct, kw_only=True):
         stopping: seconds from SIGTERM to its end; None when it was not sent.
         went_on: bytes that it wrote after it was sent SIGTERM, with what was on its way.
         peak_memory: bytes it and its children had at most; 0 where that cannot be known (not on Linux).
-        memory: records that had been read by then, and bytes that it had: over time, thinned out.
     """
 
     code: int = 0
@@ -61,7 +58,6 @@ class Ending(Struct, kw_only=True):
     stopping: float | None = None
     went_on: int = 0
     peak_memory: int = 0
-    memory: list[tuple[int, int]] = field(default_factory=list)
 
 
 def run(command: Sequence[str], watcher: Watcher, *, timeout: float, grace: float, small_pipe: bool = False) -> Ending:
@@ -127,7 +123,6 @@ class _Loop:
         self.signalled: float | None = None
         self.ended: float | None = None
         self._looked = 0.0
-        self._step, self._turn = 1, 0
 
     def run(self) -> Ending:
         with selectors.DefaultSelector() as selector:
@@ -191,14 +186,7 @@ class _Loop:
         return True
 
     def _look_at_memory(self) -> None:
-        peak, held = _memory(self.process.pid)
-        self.ending.peak_memory = max(self.ending.peak_memory, peak)
-        self._turn += 1
-        if held and self._turn % self._step == 0:
-            self.ending.memory.append((self.watcher.records, held))
-            if len(self.ending.memory) >= 512:
-                del self.ending.memory[1::2]
-                self._step *= 2
+        self.ending.peak_memory = max(self.ending.peak_memory, _peak_memory(self.process.pid))
 
 
 def _signal_all(process: subprocess.Popen[Any], number: int) -> None:
@@ -208,9 +196,9 @@ def _signal_all(process: subprocess.Popen[Any], number: int) -> None:
         pass
 
 
-def _memory(pid: int) -> tuple[int, int]:
-    """Give the bytes that a process and its children had at most, and have now; 0 where there is no /proc."""
-    peak = held = 0
+def _peak_memory(pid: int) -> int:
+    """Give the bytes that a process and its children had at most; 0 where there is no /proc."""
+    peak = 0
     waiting = [pid]
     while waiting:
         place = Path("/proc", str(waiting.pop()))
@@ -218,10 +206,8 @@ def _memory(pid: int) -> tuple[int, int]:
             for line in (place / "status").read_bytes().splitlines():
                 if line.startswith(b"VmHWM:"):
                     peak += int(line.split()[1]) * 1024
-                elif line.startswith(b"VmRSS:"):
-                    held += int(line.split()[1]) * 1024
             for task in (place / "task").iterdir():
                 waiting += map(int, (task / "children").read_text().split())
         except (OSError, ValueError):
             continue
-    return peak, held
+    return peak

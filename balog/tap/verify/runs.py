@@ -62,7 +62,6 @@ class Capture:
     """Takes the outputs of a run that is no sync: stdout whole, at most 64 MiB. See ``Watcher``."""
 
     def __init__(self, leaks: Leaks) -> None:
-        self.records = 0
         self.data = bytearray()
         self.logs = Logs(leaks)
 

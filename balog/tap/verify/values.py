@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from typing import Any
 
 __all__ = ["bookmark_of", "is_after", "mentions", "seconds_between"]
 
 _DEEPEST = 8
+_DIGITS = re.compile("-?[0-9]{1,40}")
 
 
 def _comparable(value: Any) -> tuple[str, Any] | None:
-    """Give a value with its kind: times as instants, whatever their offset; numbers; any other text as it is."""
+    """Give a value with its kind: times as instants, whatever their offset; numbers, in digits too; else the text."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
@@ -24,6 +26,8 @@ def _comparable(value: Any) -> tuple[str, Any] | None:
             return "time", when if when.tzinfo else when.replace(tzinfo=timezone.utc)
         except ValueError:
             pass
+    if _DIGITS.fullmatch(value):
+        return "number", int(value)  # of a source that writes its numbers as texts: "10" is after "9"
     return "text", value
 
 

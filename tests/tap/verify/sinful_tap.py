@@ -289,6 +289,8 @@ def orders(chosen, bookmarks):
             del record["updated_at"]
         if "prints" in sins and number == 7:
             print("seven")
+        if "odd type" in sins and number == 7:
+            say({"type": "THING", "stream": "orders"})
         if "no record" in sins and number == 7:
             say({"type": "RECORD", "stream": "orders"})
         if "logs each" in sins:

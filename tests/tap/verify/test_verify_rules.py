@@ -8,6 +8,7 @@ import pytest
 
 from balog.tap.verify import Options, Report, verify
 from balog.tap.verify.rules import CHECKS
+from balog.tap.verify.trials import Trials
 
 TAP = Path(__file__).parent / "sinful_tap.py"
 SECRET = "tok-123-hush"
@@ -44,7 +45,8 @@ SINS = {
     "only-selected-properties-come": ["all properties"],
     "automatic-properties-come": ["drops keys"],
     "only-messages-on-stdout": ["prints", "binary"],
-    "messages-are-whole": ["no record", "no key properties", "text state"],
+    "message-types-are-known": ["odd type"],
+    "messages-are-whole": ["no record", "no key properties"],
     "lines-end": ["no newline", "torn"],
     "nothing-is-left-running": ["leaves a child"],
     "schema-before-record": ["late schema"],
@@ -108,7 +110,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def verified(config: Path, *sins: str, **options: object) -> Report:
     named = [word for sin in sins for word in ("--sin", sin)]
     command = [sys.executable, "-S", "-E", str(TAP), "--config", str(config), *named]
-    return verify(command, Options(timeout=20, grace=0.5, **options))  # type: ignore[arg-type]
+    return verify(command, Options(**{"timeout": 20, "grace": 0.5, **options}))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +221,36 @@ def test_a_schema_of_draft_4_that_names_no_draft_is_one(config: Path) -> None:
     report = verified(config, "draft 4", rules=("schemas-are-json-schema", "records-match-schema"))
 
     assert report.score == 100
+
+
+def test_a_config_of_nothing_is_broken_too(tmp_path: Path) -> None:
+    empty = tmp_path / "config.json"
+    empty.write_text("{}")
+
+    with Trials([sys.executable, str(TAP), "--config", str(empty)]) as trials:
+        broken = trials.broken_config
+
+    assert "--config cannot be read" in broken.reading.logs.last_error
+
+
+def test_of_a_bare_config_secrets_are_left_alone(tmp_path: Path) -> None:
+    whole = tmp_path / "config.json"
+    whole.write_text(json.dumps({"base": "x", "base_token": SECRET, "deep": {"token": SECRET + "-2"}}))
+
+    with Trials([sys.executable, str(TAP), "--config", str(whole), "--sin", "dumps config"]) as trials:
+        bare = trials.bare_config
+
+    assert "base is missing" in bare.reading.logs.last_error
+    assert trials.leaks.found.keys() == {("$.base_token", "stderr"), ("$.deep.token", "stderr")}
+
+
+def test_a_tap_whose_sync_hangs_is_waited_for_once(config: Path) -> None:
+    report = verified(config, "hangs", timeout=0.4, rules=("selection",))
+
+    assert [run.name for run in report.runs] == ["discover", "sync"]
+    assert {finding.detail for finding in report.findings if finding.rule.id == "only-selected-streams-come"} == {
+        "a sync wrote nothing in 0 s"
+    }
 
 
 @pytest.mark.parametrize("name", ["orders", "shop-orders"])

@@ -31,6 +31,12 @@ def test_numbers_are_compared_as_numbers(one: float, other: float) -> None:
     assert is_after(one, other) == (one > other)
 
 
+@pytest.mark.parametrize(("one", "other"), [("10", "9"), ("100", 99), ("-1", "-2"), ("b", "a"), ("9z", "10z")])
+def test_texts_of_digits_are_numbers(one: Any, other: Any) -> None:
+    assert is_after(one, other)
+    assert not is_after(other, one)
+
+
 @given(st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers()), st.none() | st.text())
 def test_two_values_are_never_each_after_the_other(one: Any, other: Any) -> None:
     assert not (is_after(one, other) and is_after(other, one))

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from balog.tap.verify.catalogs import id_of
 from balog.tap.verify.rules.registering import (
-    BEST_PRACTICES,
     CONFIG_AND_STATE,
+    CURRENTLY_SYNCING,
     PRACTICE,
     SPEC,
-    SYNC_MODE,
     Problem,
     check,
 )
@@ -60,7 +59,7 @@ def state_is_written(trials: Trials) -> Iterator[Problem]:
 
 
 @check(
-    "state-is-an-object", "state", "error", 4, SPEC,
+    "state-is-an-object", "state", "error", 4, CONFIG_AND_STATE,
     "Write a JSON object as `value`: runners merge states by key.",
 )  # fmt: skip
 def state_is_an_object(trials: Trials) -> Iterator[Problem]:
@@ -137,7 +136,7 @@ def bookmark_is_of_a_record(trials: Trials) -> Iterator[Problem]:
 
 
 @check(
-    "replication-values-are-there", "state", "warning", 3, BEST_PRACTICES,
+    "replication-values-are-there", "state", "warning", 3, CONFIG_AND_STATE,
     "Write the replication key in each record; what has none is never synced again.",
 )  # fmt: skip
 def replication_values_are_there(trials: Trials) -> Iterator[Problem]:
@@ -159,7 +158,7 @@ def bookmark_properties_are_said(trials: Trials) -> Iterator[Problem]:
 
 
 @check(
-    "state-comes-on-the-way", "state", "advice", 2, BEST_PRACTICES,
+    "state-comes-on-the-way", "state", "advice", 2, CONFIG_AND_STATE,
     "Write a STATE now and then, where records are in order, and after each stream.",
 )  # fmt: skip
 def state_comes_on_the_way(trials: Trials) -> Iterator[Problem]:
@@ -173,7 +172,7 @@ def state_comes_on_the_way(trials: Trials) -> Iterator[Problem]:
 
 
 @check(
-    "currently-syncing-is-cleared", "state", "warning", 2, SYNC_MODE,
+    "currently-syncing-is-cleared", "state", "warning", 2, CURRENTLY_SYNCING,
     "Take `currently_syncing` out of the state at the end: the next run would begin with that stream.",
 )  # fmt: skip
 def currently_syncing_is_cleared(trials: Trials) -> Iterator[Problem]:
@@ -186,7 +185,7 @@ def currently_syncing_is_cleared(trials: Trials) -> Iterator[Problem]:
 
 
 @check(
-    "currently-syncing-is-said", "state", "advice", 1, SYNC_MODE,
+    "currently-syncing-is-said", "state", "advice", 1, CURRENTLY_SYNCING,
     "Write `currently_syncing` into the state while a stream is at work.",
 )  # fmt: skip
 def currently_syncing_is_said(trials: Trials) -> Iterator[Problem]:
@@ -203,7 +202,7 @@ def currently_syncing_is_said(trials: Trials) -> Iterator[Problem]:
     "Ask the source for that order, or don't count on it.",
 )  # fmt: skip
 def order_is_as_declared(trials: Trials) -> Iterator[Problem]:
-    """Records come in the order that was asked for (``--ordered STREAM:KEY``)."""
+    """Records come in the order that was asked for (``--ordered STREAM=KEY``)."""
     ordered = trials.options.ordered
     if not ordered:
         raise Skip("no order was asked for (--ordered)")

@@ -9,7 +9,7 @@ from balog.errors import MissingExtraError
 from balog.registry.schema import SchemaError
 from balog.tap.verify.catalogs import Document, entries, name_of
 from balog.tap.verify.compiling import compiled
-from balog.tap.verify.rules.registering import DISCOVERY_MODE, PRACTICE, SCHEMAS, Problem, check
+from balog.tap.verify.rules.registering import DISCOVERY_MODE, PRACTICE, Problem, check
 from balog.tap.verify.trials import Skip, Trials
 
 __all__ = ["catalog_of"]
@@ -100,7 +100,7 @@ def catalog_is_valid(trials: Trials) -> Iterator[Problem]:
 
 
 @check(
-    "schemas-are-json-schema", "discovery", "error", 8, SCHEMAS,
+    "schemas-are-json-schema", "discovery", "error", 8, DISCOVERY_MODE,
     "Write schemas that a JSON Schema validator takes: an object with properties, references resolved.",
 )  # fmt: skip
 def schemas_are_json_schema(trials: Trials) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from balog.tap.verify.rules.registering import BEST_PRACTICES, CONFIG_AND_STATE, PRACTICE, SDK_TESTS, Problem, check
+from balog.tap.verify.rules.selecting import needs_a_start
 from balog.tap.verify.trials import Run, Skip, Trials, Written
 
 __all__: list[str] = []
@@ -23,6 +24,7 @@ def _bad_configs(trials: Trials) -> Iterator[Run]:
 )  # fmt: skip
 def bad_config_is_refused(trials: Trials) -> Iterator[Problem]:
     """A config that does not exist, or is no JSON, ends the tap with an exit code other than 0 before it syncs."""
+    needs_a_start(trials)
     for run in _bad_configs(trials):
         if run.ending.stopped == "timeout":
             yield Problem(f"{run.name}: {run.outcome}")

@@ -13,13 +13,15 @@ __all__ = [
     "BEST_PRACTICES",
     "CHECKS",
     "CONFIG_AND_STATE",
+    "CURRENTLY_SYNCING",
     "DISCOVERY_MODE",
     "METRICS",
     "PRACTICE",
-    "SCHEMAS",
+    "SDK_TARGETS",
     "SDK_TESTS",
     "SPEC",
     "SYNC_MODE",
+    "TARGETS",
     "Check",
     "Problem",
     "check",
@@ -30,9 +32,11 @@ DISCOVERY_MODE = "Singer, docs/DISCOVERY_MODE.md"
 SYNC_MODE = "Singer, docs/SYNC_MODE.md"
 CONFIG_AND_STATE = "Singer, docs/CONFIG_AND_STATE.md"
 BEST_PRACTICES = "Singer, docs/BEST_PRACTICES.md"
-SCHEMAS = "Singer, docs/SCHEMAS.md"
 METRICS = "Singer, docs/SYNC_MODE.md, Metric Messages"
 SDK_TESTS = "Meltano SDK, standard tap tests"
+SDK_TARGETS = "Meltano SDK, its targets"
+TARGETS = "Singer's targets, which refuse such a record"
+CURRENTLY_SYNCING = "Singer, singer-python's currently_syncing"
 PRACTICE = "practice of those who review taps"
 
 _MOST_PROBLEMS = 25

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from balog.tap.verify.catalogs import id_of, replication_key_of
 from balog.tap.verify.reading import StateSeen
-from balog.tap.verify.rules.registering import BEST_PRACTICES, CONFIG_AND_STATE, Problem, check
+from balog.tap.verify.rules.registering import CONFIG_AND_STATE, SYNC_MODE, Problem, check
+from balog.tap.verify.rules.selecting import needs_a_start
 from balog.tap.verify.trials import Run, Skip, Trials
 from balog.tap.verify.values import bookmark_of, is_after
 
@@ -81,7 +82,7 @@ def said_of(gap: Gap) -> str:
 
 
 @check(
-    "resumes-with-little", "state", "warning", 4, BEST_PRACTICES,
+    "resumes-with-little", "state", "warning", 4, SYNC_MODE,
     "Ask the source for what is new since `state`, not for all.",
 )  # fmt: skip
 def resumes_with_little(trials: Trials) -> Iterator[Problem]:
@@ -127,9 +128,12 @@ def state_only_moves_forward(trials: Trials) -> Iterator[Problem]:
 )  # fmt: skip
 def state_of_another_tap_is_harmless(trials: Trials) -> Iterator[Problem]:
     """A state that speaks of other streams is ignored, or refused in words."""
+    needs_a_start(trials)
     run = trials.foreign_state
     if run.ending.stopped == "timeout" or (run.ending.code and run.reading.logs.tracebacks):
         yield Problem(run.outcome)
+    elif run.ending.code and not run.reading.logs.lines and not run.reading.lines:
+        yield Problem(f"exit code {run.ending.code} in silence")
     elif not run.ending.code and run.reading.records == 0 < trials.sync.reading.records:
         yield Problem("nothing came")
 
@@ -140,8 +144,11 @@ def state_of_another_tap_is_harmless(trials: Trials) -> Iterator[Problem]:
 )  # fmt: skip
 def broken_state_is_refused(trials: Trials) -> Iterator[Problem]:
     """A state that is no JSON is refused before anything is synced."""
+    needs_a_start(trials)
     run = trials.broken_state
-    if not run.ending.code and not run.ending.stopped:
+    if run.ending.stopped == "timeout" and not run.reading.records:
+        yield Problem(run.outcome)
+    elif not run.ending.code and not run.ending.stopped:
         yield Problem("exit code 0")
     elif run.reading.records:
         yield Problem(f"{run.reading.records} records came")

@@ -9,7 +9,7 @@ from balog.tap.verify.catalogs import key_properties_of, replication_key_of
 from balog.tap.verify.rules.registering import PRACTICE, SDK_TESTS, SYNC_MODE, Problem, check
 from balog.tap.verify.trials import Run, Skip, Trials
 
-__all__ = ["looked_at"]
+__all__ = ["looked_at", "needs_a_start"]
 
 _NO_OPTION = re.compile(
     r"(unrecognized|unexpected|unknown) (argument|option|flag)|no such option|not defined: -", re.IGNORECASE
@@ -23,8 +23,20 @@ def looked_at(run: Run) -> Run:
     return run
 
 
+def needs_a_start(trials: Trials) -> None:
+    """Skip the rule where the tap fails before it writes anything: that it ends with what is wrong shows nothing."""
+    run = trials.sync
+    if not run.reading.lines and not run.is_whole:
+        raise Skip(f"it fails with what is right, too: {run.outcome}")
+
+
 def _is_unknown_option(run: Run) -> bool:
     return run.ending.code != 0 and not run.reading.lines and any(map(_NO_OPTION.search, run.reading.logs.heard))
+
+
+def _records_of(run: Run, name: str) -> int:
+    stream = run.reading.streams.get(name)
+    return stream.records + stream.batches if stream is not None else 0
 
 
 @check(
@@ -114,8 +126,10 @@ def nothing_selected_gives_nothing(trials: Trials) -> Iterator[Problem]:
 def only_selected_streams_come(trials: Trials) -> Iterator[Problem]:
     """When one stream is selected, its records come and no others."""
     name, run = trials.alone
-    if run.ending.code and not run.ending.stopped:
+    if run.ending.stopped not in ("", "records") or (run.ending.code and not run.ending.stopped):
         yield Problem(f"it cannot be synced alone: {run.outcome}", name)
+    elif _records_of(trials.sync, name) and not _records_of(run, name) and not run.ending.stopped:
+        yield Problem("it gives records, and none when it is selected alone", name)
     for other, stream in run.reading.streams.items():
         if other != name and stream.records:
             yield Problem(f"{stream.records} records came, and {name} alone was selected", other)
@@ -156,6 +170,8 @@ def only_selected_properties_come(trials: Trials) -> Iterator[Problem]:
 def automatic_properties_come(trials: Trials) -> Iterator[Problem]:
     """Keys come also when other properties are left out."""
     _, run = trials.fewer
+    if not run.reading.records:
+        raise Skip(f"{run.name} gave no records: {run.outcome}")
     for name, stream in run.reading.streams.items():
         entry = trials.entries.get(name)
         if entry is None or not stream.records:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from balog.tap.verify.rules.registering import SCHEMAS, SDK_TESTS, SPEC, Problem, check
+from balog.tap.verify.rules.registering import BEST_PRACTICES, SDK_TESTS, SPEC, Problem, check
 from balog.tap.verify.rules.selecting import looked_at
 from balog.tap.verify.streams_seen import StreamSeen
 from balog.tap.verify.trials import Skip, Trials
@@ -56,7 +56,7 @@ def records_match_schema(trials: Trials) -> Iterator[Problem]:
 
 
 @check(
-    "formats-hold", "records", "warning", 4, SCHEMAS,
+    "formats-hold", "records", "warning", 4, BEST_PRACTICES,
     "Write times by RFC 3339 with an offset, 2026-11-20T07:00:00Z, or leave the format out of the schema.",
 )  # fmt: skip
 def formats_hold(trials: Trials) -> Iterator[Problem]:

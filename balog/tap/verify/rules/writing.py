@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from balog.tap.verify.catalogs import key_properties_of
 from balog.tap.verify.reading import Junk
-from balog.tap.verify.rules.registering import PRACTICE, SPEC, SYNC_MODE, Problem, check
+from balog.tap.verify.rules.registering import PRACTICE, SDK_TARGETS, SPEC, SYNC_MODE, TARGETS, Problem, check
 from balog.tap.verify.rules.selecting import looked_at
 from balog.tap.verify.trials import Run, Skip, Trials
 
@@ -25,9 +25,20 @@ def _syncs(trials: Trials) -> Iterator[Run]:
 )  # fmt: skip
 def only_messages_on_stdout(trials: Trials) -> Iterator[Problem]:
     """Each line of stdout is a Singer message."""
-    run = trials.sync
+    run = looked_at(trials.sync)
     if run.reading.junk_count:
         yield Problem(f"{run.reading.junk_count} of {run.reading.lines} lines are none: {_lines(run.reading.junk)}")
+
+
+@check(
+    "message-types-are-known", "output", "warning", 2, SDK_TARGETS,
+    "Write RECORD, SCHEMA, STATE, ACTIVATE_VERSION, BATCH; others are permitted, but targets end there.",
+)  # fmt: skip
+def message_types_are_known(trials: Trials) -> Iterator[Problem]:
+    """Messages are of types that targets know."""
+    reading = looked_at(trials.sync).reading
+    if reading.unknown_count:
+        yield Problem(f"{reading.unknown_count} of {reading.lines} lines are not: {_lines(reading.unknown)}")
 
 
 @check(
@@ -52,6 +63,7 @@ def lines_end(trials: Trials) -> Iterator[Problem]:
             yield Problem(f"{run.name}: the last line is torn")
         elif run.reading.unended:
             yield Problem(f"{run.name}: the last line has no newline")
+    looked_at(trials.sync)
 
 
 @check(
@@ -63,10 +75,11 @@ def nothing_is_left_running(trials: Trials) -> Iterator[Problem]:
     for run in _syncs(trials):
         if run.ending.left_running:
             yield Problem(f"{run.name}: a second after its end its output was still held")
+    looked_at(trials.sync)
 
 
 @check(
-    "schema-before-record", "output", "error", 8, SPEC,
+    "schema-before-record", "output", "error", 8, TARGETS,
     "Write a stream's SCHEMA before its first RECORD.",
 )  # fmt: skip
 def schema_before_record(trials: Trials) -> Iterator[Problem]:
