@@ -27,10 +27,10 @@ _MAX_NOTED = 50
 class Transformer:
     """Compiled once for a stream; called for each record.
 
-    What a policy does not change: a record without a key property breaks the schema, whatever that says. Properties that
-    were not selected are left out, in nested objects too. So are those that the schema does not have, unless it says
-    ``additionalProperties`` or has no properties at all; each is told of once, with a WARNING that names it. Values that
-    only Python has become JSON's, see ``plain.simplify``.
+    What a policy does not change: a record without a key property breaks the schema, whatever that says. Properties
+    that were not selected are left out, in nested objects too. So are those that the schema does not have, unless it
+    says ``additionalProperties`` or has no properties at all; each is told of once, with a WARNING that names it.
+    Values that only Python has become JSON's, see ``plain.simplify``.
 
     With ``coerce`` besides: texts of numbers become numbers with all of their digits, ``true``, ``false``, 1 and 0
     booleans, the usual forms of times RFC 3339 in UTC, other values texts; an empty text, and a number that is not
