@@ -1,7 +1,8 @@
-"""Substreams, streams that another gives, and what a stream's function does by its context."""
+"""Substreams, and what a stream's function does by its context."""
 
 import itertools
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,74 +209,45 @@ class TestSubstreams:
 
         assert (ran.ids("notes"), len(asked)) == ([0, 1, 2], 3)
 
-
-class TestTwoStreamsOfOneSource:
-    def _tap(self) -> Tap:
+    def test_the_children_of_a_record_that_was_set_aside_are_asked_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
         tap = Tap("tap-cool")
-
-        @tap.stream("contacts", replication_key="updated")
-        def contacts(context: Any) -> Any:
-            yield {"id": 1, "updated": _day(1), "name": context.of("leads").bookmark}
-            yield context.to("leads", {"id": 10, "updated": _day(4)})
-            context.emit([{"id": 11, "updated": _day(3)}, {"id": 12, "updated": _day(2)}], stream="leads")
-            context.emit({"id": 2, "updated": _day(2)})
-
-        tap.add(Stream("leads", replication_key="updated", given_by="contacts"))
-        return tap
-
-    def test_each_has_its_schema_records_and_bookmark(self) -> None:
-        ran = sync(self._tap(), {"bookmarks": {"leads": {"updated": _day(1)}}})
-
-        assert ran.shape() == [
-            *("SCHEMA contacts", "SCHEMA leads"),
-            *("contacts 1", "leads 10", "leads 11", "leads 12", "contacts 2"),
-        ]
-        assert ran.records()[0]["name"] == _day(1)
-        assert ran.state["bookmarks"] == {"contacts": {"updated": _day(2)}, "leads": {"updated": _day(4)}}
-
-    def test_the_source_is_asked_for_the_other_one_alone(self) -> None:
-        ran = sync(self._tap(), selected=["leads"])
-
-        assert ran.shape() == ["SCHEMA leads", "leads 10", "leads 11", "leads 12"]
-        assert ran.state["bookmarks"] == {"leads": {"updated": _day(4)}}
-
-    def test_what_is_not_selected_is_left_out(self) -> None:
-        assert sync(self._tap(), selected=["contacts"]).shape() == ["SCHEMA contacts", "contacts 1", "contacts 2"]
-
-    def test_neither_bookmark_moves_when_the_source_fails(self) -> None:
-        tap = Tap("tap-cool")
-
-        @tap.stream("contacts")
-        def contacts(context: Any) -> Any:
-            context.emit({"id": 10, "updated": _day(4)}, stream="leads")
-            raise ValueError("no")
-
-        tap.add(Stream("leads", replication_key="updated", given_by=contacts))
+        rows: list[dict[str, Any]] = [{"id": 1}, {"id": "two", "updated": _day(1)}, {"id": 3, "updated": _day(2)}]
+        stream = tap.stream("contacts", replication_key="updated")(lambda: iter(rows))
+        stream.substream("notes")(lambda parent: [{"id": 9, "name": str(parent["id"])}])
 
         ran = sync(tap)
 
-        assert ran.ids("leads") == [10]
-        assert "updated" not in ran.state["bookmarks"].get("leads", {})
+        assert ran.ids("contacts") == [3]
+        assert [note["name"] for note in ran.records("notes")] == ["1", "two", "3"]
 
-    def test_a_record_for_a_stream_of_its_own_brings_its_schema_along(self) -> None:
+    def test_a_parent_that_is_walked_may_have_times_that_are_none(self) -> None:
         tap = Tap("tap-cool")
-        tap.stream("one")(lambda context: context.emit({"id": 20}, stream="two"))
-        tap.stream("two")(lambda: [{"id": 21}])
+        rows = [{"id": 1, "updated": _day(1)}, {"id": 2, "updated": "2026-99-99T99:99:99Z"}]
+        stream = tap.stream("contacts", replication_key="updated")(lambda: iter(rows))
+        stream.substream("notes")(lambda parent: [{"id": parent["id"]}])
 
-        assert sync(tap).shape() == ["SCHEMA one", "SCHEMA two", "two 20", "SCHEMA two", "two 21"]
+        ran = sync(tap, selected=["notes"])
 
-    def test_lists_may_hold_records_of_both(self) -> None:
+        assert (ran.ids("notes"), ran.failures) == ([1, 2], [])
+
+    def test_a_position_waits_until_all_parents_are_done(self) -> None:
         tap = Tap("tap-cool")
-        tap.stream("orders")(lambda context: iter([[{"id": 1}, context.to("lines", {"id": 11})], [{"id": 2}]]))
-        tap.add(Stream("lines", given_by="orders"))
+        asked = []
+        stream = _contacts(tap, 1, 2, 3, replication_key="updated", bookmark_strategy=tap.every_n(1))
 
-        assert sync(tap).shape()[2:] == ["orders 1", "lines 11", "orders 2"]
+        @stream.substream("notes", replication_method="LOG_BASED")
+        def notes(context: Any, parent: Any) -> Any:
+            asked.append(context.log_position)
+            yield {"id": parent["id"]}
+            context.set_bookmark(parent["id"])
 
-    def test_an_unknown_stream_is_a_fault(self) -> None:
-        tap = Tap("tap-cool")
-        tap.stream("one")(lambda context: context.emit({"id": 20}, stream="too"))
+        ran = sync(tap, {"bookmarks": {"notes": {"position": 0}}})
 
-        assert sync(tap).failures == ["one: there is no stream 'too' to emit for; there are: one"]
+        assert asked == [0, 0, 0]
+        assert [state["bookmarks"]["notes"]["position"] for state in ran.states] == [0, 0, 0, 0, 3, 3]
 
 
 class TestContext:
@@ -355,137 +327,6 @@ class TestContext:
         assert context.bookmark is None
         with pytest.raises(TapError, match="this context is of no run"):
             context.emit({"id": 1})
-
-
-class TestFullTables:
-    def test_records_carry_the_version_that_is_activated_at_the_end(self) -> None:
-        tap = Tap("tap-cool")
-
-        @tap.stream("contacts")
-        def contacts(context: Any) -> Any:
-            with context.full_table():
-                yield {"id": 1}
-            yield {"id": 2}
-
-        ran = sync(tap, {"bookmarks": {"contacts": {"initial_full_table_complete": True}}})
-
-        assert ran.shape() == ["SCHEMA contacts", "contacts 1", "ACTIVATE_VERSION contacts", "contacts 2"]
-        first, activated, second = ran.messages[2:5]
-        assert first["version"] == activated["version"] > 1_700_000_000_000
-        assert "version" not in second
-        assert "version" not in ran.state["bookmarks"]["contacts"]
-
-    def test_nothing_is_activated_when_the_body_fails(self) -> None:
-        tap = Tap("tap-cool")
-
-        @tap.stream("contacts")
-        def contacts(context: Any) -> Any:
-            with context.full_table():
-                yield {"id": 1}
-                raise ValueError("no")
-
-        ran = sync(tap, {"bookmarks": {"contacts": {"initial_full_table_complete": True}}})
-
-        assert ran.shape() == ["SCHEMA contacts", "contacts 1"]
-
-    def test_one_that_can_go_on_does_so_with_its_version(self) -> None:
-        tap = Tap("tap-cool")
-        broken = [True]
-
-        @tap.stream("contacts")
-        def contacts(context: Any) -> Any:
-            with context.full_table():
-                for number in range(context.log_position or 0, 4):
-                    yield {"id": number}
-                    context.set_bookmark(number + 1)
-                    if broken[0] and number == 1:
-                        raise ConnectionError("gone away")
-
-        first = sync(tap)
-        broken[0] = False
-        second = sync(tap, first.state)
-
-        versions = {message["version"] for ran in (first, second) for message in ran.messages if "version" in message}
-        assert (first.ids(), second.ids(), len(versions)) == ([0, 1], [2, 3], 1)
-        assert second.state["bookmarks"]["contacts"] == {"initial_full_table_complete": True}
-
-
-class _Log:
-    """A small source with a log: each change has a number; rows are as the last change left them."""
-
-    def __init__(self) -> None:
-        self.changes: list[tuple[str, int, str]] = []
-
-    def write(self, kind: str, id: int, name: str = "") -> None:
-        self.changes.append((kind, id, name))
-
-    def rows(self) -> dict[int, str]:
-        found: dict[int, str] = {}
-        for kind, id, name in self.changes:
-            if kind == "delete":
-                found.pop(id, None)
-            else:
-                found[id] = name
-        return found
-
-
-class TestLogBased:
-    def _tap(self, log: _Log, fail_at: int | None = None) -> Tap:
-        tap = Tap("tap-cool")
-
-        @tap.stream("contacts", key_properties=["id"], replication_method="LOG_BASED", bookmark_strategy=tap.every_n(1))
-        def contacts(context: Any) -> Any:
-            if context.is_first_run:
-                end = len(log.changes)
-                with context.full_table():
-                    for id, name in log.rows().items():
-                        yield {"id": id, "name": name, "_sdc_deleted_at": None}
-                context.set_bookmark({"lsn": end})
-            start = context.log_position["lsn"]
-            for number, (kind, id, name) in enumerate(log.changes[start:], start):
-                if number == fail_at:
-                    raise ConnectionError("gone away")
-                deleted = context.now.isoformat() if kind == "delete" else None
-                yield {"id": id, "name": name, "_sdc_deleted_at": deleted}
-                context.set_bookmark({"lsn": number + 1})
-
-        return tap
-
-    def _target(self, *runs: Any) -> dict[int, str]:
-        rows: dict[int, str] = {}
-        for ran in runs:
-            for record in ran.records():
-                if record["_sdc_deleted_at"]:
-                    rows.pop(record["id"], None)
-                else:
-                    rows[record["id"]] = record["name"]
-        return rows
-
-    def test_a_snapshot_first_then_the_log_from_its_position(self) -> None:
-        log = _Log()
-        log.write("insert", 1, "a")
-        log.write("insert", 2, "b")
-        first = sync(self._tap(log))
-        log.write("update", 1, "c")
-        log.write("delete", 2)
-        log.write("insert", 3, "d")
-        second = sync(self._tap(log), first.state)
-
-        assert first.shape()[-1] == "ACTIVATE_VERSION contacts"
-        assert first.state["bookmarks"]["contacts"]["position"] == {"lsn": 2}
-        assert second.ids() == [1, 2, 3]
-        assert self._target(first, second) == log.rows() == {1: "c", 3: "d"}
-
-    def test_a_log_that_breaks_off_goes_on_where_it_was(self) -> None:
-        log = _Log()
-        first = sync(self._tap(log))
-        for number in range(5):
-            log.write("insert", number, "x")
-        second = sync(self._tap(log, fail_at=3), first.state)
-        third = sync(self._tap(log), second.state)
-
-        assert (second.code, second.ids(), third.ids()) == (1, [0, 1, 2], [3, 4])
-        assert self._target(first, second, third) == log.rows()
 
 
 def test_streams_of_two_taps_do_not_mix() -> None:

@@ -280,6 +280,28 @@ class TestRetries:
 
         assert len(asked) == 1
 
+    def test_order_that_was_missing_once_is_not_trusted_again(self) -> None:
+        tap = Tap("tap-cool")
+        tries = []
+
+        @tap.stream(
+            "contacts",
+            replication_key="updated",
+            bookmark_strategy=tap.every_n(2),
+            retry_on=ConnectionError,
+            retries=1,
+        )
+        def contacts() -> Any:
+            tries.append(1)
+            for day in (5, 6, 2) if len(tries) == 1 else (5, 6):
+                yield {"id": day, "updated": f"2026-01-{day:02}T00:00:00Z"}
+            raise ConnectionError("gone away")
+
+        ran = sync(tap)
+
+        assert ran.ids() == [5, 6, 2, 5, 6]
+        assert ran.state["bookmarks"]["contacts"] == {}
+
     def test_something_is_done_before(self) -> None:
         tap = Tap("tap-cool")
         done: list[Any] = []

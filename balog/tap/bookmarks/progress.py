@@ -1,7 +1,7 @@
 """How far a stream is in one sync, what its state may say of that, and from where its source is asked.
 
 A family is a stream with its streams of children, several levels deep, whose source is asked once for each record of
-the parent. It has one state that is right at any moment:
+the parent, and with those that its source gives beside its own. It has one state that is right at any moment:
 
 - A child's bookmark moves when all parents were asked, and each of them is asked from the bookmark of the start of the
   run: the largest value so far would cut off rows of the parents that come later.
@@ -11,6 +11,8 @@ the parent. It has one state that is right at any moment:
 - A parent is asked from the smallest of its own bookmark and of what its children's ``rollup`` says of it, each less
   its lookback. So a child that failed, that was not selected or that is new gets what it missed.
 - A parent's own bookmark never passes a record whose children are not done.
+- Where there is no replication key the tap sets a position, which is kept back as a bookmark is. Positions have no
+  order: it is used when it is also what the children's ``rollup`` says, else the source begins anew.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from typing import Any
 
 from balog.tap.bookmarks.order import Order, order_of, plain
 from balog.tap.bookmarks.state import NO_KEYS, State
-from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
+from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream, counting
 from balog.tap.bookmarks.watching import Watch
 from balog.tap.errors import RecordError, StreamError
 
@@ -50,7 +52,7 @@ class Progress:
         value_of: gives a record's replication value where that is not what the record has under its key.
         is_selected: its records are written. Those of a parent that is asked for its children alone are not, and its
             own bookmark does not move.
-        parent: of the stream above.
+        parent: of the stream above, or of the one that gives this one's records.
         log: a logger with the stream bound; nothing is said without one.
 
     Attributes:
@@ -92,6 +94,7 @@ class Progress:
         self._order: Order = order_of(schema, key or "")
         self._value_of = value_of
         self._own: Any = None
+        self._position: tuple[Any, ...] = ()
         self._is_told = False
         self._given = state.entry(stream)
         self._rollup: dict[str, Any] = self._given.get("rollup") or {}
@@ -106,12 +109,15 @@ class Progress:
     def restart(self) -> None:
         """Begin again from the same bookmark: for another try of a stream that failed.
 
-        The order of records is watched anew. That of a child goes on, as it is over all its parents, and what failed
-        below stays so.
+        The order of records is watched anew, though what had none is not trusted to have one now. That of a child goes
+        on, as it is over all its parents, and what failed below stays so.
         """
         if self.parent is None:
+            if self._watch is not None and not self._watch.is_ordered:
+                self._go_back()
             self._has_failed = False
             self._done = None
+            self._position = ()
             self._watch = Watch(self.stream, self.key, self._order, self._value_of) if self.key else None
             self.see = self._looking()
 
@@ -125,7 +131,9 @@ class Progress:
         there is none: a bookmark wins over it. Without a replication key it is the position that the tap set.
         """
         if self.key is None:
-            return self._state.get(self.stream, _POSITION)
+            places = [self._state.get(self.stream, _POSITION)] if self._is_selected else []
+            places += [member._marks.get(self.stream) for member in self._below() if member._is_selected]
+            return places[0] if places and places.count(places[0]) == len(places) else None
         marks = [self._start_less_lookback()] if self._is_selected else []
         marks += [member._mark_of(self) for member in self._below() if member._is_selected]
         if any(mark is None for mark in marks) or not marks:
@@ -142,7 +150,7 @@ class Progress:
 
     def _mark_of(self, above: Progress) -> Any:
         """Give up to where this stream is complete in the bookmarks of one above it."""
-        mark = (self._rollup.get("parents") or {}).get(above.stream)
+        mark = self._marks.get(above.stream)
         both_times = self._order.kind == above._order.kind == "time"
         if mark is None and self._start is not None:  # a state that another toolkit wrote
             return self._start_less_lookback() if both_times else above._start_less_lookback()
@@ -171,58 +179,39 @@ class Progress:
     # -- how far --------------------------------------------------------------------------------------------------
 
     def _looking(self) -> Callable[[dict[str, Any]], bool | None]:
-        watch, strategy = self._watch, self._strategy
-        look = watch.see if watch is not None else None
-        if look is not None and not self._is_selected:
-            return self._looking_at_what_is_not_written(look)
-        is_due = strategy.is_due
-        count = 0
+        if self._watch is None:
+            return counting(self._strategy)
+        return counting(self._strategy, self._watch.see if self._is_selected else self._look_at_what_is_not_written)
 
-        def see(record: dict[str, Any]) -> bool:
-            nonlocal count
-            if look is not None:
-                look(record)
-            count += 1
-            return is_due(record, count)
-
-        if not strategy.in_middle:
-            return look or (lambda record: None)
-        return see
-
-    def _looking_at_what_is_not_written(
-        self, look: Callable[[dict[str, Any]], None]
-    ) -> Callable[[dict[str, Any]], bool | None]:
-        count = 0
-
-        def see(record: dict[str, Any]) -> bool:
-            nonlocal count
-            count += 1
-            if self._watch is not None:
-                try:
-                    look(record)
-                except RecordError:  # nobody makes such records fit their schema: the children will be asked for all
-                    self._watch = None
-            return self._strategy.is_due(record, count)
-
-        return see
+    def _look_at_what_is_not_written(self, record: dict[str, Any]) -> None:
+        if self._watch is not None:
+            try:
+                self._watch.see(record)
+            except RecordError:  # nobody makes such records fit their schema: the children will be asked for all
+                self._watch = None
 
     def done(self) -> None:
         """Say that all records so far were written, and all children of them."""
         if self._watch is not None:
-            self._done = self._watch.highest
+            try:
+                self._done = self._watch.highest
+            except RecordError:
+                if self._is_selected:
+                    raise
+                self._watch = None
 
     def set(self, value: Any) -> bool:
         """Set the bookmark as the tap knows it: the end of a window, a position in a log; up to it all was written.
 
-        With a replication key it only moves forward, and that of a stream with a parent when all parents are done;
-        without one it is any JSON. Returns whether the state has it now.
+        With a replication key it only moves forward, without one it is any JSON; None takes that away. That of a stream
+        with a parent waits until all parents are done. Returns whether the state has it now.
 
         Raises:
             StreamError: the value is not of the replication key's kind.
         """
         if self.key is None:
-            self._state.set(self.stream, _POSITION, value)
-            return True
+            self._position = (value,)
+            return self.parent is None and self._move_position()
         try:
             self._order.rank(value)
         except ValueError as error:
@@ -243,7 +232,7 @@ class Progress:
         watch, is_said = top._watch, asked and top is self
         if watch is None or not (is_said or (top._is_sorted and top._strategy.in_middle)):
             return
-        if not (watch.is_ordered or is_said):
+        if not (is_said or (watch.is_ordered and not top._is_told)):
             top._go_back()
             return
         with suppress(RecordError, StreamError):  # there is no right one, which the end of the stream will say
@@ -268,6 +257,7 @@ class Progress:
                 member._roll_up(parents)
             else:
                 member._move(member._end)
+                member._move_position()
                 member._roll_up(parents, is_whole=True)
 
     def fail(self) -> None:
@@ -304,18 +294,37 @@ class Progress:
         self._state.set(self.stream, self.key, later)
         return True
 
+    def _move_position(self) -> bool:
+        if not self._position or any(member._has_failed for member in self._below()):
+            return False
+        (value,) = self._position
+        if self._is_selected:
+            self._state.set(self.stream, _POSITION, value)
+        for member in self._below():
+            marks = {**member._marks, self.stream: value}
+            member._keep_rollup({stream: mark for stream, mark in marks.items() if mark is not None})
+        return True
+
     def _roll_up(self, parents: dict[Progress, Any], *, is_whole: bool = False) -> None:
         """Keep how far this stream is in those above, and until it is whole its largest value so far."""
         if not parents or not self._is_selected:
             return
-        marks = dict(self._rollup.get("parents") or {})
+        marks = self._marks
         for above, value in parents.items():
             later = above._latest(marks.get(above.stream), value)
             if later is not None:
                 marks[above.stream] = later
-        highest = None if is_whole or self.key is None else self._end
-        self._rollup = {"parents": marks} if highest is None else {"parents": marks, "highest": highest}
-        self._state.set(self.stream, "rollup", self._rollup)
+        self._keep_rollup(marks, None if is_whole or self.key is None else self._end)
+
+    def _keep_rollup(self, marks: dict[str, Any], highest: Any = None) -> None:
+        if self._is_selected:
+            said = {"parents": marks or None, "highest": highest}
+            self._rollup = {name: value for name, value in said.items() if value is not None}
+            self._state.set(self.stream, "rollup", self._rollup or None)
+
+    @property
+    def _marks(self) -> dict[str, Any]:
+        return dict(self._rollup.get("parents") or {})
 
     def _go_back(self) -> None:
         """Take back what was written in the middle: the source gives records out of order, so it said too much."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from balog.tap.errors import TapError
 
-__all__ = ["BookmarkStrategy", "EndOfStream", "EveryN", "EverySeconds", "make_strategy"]
+__all__ = ["BookmarkStrategy", "EndOfStream", "EveryN", "EverySeconds", "counting", "make_strategy"]
 
 
 class BookmarkStrategy:
@@ -95,3 +95,21 @@ def make_strategy(said: Any) -> BookmarkStrategy:
     raise TapError(
         f"bookmark_strategy={said!r}: want end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function"
     )
+
+
+def counting(
+    strategy: BookmarkStrategy, look: Callable[[dict[str, Any]], None] | None = None
+) -> Callable[[dict[str, Any]], bool | None]:
+    """Give what is called with each record of one sync: ``look`` sees it, and it tells whether a state is due."""
+    if not strategy.in_middle:
+        return look or (lambda record: None)
+    is_due, count = strategy.is_due, 0
+
+    def see(record: dict[str, Any]) -> bool:
+        nonlocal count
+        if look is not None:
+            look(record)
+        count += 1
+        return is_due(record, count)
+
+    return see

@@ -124,6 +124,8 @@ class Lane:
             if lane.failure is not None:
                 lane.progress.fail()
             lane.context.bookmark = lane.progress.bookmark if lane.key else None
+            if lane.key is None and lane.progress.bookmark is None:
+                lane.context.is_first_run = True
             lane.accept, lane.accept_page = lane._accept()
 
     # -- records --------------------------------------------------------------------------------------------------
@@ -278,20 +280,22 @@ class Lane:
             raise TapError(f"{title}: full_table() is for streams without a parent")
         if self.run.is_calling:
             raise TapError(f"{title}: full_table() is for a function that yields: what it returns comes after its end")
-        if not self.is_written:
-            yield 0
-            return
-        can_go_on = self.context.log_position is not None
-        with FullTable(state, name, self._activating(), can_go_on=can_go_on) as version:
-            self.write = self._writer(version)
-            try:
-                yield version
-            finally:
-                self.write = self._writer()
+        if self.is_written:
+            can_go_on = self.context.log_position is not None
+            with FullTable(state, name, self._activating(), can_go_on=can_go_on) as version:
+                self.write = self._writer(version)
+                try:
+                    yield version
+                finally:
+                    self.write = self._writer()
+        else:
+            yield (version := 0)
         if self.method != "FULL_TABLE":
             return
         if not self.progress.set(None) and state.get(name, POSITION) is not None:
-            state.set(name, "version", version)  # a child failed: the next run goes on from there, with this version
+            state.set(
+                name, "version", version or None
+            )  # a child failed: the next run goes on from there, with this version
         self.context.log_position = None
 
     def _activating(self) -> Callable[[int], None]:
@@ -302,8 +306,8 @@ class Lane:
                 self.run.output.activate_version(self.entry.stream, version)
             else:
                 self.context.log.warning(
-                    f"{self.entry.stream}: the rows before are kept beside this version of the table, in which those are "
-                    "missing that were set aside",
+                    f"{self.entry.stream}: those of before are kept in the table too: this version of it lacks records "
+                    "that were set aside",
                     version=version,
                 )
 

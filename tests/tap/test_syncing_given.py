@@ -1,0 +1,188 @@
+"""Streams whose records the source of another gives beside its own."""
+
+from typing import Any
+
+from balog.tap import Stream, Tap
+from tests.tap.syncs import stopping, sync
+
+
+def _day(number: int) -> str:
+    return f"2026-01-{number:02}T00:00:00Z"
+
+
+class TestTwoStreamsOfOneSource:
+    def _tap(self) -> Tap:
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts", replication_key="updated")
+        def contacts(context: Any) -> Any:
+            yield {"id": 1, "updated": _day(1), "name": context.of("leads").bookmark}
+            yield context.to("leads", {"id": 10, "updated": _day(4)})
+            context.emit([{"id": 11, "updated": _day(3)}, {"id": 12, "updated": _day(2)}], stream="leads")
+            context.emit({"id": 2, "updated": _day(2)})
+
+        tap.add(Stream("leads", replication_key="updated", given_by="contacts"))
+        return tap
+
+    def test_each_has_its_schema_records_and_bookmark(self) -> None:
+        ran = sync(self._tap(), {"bookmarks": {"leads": {"updated": _day(1)}}})
+
+        assert ran.shape() == [
+            *("SCHEMA contacts", "SCHEMA leads"),
+            *("contacts 1", "leads 10", "leads 11", "leads 12", "contacts 2"),
+        ]
+        assert ran.records()[0]["name"] == _day(1)
+        assert ran.state["bookmarks"] == {
+            "contacts": {"updated": _day(2)},
+            "leads": {"updated": _day(4), "rollup": {"parents": {"contacts": _day(2)}}},
+        }
+
+    def test_the_source_is_asked_for_the_other_one_alone(self) -> None:
+        ran = sync(self._tap(), selected=["leads"])
+
+        assert ran.shape() == ["SCHEMA leads", "leads 10", "leads 11", "leads 12"]
+        assert ran.state["bookmarks"] == {"leads": {"updated": _day(4), "rollup": {"parents": {"contacts": _day(1)}}}}
+
+    def test_what_is_not_selected_is_left_out(self) -> None:
+        assert sync(self._tap(), selected=["contacts"]).shape() == ["SCHEMA contacts", "contacts 1", "contacts 2"]
+
+    def test_neither_bookmark_moves_when_the_source_fails(self) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts")
+        def contacts(context: Any) -> Any:
+            context.emit({"id": 10, "updated": _day(4)}, stream="leads")
+            raise ValueError("no")
+
+        tap.add(Stream("leads", replication_key="updated", given_by=contacts))
+
+        ran = sync(tap)
+
+        assert ran.ids("leads") == [10]
+        assert "updated" not in ran.state["bookmarks"].get("leads", {})
+
+    def test_a_record_for_a_stream_of_its_own_brings_its_schema_along(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("one")(lambda context: context.emit({"id": 20}, stream="two"))
+        tap.stream("two")(lambda: [{"id": 21}])
+
+        assert sync(tap).shape() == ["SCHEMA one", "SCHEMA two", "two 20", "SCHEMA two", "two 21"]
+
+    def test_lists_may_hold_records_of_both(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("orders")(lambda context: iter([[{"id": 1}, context.to("lines", {"id": 11})], [{"id": 2}]]))
+        tap.add(Stream("lines", given_by="orders"))
+
+        assert sync(tap).shape()[2:] == ["orders 1", "lines 11", "orders 2"]
+
+    def test_an_unknown_stream_is_a_fault(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("one")(lambda context: context.emit({"id": 20}, stream="too"))
+
+        assert sync(tap).failures == ["one: there is no stream 'too' to emit for; there are: one"]
+
+    def test_what_it_writes_for_a_stream_with_a_source_leaves_that_ones_bookmark(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("one")(lambda context: context.emit({"id": 20, "updated": _day(9)}, stream="two"))
+
+        @tap.stream("two", replication_key="updated", bookmark_strategy=tap.every_n(1))
+        def two(context: Any) -> Any:
+            yield from ({"id": day, "updated": _day(day)} for day in (1, 2) if _day(day) >= (context.bookmark or ""))
+
+        ran = sync(tap)
+
+        assert ran.ids("two") == [20, 1, 2]
+        assert [state["bookmarks"].get("two") for state in ran.states] == [
+            *(None, None, None),
+            *({"updated": _day(1)}, {"updated": _day(2)}, {"updated": _day(2)}, {"updated": _day(2)}),
+        ]
+
+
+class TestPages:
+    """Orders in pages of four, then all lines of that page."""
+
+    def _tap(self, *, is_broken: bool = False, **settings: Any) -> Tap:
+        tap = Tap("tap-graph")
+
+        @tap.stream("orders", replication_key="updated", bookmark_strategy=tap.every_n(2), **settings)
+        def orders(context: Any) -> Any:
+            days = [day for day in range(1, 13) if _day(day) >= (context.bookmark or "")]
+            for page in (days[first : first + 4] for first in range(0, len(days), 4)):
+                yield [{"id": day, "updated": _day(day)} for day in page]
+                if is_broken and page[0] > 4:
+                    raise ConnectionError("gone away")
+                yield [context.to("lines", {"id": 10 * day}) for day in page]
+
+        tap.add(Stream("lines", given_by="orders"))
+        return tap
+
+    LINES = tuple(range(10, 130, 10))
+
+    def test_a_state_waits_for_what_belongs_to_the_page(self) -> None:
+        ran = sync(self._tap())
+        given: list[Any] = []
+        for message in ran.messages:
+            if message["type"] == "RECORD" and message["stream"] == "lines":
+                given.append(message["record"]["id"])
+            if message["type"] == "STATE":
+                said = message["value"]["bookmarks"].get("orders", {}).get("updated")
+                assert said is None or {10 * day for day in range(1, 13) if _day(day) < said} <= set(given)
+        assert len({str(state["bookmarks"]) for state in ran.states}) == 4
+
+    def test_a_source_that_breaks_off_between_them_leaves_no_gap(self) -> None:
+        first = sync(self._tap(is_broken=True))
+        second = sync(self._tap(), first.state)
+
+        assert first.state["bookmarks"]["orders"] == {"updated": _day(4)}
+        assert {*first.ids("lines"), *second.ids("lines")} == {*self.LINES}
+
+    def test_nor_does_an_interruption(self) -> None:
+        for at in range(1, 13):
+            stop, hook = stopping(at)
+            first = sync(self._tap(after=hook), stop=stop)
+            second = sync(self._tap(), first.state)
+
+            assert {*first.ids("lines"), *second.ids("lines")} == {*self.LINES}
+
+    def test_one_that_is_newly_selected_gets_what_it_missed(self) -> None:
+        first = sync(self._tap(), selected=["orders"])
+        second = sync(self._tap(), first.state)
+        third = sync(self._tap(), second.state)
+
+        assert second.ids("lines") == [*self.LINES]
+        assert third.ids("lines") == [120]
+
+    def test_alone_it_gets_what_is_new(self) -> None:
+        first = sync(self._tap(), selected=["lines"])
+        second = sync(self._tap(), first.state, selected=["lines"])
+
+        assert (first.ids(), second.ids()) == ([*self.LINES], [120])
+
+    def test_a_checkpoint_says_that_all_came(self) -> None:
+        tap = Tap("tap-graph")
+
+        @tap.stream("orders", replication_key="updated")
+        def orders(context: Any) -> Any:
+            yield [{"id": 1, "updated": _day(1)}]
+            yield context.to("lines", {"id": 10})
+            context.checkpoint()
+
+        tap.add(Stream("lines", given_by="orders"))
+
+        assert sync(tap).states[1]["bookmarks"]["orders"] == {"updated": _day(1)}
+
+
+def test_what_a_substream_gives_has_its_bookmark_too() -> None:
+    tap = Tap("tap-graph")
+    accounts = tap.stream("accounts")(lambda: [{"id": 1}, {"id": 2}])
+
+    @accounts.substream("orders")
+    def orders(context: Any, parent: Any) -> Any:
+        yield context.to("lines", {"id": 10 * parent["id"], "updated": _day(parent["id"])})
+
+    tap.add(Stream("lines", replication_key="updated", given_by="orders"))
+
+    ran = sync(tap)
+
+    assert ran.ids("lines") == [10, 20]
+    assert ran.state["bookmarks"]["lines"]["updated"] == _day(2)

@@ -1,0 +1,224 @@
+"""Full tables in a run, and positions that a tap sets itself: in a table, in a log."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from balog.tap import Tap
+from tests.tap.syncs import sync
+
+
+class TestFullTables:
+    def test_records_carry_the_version_that_is_activated_at_the_end(self) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts")
+        def contacts(context: Any) -> Any:
+            with context.full_table():
+                yield {"id": 1}
+            yield {"id": 2}
+
+        ran = sync(tap, {"bookmarks": {"contacts": {"initial_full_table_complete": True}}})
+
+        assert ran.shape() == ["SCHEMA contacts", "contacts 1", "ACTIVATE_VERSION contacts", "contacts 2"]
+        first, activated, second = ran.messages[2:5]
+        assert first["version"] == activated["version"] > 1_700_000_000_000
+        assert "version" not in second
+        assert "version" not in ran.state["bookmarks"]["contacts"]
+
+    def test_nothing_is_activated_when_the_body_fails(self) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts")
+        def contacts(context: Any) -> Any:
+            with context.full_table():
+                yield {"id": 1}
+                raise ValueError("no")
+
+        ran = sync(tap, {"bookmarks": {"contacts": {"initial_full_table_complete": True}}})
+
+        assert ran.shape() == ["SCHEMA contacts", "contacts 1"]
+
+    def test_one_that_can_go_on_does_so_with_its_version(self) -> None:
+        tap = Tap("tap-cool")
+        broken = [True]
+
+        @tap.stream("contacts")
+        def contacts(context: Any) -> Any:
+            with context.full_table():
+                for number in range(context.log_position or 0, 4):
+                    yield {"id": number}
+                    context.set_bookmark(number + 1)
+                    if broken[0] and number == 1:
+                        raise ConnectionError("gone away")
+
+        first = sync(tap)
+        broken[0] = False
+        second = sync(tap, first.state)
+
+        versions = {message["version"] for ran in (first, second) for message in ran.messages if "version" in message}
+        assert (first.ids(), second.ids(), len(versions)) == ([0, 1], [2, 3], 1)
+        assert second.state["bookmarks"]["contacts"] == {"initial_full_table_complete": True}
+
+    @pytest.mark.parametrize("selected", [["rows"], ["notes"], ["rows", "notes"]])
+    def test_it_goes_on_where_all_that_are_selected_then_were_written(self, selected: list[str]) -> None:
+        first = sync(_table(fail_at=3), selected=selected)
+        second = sync(_table(), first.state)
+
+        assert {*first.ids("notes"), *second.ids("notes")} == {*range(0, 60, 10)}
+        activated = next(message["version"] for message in second.messages if "version" in message)
+        versions = {
+            message["record"]["id"]
+            for ran in (first, second)
+            for message in ran.messages
+            if message["type"] == "RECORD" and message.get("version") == activated
+        }
+        assert versions == {*range(6)}
+
+    def test_it_goes_on_before_the_row_whose_children_failed(self) -> None:
+        first = sync(_table(fail_at=3, bad=1))
+        second = sync(_table(), first.state)
+
+        assert first.state["bookmarks"]["rows"]["position"] == 1
+        assert {*first.ids("notes"), *second.ids("notes")} == {*range(0, 60, 10)}
+
+    def test_the_version_stays_with_the_position_when_children_failed(self) -> None:
+        first = sync(_table(bad=4))
+        second = sync(_table(), first.state)
+
+        assert (first.ids("rows"), second.ids("rows")) == ([*range(6)], [4, 5])
+        assert (
+            len({message["version"] for ran in (first, second) for message in ran.messages if "version" in message})
+            == 1
+        )
+        assert second.state["bookmarks"]["rows"] == {"initial_full_table_complete": True}
+
+    def test_rows_of_before_stay_when_records_were_set_aside(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+        tap = Tap("tap-cool")
+
+        @tap.stream("rows")
+        def rows(context: Any) -> Any:
+            with context.full_table():
+                yield [{"id": 1}, {"id": "two"}]
+
+        ran = sync(tap, {"bookmarks": {"rows": {"initial_full_table_complete": True}}})
+
+        assert ran.shape() == ["SCHEMA rows", "rows 1"]
+        assert "rows: those of before are kept" in capsys.readouterr().err
+
+    def test_what_is_returned_out_of_it_would_come_after_its_end(self) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("rows")
+        def rows(context: Any) -> Any:
+            with context.full_table():
+                return [{"id": 1}]
+
+        ran = sync(tap)
+
+        assert ran.shape() == ["SCHEMA rows"]
+        assert "full_table() is for a function that yields" in ran.failures[0]
+
+
+def _table(fail_at: int | None = None, bad: int | None = None) -> Tap:
+    """Six rows with notes; a run can go on in it."""
+    tap = Tap("tap-cool")
+
+    @tap.stream("rows", key_properties=["id"])
+    def rows(context: Any) -> Any:
+        with context.full_table():
+            for number in range(context.log_position or 0, 6):
+                yield {"id": number}
+                context.set_bookmark(number + 1)
+                if number == fail_at:
+                    raise ConnectionError("gone away")
+
+    @rows.substream("notes")
+    def notes(parent: Any) -> Any:
+        if parent["id"] == bad:
+            raise ValueError("no notes")
+        return [{"id": 10 * parent["id"]}]
+
+    return tap
+
+
+class _Log:
+    """A small source with a log: each change has a number; rows are as the last change left them."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[str, int, str]] = []
+
+    def write(self, kind: str, id: int, name: str = "") -> None:
+        self.changes.append((kind, id, name))
+
+    def rows(self) -> dict[int, str]:
+        found: dict[int, str] = {}
+        for kind, id, name in self.changes:
+            if kind == "delete":
+                found.pop(id, None)
+            else:
+                found[id] = name
+        return found
+
+
+class TestLogBased:
+    def _tap(self, log: _Log, fail_at: int | None = None) -> Tap:
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts", key_properties=["id"], replication_method="LOG_BASED", bookmark_strategy=tap.every_n(1))
+        def contacts(context: Any) -> Any:
+            if context.is_first_run:
+                end = len(log.changes)
+                with context.full_table():
+                    for id, name in log.rows().items():
+                        yield {"id": id, "name": name, "_sdc_deleted_at": None}
+                context.set_bookmark({"lsn": end})
+            start = context.log_position["lsn"]
+            for number, (kind, id, name) in enumerate(log.changes[start:], start):
+                if number == fail_at:
+                    raise ConnectionError("gone away")
+                deleted = context.now.isoformat() if kind == "delete" else None
+                yield {"id": id, "name": name, "_sdc_deleted_at": deleted}
+                context.set_bookmark({"lsn": number + 1})
+
+        return tap
+
+    def _target(self, *runs: Any) -> dict[int, str]:
+        rows: dict[int, str] = {}
+        for ran in runs:
+            for record in ran.records():
+                if record["_sdc_deleted_at"]:
+                    rows.pop(record["id"], None)
+                else:
+                    rows[record["id"]] = record["name"]
+        return rows
+
+    def test_a_snapshot_first_then_the_log_from_its_position(self) -> None:
+        log = _Log()
+        log.write("insert", 1, "a")
+        log.write("insert", 2, "b")
+        first = sync(self._tap(log))
+        log.write("update", 1, "c")
+        log.write("delete", 2)
+        log.write("insert", 3, "d")
+        second = sync(self._tap(log), first.state)
+
+        assert first.shape()[-1] == "ACTIVATE_VERSION contacts"
+        assert first.state["bookmarks"]["contacts"]["position"] == {"lsn": 2}
+        assert second.ids() == [1, 2, 3]
+        assert self._target(first, second) == log.rows() == {1: "c", 3: "d"}
+
+    def test_a_log_that_breaks_off_goes_on_where_it_was(self) -> None:
+        log = _Log()
+        first = sync(self._tap(log))
+        for number in range(5):
+            log.write("insert", number, "x")
+        second = sync(self._tap(log, fail_at=3), first.state)
+        third = sync(self._tap(log), second.state)
+
+        assert (second.code, second.ids(), third.ids()) == (1, [0, 1, 2], [3, 4])
+        assert self._target(first, second, third) == log.rows()
