@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 Document = dict[str, Any]
+_MOST_TRIED = 10_000
+_LINE_WITH_WORDS = re.compile(r"\S[^\n]*")
 
 
 class Discovered(Struct, frozen=True, kw_only=True):
@@ -53,24 +56,36 @@ def read_discovered(stdout: bytes) -> Discovered:
         return Discovered(fault="stdout is not UTF-8")
     if not text.strip():
         return Discovered(fault="nothing was written to stdout")
+    found = _first_object(text)
+    if found is None:
+        return Discovered(fault="stdout holds no JSON object that is a catalog")
+    document, position, end = found
+    noise = text.count("\n", 0, position), sum(1 for _ in _LINE_WITH_WORDS.finditer(text, end))
+    if not isinstance(document.get("streams"), list):
+        return Discovered(fault="its catalog has no list of streams", noise=noise)
+    try:
+        copy.deepcopy(document)
+    except RecursionError:
+        return Discovered(fault="its catalog is nested too deep", noise=noise)
+    return Discovered(document=document, noise=noise)
+
+
+def _first_object(text: str) -> tuple[Document, int, int] | None:
+    """Give the first object that is no message, with where it begins and ends; only 10,000 places are tried."""
     reader = json.JSONDecoder()
     position = len(text) - len(text.lstrip())
-    while True:
+    for _ in range(_MOST_TRIED):
         try:
             document, end = reader.raw_decode(text, position)
         except (ValueError, RecursionError):
             document, end = None, 0
         if isinstance(document, dict) and "type" not in document:
-            break
+            return document, position, end
         following = text.find("\n{", position + 1 if document is None else end - 1)
         if following < 0:
-            return Discovered(fault="stdout holds no JSON object that is a catalog")
+            break
         position = following + 1
-    before = len(text[:position].split("\n")) - 1
-    after = len([line for line in text[end:].split("\n") if line.strip()])
-    if not isinstance(document.get("streams"), list):
-        return Discovered(fault="its catalog has no list of streams", noise=(before, after))
-    return Discovered(document=document, noise=(before, after))
+    return None
 
 
 def entries(document: Document | None) -> Iterator[Document]:

@@ -46,6 +46,13 @@ class Leaks:
             if form in line:
                 self.found.setdefault((path, output), number)
 
+    def search(self, data: bytes | bytearray, output: str) -> None:
+        """Look at all that came on an output."""
+        for form, path in self._forms.items():
+            at = data.find(form)
+            if at >= 0:
+                self.found.setdefault((path, output), data.count(b"\n", 0, at) + 1)
+
     def hide(self, text: str) -> str:
         """Give what a tap said without secrets, as one short printable line."""
         for form in self._forms:

@@ -135,8 +135,10 @@ class Logs:
             return
         self.metrics[name] += 1
         if name == "record_count" and isinstance(tags, dict):
-            stream = tags.get("stream", tags.get("endpoint", ""))
-            self.counted[str(stream)] += int(metric.get("value") or 0)
+            stream = str(tags.get("stream", tags.get("endpoint", "")))
+            if stream not in self.counted and len(self.counted) >= _MOST_NAMES:
+                return
+            self.counted[stream] += int(metric.get("value") or 0)
         self._keep(msgspec.json.encode(tags).decode() if tags else "")
 
     def _keep(self, text: str) -> None:

@@ -25,6 +25,8 @@ MAX_LINE = 16 * 1024 * 1024
 _MOST_JUNK = 10_000
 _JUNK_KEPT = 20
 _STATES_KEPT = 256
+_STATES_SIZE = 8 * 1024 * 1024
+_MOST_STREAMS = 10_000
 _decode = msgspec.json.Decoder().decode
 
 
@@ -36,11 +38,12 @@ class Junk(Struct, frozen=True):
 
 
 class StateSeen(Struct, frozen=True, kw_only=True):
-    """A STATE: its line, its value, and how many records of each stream had come."""
+    """A STATE: its line, its value, how many records of each stream had come, and about how many bytes all that is."""
 
     line: int
     value: Any
     records: dict[str, int]
+    size: int = 0
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -89,6 +92,7 @@ class Reading:
         self._partial: list[bytes] = []
         self._partial_size = 0
         self._apart = 1
+        self._states_size = 0
         self.lines = self.records = 0
         self.junk: list[Junk] = []
         self.junk_count = 0
@@ -121,6 +125,8 @@ class Reading:
                 return "records"
             if self.junk_count + self.unknown_count >= _MOST_JUNK:
                 return "junk"
+            if len(self.streams) > _MOST_STREAMS:
+                return "streams"
         return "interrupt" if 0 < self._interrupt_after <= self.records else ""
 
     def stderr(self, data: bytes) -> None:
@@ -219,12 +225,14 @@ class Reading:
             self.bad_states = self.bad_states or self.lines
             return "" if "value" in message else "without a value"
         counts = {name: stream.records for name, stream in self.streams.items()}
-        self.last_state = StateSeen(line=self.lines, value=value, records=counts)
+        self.last_state = StateSeen(line=self.lines, value=value, records=counts, size=len(line) + 100 * len(counts))
         if (self.state_count - 1) % self._apart == 0:
             self.states.append(self.last_state)
-            if len(self.states) >= _STATES_KEPT:
+            self._states_size += self.last_state.size
+            while len(self.states) >= _STATES_KEPT or (self._states_size > _STATES_SIZE and len(self.states) > 1):
                 del self.states[1::2]
                 self._apart *= 2
+                self._states_size = sum(state.size for state in self.states)
         self.cuts += bool(value.get("currently_syncing"))
         for name, stream in self.streams.items():
             if stream.replication_key:

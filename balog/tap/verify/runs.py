@@ -12,6 +12,13 @@ from balog.tap.verify.running import Ending
 __all__ = ["Capture", "Run", "Skip", "Written"]
 
 _MOST_CAPTURED = 64 * 1024 * 1024
+_TOO_MUCH = {
+    "junk": "10,000 lines were no messages of Singer's",
+    "line": "a line went on for more than 16 MiB",
+    "streams": "more than 10,000 streams came",
+    "bytes": "more than 64 MiB came",
+}
+"""Why a run was ended from here that writes without bounds. See ``Reading`` and ``Capture``."""
 
 
 class Skip(Exception):  # no error: how a rule says that there is nothing to look at
@@ -54,6 +61,8 @@ def _outcome(ending: Ending, logs: Logs) -> str:
     how = f"exit code {ending.code}" if ending.code >= 0 else f"ended by signal {-ending.code}"
     if ending.stopped == "timeout":
         how = f"not over after {ending.seconds:.0f} s"
+    elif ending.stopped in _TOO_MUCH:
+        how = f"was ended: {_TOO_MUCH[ending.stopped]}"
     said = logs.last_error or logs.last_exception or logs.last
     return f"{how}; said: {said}" if said and (ending.code or ending.stopped) else how
 

@@ -19,6 +19,7 @@ __all__ = ["StreamSeen"]
 
 _MOST_FAULTS = 50
 _MOST_NAMES = 10_000
+_LONGEST_NAME = 1000
 _INDEX = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -112,7 +113,7 @@ class StreamSeen:
         self.contents.append(content)
         self.keys.append(self._key(record) if self.key_properties else content)
         for name in record:
-            if name in self.properties or len(self.properties) < _MOST_NAMES:
+            if name in self.properties or (len(self.properties) < _MOST_NAMES and len(name) <= _LONGEST_NAME):
                 self.properties[name] += 1
         self.versions["none" if version is None else version] += 1
         if self._validator is not None:
@@ -149,7 +150,7 @@ class StreamSeen:
             is_format = fault.reason.startswith("is no ") and not fault.reason.startswith("is no multiple")
             others = others or not is_format
             faults = self.format_faults if is_format else self.faults
-            said = f"{_INDEX.sub('[*]', fault.path)} {fault.reason}"
+            said = f"{_INDEX.sub('[*]', fault.path)} {fault.reason}"[:_LONGEST_NAME]
             if said in faults or len(faults) < _MOST_FAULTS:
                 faults[said] += 1
         if others:

@@ -23,12 +23,14 @@ class TapCommand(Struct, frozen=True, kw_only=True):
 
     Attributes:
         base: program and arguments but for the files below.
+        place: where in ``base`` the ``--config`` stood: where there are several, the later ones may be the stronger.
         config: the file of ``--config``; None without one.
         catalog: as ``config``, by which is synced instead of what is discovered; ``properties`` in the older form.
         state: as ``config``, from which the first sync starts.
     """
 
     base: tuple[str, ...]
+    place: int = 0
     config: Path | None = None
     catalog: Path | None = None
     properties: Path | None = None
@@ -37,7 +39,8 @@ class TapCommand(Struct, frozen=True, kw_only=True):
     def line(self, *arguments: str, config: Path | None = None) -> list[str]:
         """Give the command with other arguments, and another config if one is given."""
         config = config or self.config
-        return [*self.base, *(["--config", str(config)] if config else []), *arguments]
+        words = ["--config", str(config)] if config else []
+        return [*self.base[: self.place], *words, *self.base[self.place :], *arguments]
 
 
 def take_apart(command: Sequence[str]) -> TapCommand:
@@ -53,7 +56,7 @@ def take_apart(command: Sequence[str]) -> TapCommand:
         raise ConfigError("no command of a tap is given; want one after --")
     if shutil.which(command[0]) is None:
         raise ConfigError("there is no such program", source=command[0])
-    base, files = [command[0]], {}
+    base, files, place = [command[0]], {}, 1
     arguments = iter(range(1, len(command)))
     for index in arguments:
         word = command[index]
@@ -73,7 +76,9 @@ def take_apart(command: Sequence[str]) -> TapCommand:
         if not Path(value).is_file():
             raise ConfigError("there is no such file", source=f"{option} {value}")
         files[name] = Path(value).absolute()
-    return TapCommand(base=tuple(base), **files)
+        if name == "config":
+            place = len(base)
+    return TapCommand(base=tuple(base), place=place, **files)
 
 
 def read_json(path: Path, option: str) -> Any:

@@ -312,8 +312,7 @@ class Trials:
         limit = self.options.timeout if timeout is None else min(timeout, self.options.timeout)
         ending = run(line, capture, timeout=limit, grace=self.options.grace)
         capture.logs.close()
-        for number, text in enumerate(capture.data.split(b"\n"), 1):
-            self.leaks.look(text, "stdout", number)
+        self.leaks.search(capture.data, "stdout")
         made = Written(name=name, stdout=bytes(capture.data), logs=capture.logs, ending=ending)
         self.made.append(made)
         return made

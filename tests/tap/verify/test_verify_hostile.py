@@ -1,11 +1,14 @@
 """Taps that do their worst: each run ends in bounded time and memory, and what was done is said."""
 
+import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from balog.tap.verify import Options, Report, verify
+from balog.tap.verify.catalogs import read_discovered
 from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.reading import MAX_LINE, Known, Reading
 from balog.tap.verify.running import run
@@ -96,6 +99,69 @@ def test_a_tap_that_a_signal_ends_is_no_success(tmp_path: Path) -> None:
     report = verify([sys.executable, "-c", program, "--config", str(config)], Options(rules=("discovery-succeeds",)))
 
     assert details(report)["discovery-succeeds"] == "ended by signal 11"
+
+
+def test_streams_without_end_end_the_run(tmp_path: Path) -> None:
+    program = 'n = 0\nwhile True:\n print(\'{"type": "RECORD", "stream": "s%d", "record": {}}\' % n); n += 1'
+    reading = Reading(Leaks(None), Known(), most=100_000)
+
+    ending = run([sys.executable, "-S", "-E", "-c", program], reading, timeout=20, grace=0.2)
+
+    assert ending.stopped == "streams"
+    assert reading.records == len(reading.streams) == 10_001
+
+
+def test_large_states_are_not_held() -> None:
+    reading = Reading(Leaks(None), Known(), most=10)
+
+    for number in range(60):
+        value = json.dumps({"type": "STATE", "value": {"n": number, "x": "y" * 1_000_000}})
+        reading.stdout(value.encode() + b"\n")
+
+    assert sum(state.size for state in reading.states) < 10_000_000
+    assert reading.states[0].value["n"] == 0
+    assert reading.last_state is not None
+    assert reading.last_state.value["n"] == 59
+
+
+def test_names_without_end_are_not_held() -> None:
+    reading = Reading(Leaks(None), Known(), most=100)
+    reading.stdout(
+        b'{"type":"SCHEMA","stream":"s","schema":{"additionalProperties":{"type":"null"}},"key_properties":[]}\n'
+    )
+
+    for number in range(60):
+        record = {str(number) + "x" * 100_000: 1, "short": None}
+        reading.stdout(json.dumps({"type": "RECORD", "stream": "s", "record": record}).encode() + b"\n")
+
+    assert list(reading.streams["s"].properties) == ["short"]
+    assert all(len(fault) <= 1000 for fault in reading.streams["s"].faults)
+
+
+def test_places_where_a_catalog_could_begin_are_not_tried_for_ever() -> None:
+    began = time.monotonic()
+
+    found = read_discovered(b"\n{" * 1_000_000)
+
+    assert found.fault == "stdout holds no JSON object that is a catalog"
+    assert read_discovered(b'{"streams": []}\n\nx\n' + b" " * 1_000_000 + b"y").noise == (0, 2)
+    assert time.monotonic() - began < 5
+
+
+def test_a_catalog_nested_too_deep_is_told() -> None:
+    deep = b'{"properties":{"a":' * 300 + b"{}" + b"}}" * 300
+
+    found = read_discovered(b'{"streams":[{"tap_stream_id":"a","stream":"a","schema":' + deep + b"}]}")
+
+    assert found.fault in ("its catalog is nested too deep", "stdout holds no JSON object that is a catalog")
+
+
+def test_a_secret_is_found_in_what_was_captured_by_its_line() -> None:
+    leaks = Leaks({"token": "hush-hush"})
+
+    leaks.search(b"\n" * 1_000_000 + b"a hush-hush", "stdout")
+
+    assert leaks.found == {("$.token", "stdout"): 1_000_001}
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_the_config_is_taken_out_in_each_form(file: Path, form: list[str]) -> No
 
     assert found.base == (sys.executable, "-m", "tap_x", "--fast")
     assert found.config == file
-    assert found.line("--discover") == [sys.executable, "-m", "tap_x", "--fast", "--config", str(file), "--discover"]
+    assert found.line("--discover") == [sys.executable, "-m", "tap_x", "--config", str(file), "--fast", "--discover"]
 
 
 def test_a_short_option_that_names_no_file_is_the_program_s_own() -> None:
@@ -38,6 +38,7 @@ def test_a_second_config_and_the_environment_stay(file: Path) -> None:
 
     assert found.base == (sys.executable, "--config", "ENV", "--config", str(file))
     assert found.config == file
+    assert found.line()[1:] == ["--config", str(file), "--config", "ENV", "--config", str(file)]
 
 
 def test_discover_is_left_to_each_run(file: Path) -> None:
