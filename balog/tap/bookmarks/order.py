@@ -64,6 +64,18 @@ class Order:
         except TypeError:
             raise ValueError("numbers and texts have no order among themselves") from None
 
+    def latest(self, *values: Any) -> Any:
+        """Give the largest of the values that are not None, the first of equal ones, as JSON has it; None of none.
+
+        Raises:
+            ValueError: as in ``is_before``.
+        """
+        latest = None
+        for value in values:
+            if value is not None and (latest is None or self.is_before(latest, value)):
+                latest = plain(value)
+        return latest
+
     def back(self, value: Any, lookback: float) -> Any:
         """Give a value moved back: seconds, rounded up to whole ones, for times; the number itself for numbers.
 

@@ -22,7 +22,8 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
-from balog.tap.bookmarks.order import Order, order_of, plain
+from balog.tap.bookmarks.order import Order, order_of
+from balog.tap.bookmarks.rollup import Rollup
 from balog.tap.bookmarks.state import NO_KEYS, State
 from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream, counting
 from balog.tap.bookmarks.watching import Watch
@@ -97,7 +98,7 @@ class Progress:
         self._position: tuple[Any, ...] = ()
         self._is_told = False
         self._given = state.entry(stream)
-        self._rollup: dict[str, Any] = self._given.get("rollup") or {}
+        self._rollup = Rollup(state, stream, is_selected=is_selected)
         self._start = self._bookmark_given() if key is not None else None
         self._has_failed = False
         self._done: Any = None
@@ -132,7 +133,7 @@ class Progress:
         """
         if self.key is None:
             places = [self._state.get(self.stream, _POSITION)] if self._is_selected else []
-            places += [member._marks.get(self.stream) for member in self._below() if member._is_selected]
+            places += [member._rollup.marks.get(self.stream) for member in self._below() if member._is_selected]
             return places[0] if places and places.count(places[0]) == len(places) else None
         marks = [self._start_less_lookback()] if self._is_selected else []
         marks += [member._mark_of(self) for member in self._below() if member._is_selected]
@@ -150,7 +151,7 @@ class Progress:
 
     def _mark_of(self, above: Progress) -> Any:
         """Give up to where this stream is complete in the bookmarks of one above it."""
-        mark = self._marks.get(above.stream)
+        mark = self._rollup.marks.get(above.stream)
         both_times = self._order.kind == above._order.kind == "time"
         if mark is None and self._start is not None:  # a state that another toolkit wrote
             return self._start_less_lookback() if both_times else above._start_less_lookback()
@@ -281,7 +282,7 @@ class Progress:
     def _end(self) -> Any:
         """The bookmark that the stream has when all was synced."""
         seen = self._watch.highest if self._watch is not None else None
-        return self._latest(self._start, self._rollup.get("highest"), self._own, seen)
+        return self._latest(self._start, self._rollup.highest, self._own, seen)
 
     def _move(self, value: Any) -> bool:
         """Move the bookmark forward; nothing moves it back."""
@@ -301,30 +302,19 @@ class Progress:
         if self._is_selected:
             self._state.set(self.stream, _POSITION, value)
         for member in self._below():
-            marks = {**member._marks, self.stream: value}
-            member._keep_rollup({stream: mark for stream, mark in marks.items() if mark is not None})
+            member._rollup.keep({**member._rollup.marks, self.stream: value})
         return True
 
     def _roll_up(self, parents: dict[Progress, Any], *, is_whole: bool = False) -> None:
         """Keep how far this stream is in those above, and until it is whole its largest value so far."""
         if not parents or not self._is_selected:
             return
-        marks = self._marks
+        marks = dict(self._rollup.marks)
         for above, value in parents.items():
             later = above._latest(marks.get(above.stream), value)
             if later is not None:
                 marks[above.stream] = later
-        self._keep_rollup(marks, None if is_whole or self.key is None else self._end)
-
-    def _keep_rollup(self, marks: dict[str, Any], highest: Any = None) -> None:
-        if self._is_selected:
-            said = {"parents": marks or None, "highest": highest}
-            self._rollup = {name: value for name, value in said.items() if value is not None}
-            self._state.set(self.stream, "rollup", self._rollup or None)
-
-    @property
-    def _marks(self) -> dict[str, Any]:
-        return dict(self._rollup.get("parents") or {})
+        self._rollup.keep(marks, None if is_whole or self.key is None else self._end)
 
     def _go_back(self) -> None:
         """Take back what was written in the middle: the source gives records out of order, so it said too much."""
@@ -332,8 +322,7 @@ class Progress:
             return
         self._is_told = True
         for member in [self, *self._below()]:
-            member._rollup = member._given.get("rollup") or {}
-            self._state.set(member.stream, "rollup", member._rollup or None)
+            member._rollup.take_back()
             if member.key is not None and self._state.has(member.stream):
                 self._state.set(member.stream, member.key, member._latest(member._start, member._own))
         self._warn("Records are out of order: no bookmark is written before the end; say is_sorted=False", key=self.key)
@@ -351,15 +340,10 @@ class Progress:
         return [member for child in self.children for member in (child, *child._below())]
 
     def _latest(self, *values: Any) -> Any:
-        """Give the largest of the values that are not None, the first of equal ones, as JSON has it; None of none."""
-        latest = None
         try:
-            for value in values:
-                if value is not None and (latest is None or self._order.is_before(latest, value)):
-                    latest = plain(value)
+            return self._order.latest(*values)
         except ValueError as error:
             raise StreamError(self.stream, f"the bookmark of {self.key!r}: {error}") from None
-        return latest
 
     def _warn(self, message: str, **fields: Any) -> None:
         if self._log is not None:
