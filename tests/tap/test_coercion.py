@@ -312,3 +312,11 @@ def test_a_record_without_its_key_breaks_the_schema(policy):
     with pytest.raises(RecordError, match=r"^s: \$\.id: is missing"):
         made({"shop": "a"})
     assert made.schema == schema
+
+
+def test_a_number_where_a_time_is_wanted_is_called_a_number_and_epoch_is_named():
+    schema = {"properties": {"at": {"type": ["null", "string"], "format": "date-time"}, "day": {"format": "date"}}}
+    made = transformer(schema, "coerce")
+    with pytest.raises(RecordError, match="format date-time, got an integer; the stream's setting epoch says"):
+        made({"at": 1_763_624_772})
+    assert made({"at": float("nan"), "day": 5}) == {"at": None, "day": 5}

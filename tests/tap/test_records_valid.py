@@ -75,7 +75,7 @@ SCHEMAS = st.fixed_dictionaries(
 )
 RECORDS = st.dictionaries(NAMES, VALUES, max_size=5)
 _encode = msgspec.json.Encoder(decimal_format="number").encode
-QUICK = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class Silent:

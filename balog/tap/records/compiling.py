@@ -11,20 +11,21 @@ from urllib.parse import unquote
 from balog.tap.catalog import Breadcrumb
 from balog.tap.errors import TapError
 from balog.tap.records.coercing import NOTHING, TO
+from balog.tap.records.combining import fitting_any, fitting_none, fitting_one, fitting_when
 from balog.tap.records.faults import Fault, named, step
+from balog.tap.records.keywords import ASKS, COMBINING, listed, names_of, required_of, types_of
 from balog.tap.records.limits import Check, choices, finite, limits_of
 from balog.tap.records.objects import Node, Shape, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
+from balog.tap.records.values import ANYTHING, anything, as_it_is, checked, formatted, real, refuse, whole
 
 __all__ = ["Compiler"]
 
-_ALL = ("null", "boolean", "integer", "number", "string", "array", "object")
 _SAID = {"null": "null", "boolean": "a boolean", "integer": "an integer", "number": "a number", "string": "a string"}
 _SAID |= {"array": "an array", "object": "an object"}
 _MAX_DEPTH = 32
 _DEEPER = ("…",)
-_COMBINING = ("allOf", "anyOf", "oneOf", "not", "if")
 
 
 class Compiler:
@@ -70,12 +71,12 @@ class Compiler:
             TapError: it refers to what is not in the document.
         """
         if schema is False:
-            return Node(frozenset(), _refuse)
+            return Node(frozenset(), refuse)
         if not isinstance(schema, Mapping) or not schema:  # true, and what is no schema, ask nothing
-            return _ANYTHING
+            return ANYTHING
         if isinstance(reference := schema.get("$ref"), str):
             return self._referred(reference, crumb, coerces, is_test)
-        parts = [name for name in _COMBINING if name in schema]
+        parts = [name for name in COMBINING if name in schema]
         if not parts:
             return self._typed(schema, crumb, coerces, is_test, ())
         return self._combined(schema, crumb, coerces, is_test)
@@ -114,22 +115,23 @@ class Compiler:
 
     def _combined(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Node:
         """Compile a schema with ``anyOf`` and the like: first what stands beside them, then each of them in turn."""
-        own = {name: value for name, value in schema.items() if name not in (*_COMBINING, "then", "else")}
-        beside = _names_of(schema) if "properties" in own or "allOf" in schema else ()
+        own = {name: value for name, value in schema.items() if name not in (*COMBINING, "then", "else")}
+        beside = names_of(schema) if "properties" in own or "allOf" in schema else ()
         # Where names are known together, none of the parts may leave out what another knows.
         inner_test = is_test or bool(beside)
         steps: list[Callable[[Any], Any]] = []
-        for part in _listed(schema, "allOf"):
+        for part in listed(schema, "allOf"):
             steps.append(self.compile(part, crumb, coerces=coerces, is_test=inner_test).make)
-        if alternatives := _listed(schema, "anyOf"):
+        if alternatives := listed(schema, "anyOf"):
             steps.append(self._any(alternatives, crumb, coerces, inner_test))
-        if alternatives := _listed(schema, "oneOf"):
-            steps.append(self._one(alternatives, crumb, coerces, inner_test))
+        if alternatives := listed(schema, "oneOf"):
+            make_any = self._any(alternatives, crumb, coerces, inner_test)
+            steps.append(fitting_one(make_any, [self._test(part, crumb) for part in alternatives]))
         if "not" in schema:
-            steps.append(self._not(schema["not"], crumb))
+            steps.append(fitting_none(self._test(schema["not"], crumb)))
         if "if" in schema:
             steps.append(self._if(schema, crumb, coerces, inner_test))
-        if "type" in own or any(name in own for name in _ASKS):
+        if "type" in own or any(name in own for name in ASKS):
             steps.insert(0, self._typed(own, crumb, coerces, is_test, beside).make)
         elif beside:  # the names are all within allOf
             steps.append(self._typed({"properties": {}}, crumb, coerces, is_test, beside).make)
@@ -142,89 +144,45 @@ class Compiler:
         return Node(frozenset(), make)
 
     def _any(self, alternatives: list[Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Callable[[Any], Any]:
-        """The first that a value fits as it is; else the first that it fits with less; else the first by coercing."""
         strict = [self.compile(part, crumb, coerces=False, is_test=is_test).make for part in alternatives]
         loose = [self.compile(part, crumb, coerces=True, is_test=is_test).make for part in alternatives if coerces]
+        return fitting_any(strict, loose)
 
-        def make(value: Any) -> Any:
-            first, faults = NOTHING, []
-            for fit in strict:
-                try:
-                    made = fit(value)
-                except Fault as fault:
-                    faults.append(fault)
-                    continue
-                if made is value:
-                    return value
-                if first is NOTHING:
-                    first = made
-            if first is not NOTHING:
-                return first
-            for fit in loose:
-                try:
-                    return fit(value)
-                except Fault:
-                    continue
-            raise _nearest(faults)
-
-        return make
-
-    def _one(self, alternatives: list[Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Callable[[Any], Any]:
-        """Like ``anyOf``, but what comes out must fit just one."""
-        make_any = self._any(alternatives, crumb, coerces, is_test)
-        tests = [self.compile(part, crumb, coerces=False, is_test=True).make for part in alternatives]
-
-        def make(value: Any) -> Any:
-            made = make_any(value)
-            if sum(_fits(test, made) for test in tests) > 1:
-                raise Fault("fits more than one of oneOf")
-            return made
-
-        return make
-
-    def _not(self, schema: Any, crumb: Breadcrumb) -> Callable[[Any], Any]:
-        test = self.compile(schema, crumb, coerces=False, is_test=True).make
-
-        def make(value: Any) -> Any:
-            value = simplify(value)
-            if _fits(test, value):
-                raise Fault("is what the schema's not forbids")
-            return value
-
-        return make
+    def _test(self, schema: Any, crumb: Breadcrumb) -> Callable[[Any], Any]:
+        return self.compile(schema, crumb, coerces=False, is_test=True).make
 
     def _if(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Callable[[Any], Any]:
-        test = self.compile(schema["if"], crumb, coerces=False, is_test=True).make
         then = self.compile(schema.get("then", True), crumb, coerces=coerces, is_test=is_test or "then" not in schema)
         other = self.compile(schema.get("else", True), crumb, coerces=coerces, is_test=is_test or "else" not in schema)
-        return lambda value: (then if _fits(test, value) else other).make(value)
+        return fitting_when(self._test(schema["if"], crumb), then.make, other.make)
 
     # -- types --------------------------------------------------------------------------------------------------------
 
     def _typed(
         self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, beside: tuple[str, ...]
     ) -> Node:
-        types = _types_of(schema)
+        types = types_of(schema)
         is_nullable = "null" in types
         makers: dict[type, Callable[[Any], Any]] = {}
         chosen = choices(schema)
         if is_nullable:
-            makers[type(None)] = _same
+            makers[type(None)] = as_it_is
         if "boolean" in types:
-            makers[bool] = _same
+            makers[bool] = as_it_is
         if "number" in types or "integer" in types:
             checks = limits_of(schema, "number")
-            makers[int] = _checked(_same, checks)
+            makers[int] = checked(as_it_is, checks)
             as_text = self._string(schema, False, coerces) if coerces and "string" in types else None
-            makers[float] = _checked(_whole(as_text) if "number" not in types else _same, checks)
-            makers[float] = makers[Decimal] = _real(is_nullable and coerces, makers[float])
+            number = checked(whole(as_text) if "number" not in types else as_it_is, checks)
+            for kind in (float, Decimal):
+                makers[kind] = real(kind, is_nullable and coerces, number)
         if "string" in types:
             makers[str] = self._string(schema, is_nullable, coerces)
         if "array" in types:
             makers[list] = self._array(schema, crumb, coerces, is_test)
         if "object" in types:
             makers[dict] = self._object(schema, crumb, coerces, is_test, beside)
-        as_they_are = frozenset(kind for kind, maker in makers.items() if maker is _same and not chosen)
+        as_they_are = frozenset(kind for kind, maker in makers.items() if maker is as_it_is and not chosen)
         make = self._dispatch(schema, types, makers, chosen, coerces)
         return Node(as_they_are, make, {} if chosen else makers)
 
@@ -239,8 +197,12 @@ class Compiler:
         # What is wanted is tried in the schema's order, but null last: it says the least.
         targets = [TO[name] for name in sorted(types, key="null".__eq__) if name in TO] if coerces else []
         wanted = "want " + " or ".join(_SAID.get(name, name) for name in types)
-        is_time = "string" in types and schema.get("format") == "date-time"
-        epoch = self._epoch if is_time and "integer" not in types and "number" not in types else None
+        epoch, hint = None, ""
+        if "string" in types and schema.get("format") in FORMATS:  # what is no text does not become one of these
+            targets = [target for target in targets if target is not TO["string"]]
+            wanted = wanted.replace("a string", f"a string of the format {schema['format']}")
+            if schema["format"] == "date-time" and "integer" not in types and "number" not in types:
+                epoch, hint = self._epoch, "" if self._epoch else "; the stream's setting epoch says what numbers are"
 
         def make(value: Any) -> Any:
             maker = makers.get(type(value))
@@ -266,16 +228,16 @@ class Compiler:
                 made = target(value)
                 if made is not NOTHING and (maker := makers.get(type(made))) is not None:
                     return made, maker
-            raise Fault(f"{wanted}, got {named(given)}")
+            raise Fault(f"{wanted}, got {named(given)}{hint if type(value) in (int, float) else ''}")
 
         return make
 
     def _string(self, schema: Mapping[str, Any], is_nullable: bool, coerces: bool) -> Callable[[Any], Any]:
         format = schema.get("format")
-        maker: Callable[[Any], Any] = _same
+        maker: Callable[[Any], Any] = as_it_is
         if isinstance(format, str) and format in FORMATS:
-            maker = _formatted(format, is_nullable, coerces)
-        return _checked(maker, limits_of(schema, "string"))
+            maker = formatted(format, is_nullable, coerces)
+        return checked(maker, limits_of(schema, "string"))
 
     def _array(
         self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool
@@ -313,13 +275,13 @@ class Compiler:
         if said is False:
             additional = False
         elif said is True or (said is None and (is_test or not (known or patterns))):
-            additional = _ANYTHING
+            additional = ANYTHING
         elif said is not None:
             additional = self.compile(said, (*crumb, "properties"), coerces=coerces, is_test=is_test)
         if additional is None:  # what other parts know, or need, is not unknown
-            for name in (*beside, *_required(schema)):
-                known.setdefault(name, _ANYTHING if self._is_selected((*crumb, "properties", name)) else None)
-        needed = tuple(name for name in _required(schema) if known.get(name, _ANYTHING) is not None)
+            for name in (*beside, *required_of(schema)):
+                known.setdefault(name, ANYTHING if self._is_selected((*crumb, "properties", name)) else None)
+        needed = tuple(name for name in required_of(schema) if known.get(name, ANYTHING) is not None)
         where = _place(crumb)
         note = self._note
         shape = Shape(
@@ -334,152 +296,7 @@ class Compiler:
         return object_of(shape)
 
 
-_PLAIN = frozenset({type(None), bool, int, str})
-_ASKS = frozenset(
-    (
-        *("properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties"),
-        *("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "enum", "const"),
-        *("format", "pattern", "minLength", "maxLength"),
-        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
-    )
-)
-"""The keywords that ask something of a value beside those in ``_COMBINING``."""
-
-
-def anything(value: Any) -> Any:
-    """Give a value that no schema says anything of as JSON has it, all the way down.
-
-    Raises:
-        Fault: JSON has nothing for a part of it.
-    """
-    if type(value) in _PLAIN:
-        return value
-    simple = simplify(value)
-    if type(simple) is dict:
-        return _any_object(simple)
-    if type(simple) is list:
-        return _any_array(simple)
-    if not finite(simple):
-        raise Fault("want a number that JSON can write, got one that is not finite")
-    return simple
-
-
-_ANYTHING = Node(_PLAIN, anything)
-_any_object = object_of(Shape({}, (), _ANYTHING, (), False, lambda name: None))
-_any_array = array_of((), _ANYTHING, ())
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _refuse(value: Any) -> Any:
-    raise Fault("is where the schema allows nothing")
-
-
-def _fits(test: Callable[[Any], Any], value: Any) -> bool:
-    try:
-        test(value)
-    except Fault:
-        return False
-    return True
-
-
-def _nearest(faults: list[Fault]) -> Fault:
-    """Give the fault that says the most: the one deepest in the value, else what all of them want here."""
-    deepest = max(faults, key=lambda fault: len(fault.steps))
-    if deepest.steps or len(faults) == 1:
-        return deepest
-    return Fault("; or ".join(dict.fromkeys(fault.reason for fault in faults)))
-
-
-def _checked(maker: Callable[[Any], Any], checks: list[Check]) -> Callable[[Any], Any]:
-    if not checks:
-        return maker
-
-    def make(value: Any) -> Any:
-        value = maker(value)
-        for check in checks:
-            if value is not None:
-                check(value)
-        return value
-
-    return make
-
-
-def _real(is_null_for_none: bool, maker: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Give what makes a float or Decimal fit that JSON can write."""
-
-    def refuse() -> None:
-        if not is_null_for_none:
-            raise Fault("want a number that JSON can write, got one that is not finite")
-
-    if maker is _same:  # most numbers that there are
-        return lambda value: value if finite(value) else refuse()
-    return lambda value: maker(value) if finite(value) else refuse()
-
-
-def _whole(as_text: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
-    """Give what makes an integer of a number without a fraction; of another one a text, if one may be there."""
-
-    def make(value: Any) -> Any:
-        made = TO["integer"](value)
-        if made is not NOTHING:
-            return made
-        if as_text is None:
-            raise Fault("want an integer, got a number with a fraction")
-        return as_text(TO["string"](value))
-
-    return make
-
-
-def _formatted(format: str, is_nullable: bool, coerces: bool) -> Callable[[Any], Any]:
-    is_one, convert = FORMATS[format]
-
-    def make(value: Any) -> Any:
-        if is_one(value):
-            return value
-        if coerces:
-            if (made := convert(value)) is not None:
-                return made
-            if is_nullable and not value:
-                return None
-        raise Fault(f"want a string of the format {format}, got another string")
-
-    return make
-
-
-def _types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    said = schema.get("type", _ALL)
-    named = (said,) if isinstance(said, str) else said if isinstance(said, list | tuple) else ()
-    return tuple(name for name in named if isinstance(name, str)) or _ALL
-
-
 def _place(crumb: Breadcrumb) -> str:
     """Write a breadcrumb as a JSONPath."""
     parts = iter(crumb)
     return "$" + "".join(step(next(parts, "")) if part == "properties" else "[*]" for part in parts)
-
-
-def _listed(schema: Mapping[str, Any], name: str) -> list[Any]:
-    found = schema.get(name)
-    return found if isinstance(found, list) else []
-
-
-def _required(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    found = schema.get("required")
-    return tuple(name for name in (found if isinstance(found, list) else ()) if isinstance(name, str))
-
-
-def _names_of(schema: Any) -> tuple[str, ...]:
-    """Give the names of properties that a schema knows, in any of its parts."""
-    if not isinstance(schema, Mapping):
-        return ()
-    properties = schema.get("properties")
-    names = dict.fromkeys(properties if isinstance(properties, Mapping) else ())
-    names |= dict.fromkeys(_required(schema))
-    for part in (*_listed(schema, "allOf"), *_listed(schema, "anyOf"), *_listed(schema, "oneOf")):
-        names |= dict.fromkeys(_names_of(part))
-    for part in (schema.get("if"), schema.get("then"), schema.get("else")):
-        names |= dict.fromkeys(_names_of(part))
-    return tuple(names)

@@ -1,0 +1,55 @@
+"""What a schema says, read with care: what is not as it should be there says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["ASKS", "COMBINING", "listed", "names_of", "required_of", "types_of"]
+
+_ALL = ("null", "boolean", "integer", "number", "string", "array", "object")
+COMBINING = ("allOf", "anyOf", "oneOf", "not", "if")
+"""The keywords that have schemas for the value itself."""
+
+ASKS = frozenset(
+    (
+        *("properties", "patternProperties", "additionalProperties", "required", "minProperties", "maxProperties"),
+        *("items", "prefixItems", "additionalItems", "minItems", "maxItems", "uniqueItems", "enum", "const"),
+        *("format", "pattern", "minLength", "maxLength"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+    )
+)
+"""The keywords that ask something of a value beside those in ``COMBINING``."""
+
+
+def types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give the JSON types that a schema allows; all where it does not say."""
+    said = schema.get("type", _ALL)
+    named = (said,) if isinstance(said, str) else said if isinstance(said, list | tuple) else ()
+    return tuple(name for name in named if isinstance(name, str)) or _ALL
+
+
+def listed(schema: Mapping[str, Any], name: str) -> list[Any]:
+    """Give the schemas below a keyword."""
+    found = schema.get(name)
+    return found if isinstance(found, list) else []
+
+
+def required_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Give the names that must be there."""
+    found = schema.get("required")
+    return tuple(name for name in (found if isinstance(found, list) else ()) if isinstance(name, str))
+
+
+def names_of(schema: Any) -> tuple[str, ...]:
+    """Give the names of properties that a schema knows, in any of its parts."""
+    if not isinstance(schema, Mapping):
+        return ()
+    properties = schema.get("properties")
+    names = dict.fromkeys(properties if isinstance(properties, Mapping) else ())
+    names |= dict.fromkeys(required_of(schema))
+    for part in (*listed(schema, "allOf"), *listed(schema, "anyOf"), *listed(schema, "oneOf")):
+        names |= dict.fromkeys(names_of(part))
+    for part in (schema.get("if"), schema.get("then"), schema.get("else")):
+        names |= dict.fromkeys(names_of(part))
+    return tuple(names)
