@@ -67,23 +67,23 @@ def object_of(shape: Shape) -> Callable[[Any], Any]:
     """
     plans: dict[tuple[Any, ...], _Plan] = {}
     checks = shape.checks
-    last: tuple[list[Any], _Plan] = ([None], _NOTHING)
+    last: tuple[list[Any], list[type], _Plan] = ([None], [], _NOTHING)  # of one moment: threads may ask
 
     def make(value: dict[str, Any]) -> dict[str, Any]:
         nonlocal last
-        key = [*value, *map(type, value.values())]
-        last_key, plan = last
-        if key != last_key:  # most records are like the one before, and to see that is quicker than to look it up
-            found = plans.get(tuple(key))
+        names, types, plan = last
+        # Most records are like the one before, and to see that is quicker than to look it up.
+        if [*value] != names or [*map(type, value.values())] != types:
+            key = (*value, *map(type, value.values()))
+            found = plans.get(key)
             if found is None:
                 named = _with_texts_as_names(value)
                 found = _plan(named, shape)
                 if named is value and len(plans) < _MAX_PLANS:
-                    plans[tuple(key)] = found
-                    last = key, found
+                    plans[key] = found
                 value = named
-            else:
-                last = key, found
+            if key in plans:
+                last = [*value], [*map(type, value.values())], found
             plan = found
         made = value
         if plan is not _NOTHING:
