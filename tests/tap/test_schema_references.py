@@ -14,7 +14,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT7, DRAFT202012
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema import resolve
+from balog.tap.schema import json_file, resolve
 from balog.tap.schema.flattening import flatten
 
 STREET = {"type": "string", "maxLength": 3}
@@ -304,3 +304,93 @@ def test_a_schema_of_draft_7_too(schema: dict[str, Any], instances: list[Any]) -
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", **schema}
     expected = [_validator(schema, DRAFT7).is_valid(instance) for instance in instances]
     assert [_validator(resolve(schema), DRAFT7).is_valid(instance) for instance in instances] == expected
+
+
+def test_references_as_singer_s_own_taps_write_them(folder: Callable[..., str]) -> None:
+    """``#/`` is all of a file, and a file in a folder names its neighbours from where the first file is."""
+    stream = folder(
+        main_json={"$ref": "shared/charge.json#/"},
+        shared__charge_json={"type": "object", "properties": {"source": {"$ref": "shared/source.json#/"}}},
+        shared__source_json={"type": "string"},
+    )
+    assert json_file(stream)(None, "charges") == {"type": "object", "properties": {"source": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "instances"),
+    [
+        (
+            {"unevaluatedProperties": False, "additionalProperties": True, "allOf": [{"properties": {"a": {}}}]},
+            [{"b": 1}, {"a": 1}, {}],
+        ),
+        (
+            {
+                "unevaluatedProperties": False,
+                "allOf": [{"additionalProperties": True, "properties": {}, "allOf": [{"properties": {"a": {}}}]}],
+            },
+            [{"b": 1}, {"a": 1}, {}],
+        ),
+        (
+            {"properties": {"a": {}}, "allOf": [{"properties": {"b": {}}, "unevaluatedProperties": False}]},
+            [{"a": 1}, {"b": 1}, {}],
+        ),
+        (
+            {"prefixItems": [{}], "allOf": [{"type": "array", "unevaluatedItems": False}]},
+            [[1], [], [1, 2]],
+        ),
+        (
+            {"unevaluatedProperties": False, "anyOf": [{"type": "object", "properties": {"a": {}}}, {"type": "null"}]},
+            [{"a": 1}, {"b": 1}, None, {}],
+        ),
+    ],
+)
+def test_merging_leaves_what_counts_as_evaluated(schema: dict[str, Any], instances: list[Any]) -> None:
+    expected = [_validator(schema, DRAFT202012).is_valid(instance) for instance in instances]
+    assert [_validator(flatten(schema), DRAFT202012).is_valid(instance) for instance in instances] == expected
+
+
+@pytest.mark.parametrize("name", ["$ref", "$id"])
+def test_an_address_that_is_none_leads_nowhere(name: str) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {name: "//["}, "b": {"$ref": "#/allOf/" + "9" * 5000}},
+        "allOf": [{}],
+    }
+    with pytest.raises(SchemaError, match="leads nowhere"):
+        resolve(schema)
+
+
+def _chain(length: int) -> dict[str, Any]:
+    links = {f"a{at}": {"properties": {"x": {"$ref": f"#/$defs/a{at + 1}"}}} for at in range(length)}
+    return {"$defs": {**links, f"a{length}": {}}, "$ref": "#/$defs/a0"}
+
+
+def _doubled(levels: int) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        made = {"properties": {"a": made, "b": made}}
+    return made
+
+
+def _circle() -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    made["properties"] = {"a": made, "b": made}
+    return made
+
+
+def _nested(levels: int) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for _ in range(levels):
+        made = {"items": made}
+    return made
+
+
+@pytest.mark.parametrize("schema", [_chain(3000), _doubled(45), _circle(), _nested(20_000)])
+def test_schemas_that_are_too_much_are_refused_at_once(schema: dict[str, Any]) -> None:
+    with pytest.raises(SchemaError, match=r"nested deeper than 100|more than 10000 schemas"):
+        resolve(schema)
+
+
+def test_choices_are_merged_in_time_that_grows_with_their_number() -> None:
+    both = [{"enum": [*range(30_000), True, [1], {"a": 1.0}]}, {"enum": [*range(30_000, 60_000), 1, [1.0], {"a": 1}]}]
+    assert flatten({"allOf": both})["enum"] == [1, [1.0], {"a": 1}]

@@ -419,3 +419,36 @@ def test_what_a_content_model_takes_is_a_valid_record(tmp_path_factory: pytest.T
     for name, count in counts.items():
         found = record.get(name, [])
         assert (len(found) if isinstance(found, list) else 1) == count
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<xs:element name="a" substitutionGroup="a"/>',
+        '<xs:element name="a" substitutionGroup="b"/><xs:element name="b" substitutionGroup="a"/>',
+        '<xs:element name="a" ref="a"/>',
+        '<xs:attribute name="b" ref="b"/><xs:element name="a"><xs:complexType><xs:attribute ref="b"/></xs:complexType>'
+        "</xs:element>",
+        '<xs:include schemaLocation="http://["/><xs:element name="a"><xs:complexType/></xs:element>',
+    ],
+)
+def test_what_is_made_of_itself_or_is_no_place_is_one_line(tmp_path: Path, body: str) -> None:
+    with pytest.raises(SchemaError, match=r"is made of itself, line|includes 'http://\['"):
+        xsd(_written(tmp_path, body), element="a")(None, "a")
+
+
+def test_a_long_chain_of_includes(tmp_path: Path) -> None:
+    for at in range(450):
+        _written(tmp_path, f'<xs:include schemaLocation="{at + 1}.xsd"/>').rename(tmp_path / f"{at}.xsd")
+    _written(tmp_path, '<xs:element name="a"><xs:complexType/></xs:element>').rename(tmp_path / "450.xsd")
+    assert xsd(tmp_path / "0.xsd")(None, "a") == {"type": "object"}
+
+
+@pytest.mark.parametrize(
+    ("base", "facet"),
+    [("decimal", '<xs:maxInclusive value="1e999999999"/>'), ("integer", '<xs:totalDigits value="4999"/>')],
+)
+def test_bounds_beyond_all_numbers_are_left_out(tmp_path: Path, base: str, facet: str) -> None:
+    body = f'<xs:simpleType name="n"><xs:restriction base="xs:{base}">{facet}</xs:restriction></xs:simpleType>'
+    path = _written(tmp_path, f'{body}<xs:complexType name="t"><xs:attribute name="n" type="n"/></xs:complexType>')
+    assert xsd(path, type="t")(None, "t")["properties"]["n"].keys() == {"type"}

@@ -108,7 +108,8 @@ def check_depth(document: Any, source: str = "") -> None:
         if depth > MAX_DEPTH:
             raise SchemaError(f"nested deeper than {MAX_DEPTH}", source)
         below = (inner for node in level for inner in (node.values() if isinstance(node, dict) else node))
-        level = [inner for inner in below if isinstance(inner, (dict, list))]
+        # One object may be in many places, in a schema that was made in Python.
+        level = list({id(inner): inner for inner in below if isinstance(inner, (dict, list))}.values())
 
 
 def check(schema: Any, source: str = "") -> None:

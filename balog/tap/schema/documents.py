@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema.checking import MAX_BYTES, decode
+from balog.tap.schema.checking import MAX_BYTES, check_depth, decode
 from balog.tap.schema.keywords import Steps, children
 
 __all__ = ["Document", "Documents", "Reader", "Target", "fetch", "is_remote", "location_of", "read_file"]
@@ -100,10 +100,17 @@ class Documents:
         self._allow_remote = allow_remote
         self._named: dict[str, Target] = {}
         self._missing: dict[str, str] = {}
+        self._first = ""
 
     def add(self, root: Any, path: str = "") -> Target:
-        """Take in a document; gives its root."""
+        """Take in a document; gives its root.
+
+        Raises:
+            SchemaError: it is nested deeper than 100, or inside of itself.
+        """
+        check_depth(root, path)
         document = Document(path, root)
+        self._first = self._first or document.location
         found = Target(root, document, _id(root, document.location))
         self._named.setdefault(document.location, found)
         for target, name in _names(document):
@@ -126,19 +133,24 @@ class Documents:
         """Give what a reference leads to, or say why it leads nowhere.
 
         A relative one is seen from the ``$id`` above it, and where nothing is there from the document's own file:
-        an ``$id`` is often the web address under which nobody keeps the schema.
+        an ``$id`` is often the web address under which nobody keeps the schema. Last, it is seen from the first
+        document, as singer-python's are: there ``shared/a.json`` refers to ``shared/b.json`` beside it by that name.
         """
         why = ""
-        for base in dict.fromkeys((at.base, at.document.location)):
-            absolute = base + reference if reference.startswith("#") else urljoin(base, reference)
+        for base in dict.fromkeys((at.base, at.document.location, self._first)):
+            try:
+                absolute = base + reference if reference.startswith("#") else urljoin(base, reference)
+                urlsplit(absolute)
+                url, fragment = urldefrag(absolute)
+            except ValueError as error:  # //[
+                return f"it is no address: {error}"
             if absolute in self._named:  # a whole $id, or an anchor
                 return self._named[absolute]
-            url, fragment = urldefrag(absolute)
             resource = self._at(url, at.document.location)
             if resource is None:
                 why = why or f"{unquote(url) if not is_remote(url) else url} {self._missing[url]}"
                 continue
-            if not fragment:
+            if fragment in ("", "/"):  # ``#/`` is what Singer's own taps write for all of a file
                 return resource
             if not fragment.startswith("/"):
                 why = why or f"there is no anchor {fragment!r}"
@@ -193,18 +205,23 @@ def _id(node: Any, base: str) -> str:
     for name in ("$id", "id"):
         said = node.get(name) if isinstance(node, dict) else None
         if isinstance(said, str) and not said.startswith("#") and "$ref" not in node:
-            return urldefrag(urljoin(base, said))[0] or base
+            try:
+                return urldefrag(urljoin(base, said))[0] or base
+            except ValueError:  # //[
+                return base
     return base
 
 
 def _names(document: Document) -> Iterator[tuple[Target, str]]:
     """Give what has a name of its own: by ``$id`` and ``id``, ``$anchor`` and ``$dynamicAnchor``."""
     nodes = [(Target(document.root, document, _id(document.root, document.location)), document.location)]
+    seen: set[int] = set()  # one object may be in many places of a schema that was made in Python
     while nodes:
         target, above = nodes.pop()
         node = target.node
-        if not isinstance(node, dict):
+        if not isinstance(node, dict) or id(node) in seen:
             continue
+        seen.add(id(node))
         if target.base != above:
             yield target, target.base
         for name in ("$id", "id"):
@@ -225,7 +242,7 @@ def _pointed(resource: Target, pointer: str) -> Target | str:
         node = found.node
         if isinstance(node, dict) and key in node:
             found = found.inside(node[key], (key,))
-        elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
+        elif isinstance(node, list) and key.isdecimal() and len(key) < 10 and int(key) < len(node):
             found = found.inside(node[int(key)], (int(key),))
         else:
             has = f"{len(node)} items" if isinstance(node, list) else ", ".join(node) if isinstance(node, dict) else ""

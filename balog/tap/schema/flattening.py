@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from balog.tap.schema.checking import check_depth
 from balog.tap.schema.keywords import ANNOTATIONS, rebuilt
 
 __all__ = ["flatten", "intersected", "nullable"]
@@ -25,7 +26,11 @@ def flatten(schema: dict[str, Any]) -> dict[str, Any]:
     """Merge each ``allOf`` into what is around it, and each ``anyOf`` or ``oneOf`` of one schema and null.
 
     The schema's references have been resolved (``resolve``); the given one is left as it was.
+
+    Raises:
+        SchemaError: it is nested deeper than 100.
     """
+    check_depth(schema)
     made: dict[str, Any] = _flat(schema)
     return made
 
@@ -91,7 +96,7 @@ def intersected(one: Any, other: Any) -> dict[str, Any] | None:
         first, second = group & one.keys(), group & other.keys()
         if first and second and not first == second == {"items"}:
             return None
-    bounded = [schema for schema in (one, other) if not {"minimum", "maximum"}.isdisjoint(schema)]
+    bounded = [schema for schema in (one, other) if not (_LEAST | _MOST).isdisjoint(schema)]
     switches = [
         isinstance(each.get(f"exclusive{end}"), bool) for each in (one, other) for end in ("Minimum", "Maximum")
     ]
@@ -120,14 +125,15 @@ def _as_dict(schema: Any) -> dict[str, Any]:
 
 def _both(name: str, one: Any, other: Any) -> tuple[Any] | None:
     """Give what a keyword has to say where two said something, in a tuple; None when it can't say it."""
-    if name in ANNOTATIONS or _same(one, other):
+    if name in ANNOTATIONS or _key(one) == _key(other):
         return (other,)
     if name == "type":
         return _types(one, other)
     if name == "required":
         return (list(dict.fromkeys([*one, *other])),)
     if name == "enum":
-        common = [value for value in one if any(_same(value, each) for each in other)]
+        known = set(map(_key, other))
+        common = [value for value in one if _key(value) in known]
         return (common,) if common else None
     if name in _LEAST and not isinstance(one, bool):
         return (min(one, other),)
@@ -141,13 +147,13 @@ def _both(name: str, one: Any, other: Any) -> tuple[Any] | None:
     return None
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Tell whether two are the same in JSON, in which 1 is not true."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+def _key(value: Any) -> Any:
+    """Give what is equal, and hashes equal, for what is the same in JSON, in which 1 is 1.0 and not true."""
+    if isinstance(value, dict):
+        return "object", frozenset((name, _key(inner)) for name, inner in value.items())
+    if isinstance(value, list):
+        return "array", tuple(map(_key, value))
+    return ("boolean", value) if isinstance(value, bool) else value
 
 
 def _types(one: Any, other: Any) -> tuple[Any] | None:
@@ -191,4 +197,6 @@ def _members(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | Non
         if rest is None:
             return None
         made["additionalProperties"] = rest
+    elif any("additionalProperties" in schema for schema in (one, other)):
+        made["additionalProperties"] = True  # says nothing here, but to an ``unevaluatedProperties`` further out
     return made

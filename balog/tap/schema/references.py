@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema.checking import MAX_NODES, check, fault
+from balog.tap.schema.checking import MAX_DEPTH, MAX_NODES, check, fault
 from balog.tap.schema.documents import Documents, Target
 from balog.tap.schema.flattening import intersected
 from balog.tap.schema.keywords import ANNOTATIONS, IN_PLACE, Steps, rebuilt
@@ -68,6 +68,7 @@ class _Resolver:
         self._open: Counter[int] = Counter()
         self._checked: set[int] = set()
         self._nodes = 0
+        self._inside = 0
         self._cuts = 0
 
     def root(self, target: Target) -> Any:
@@ -76,6 +77,15 @@ class _Resolver:
 
     def _walk(self, at: Target, chain: tuple[int, ...]) -> Any:
         """Resolve one schema; ``chain`` are those that were followed to here for the same value."""
+        self._inside += 1
+        if self._inside > MAX_DEPTH:
+            raise fault(f"nested deeper than {MAX_DEPTH} when references are resolved", at.document.name, at.steps)
+        try:
+            return self._resolved(at, chain)
+        finally:
+            self._inside -= 1
+
+    def _resolved(self, at: Target, chain: tuple[int, ...]) -> Any:
         node = at.node
         self._nodes += 1
         if self._nodes > MAX_NODES:

@@ -16,33 +16,20 @@ from balog.tap.errors import SchemaError
 from balog.tap.schema.checking import MAX_NODES
 from balog.tap.schema.flattening import nullable
 from balog.tap.schema.xml.definitions import SOAP, XSD, Declared, Definitions
+from balog.tap.schema.xml.particles import MAX_CHAIN, Member, Members, Particles, after
 from balog.tap.schema.xml.reading import Node, local
 from balog.tap.schema.xml.simple import BUILT_IN, joined, plain, restricted
 from balog.tap.schema.xml.values import ATTRIBUTE, LIST, TEXT, scalar
 
 __all__ = ["Converter"]
 
-_MANY = 1 << 30
 _MAX_WORDS = 500
-_MAX_CHAIN = 100
-_MAX_STEPS = 100_000
-
-
-class _Member(NamedTuple):
-    """An element within a complex type: how often it may be there, and what it may be."""
-
-    least: int
-    most: int
-    declared: tuple[Declared, ...]
-
-
-_Members = dict[str, _Member]
 
 
 class _Content(NamedTuple):
     """What a complex type has: elements, attributes, text, and by ``xs:any`` and ``xs:anyAttribute`` anything else."""
 
-    members: _Members
+    members: Members
     attributes: dict[str, dict[str, Any]]
     text: dict[str, Any] | None
     is_open: bool = False
@@ -63,9 +50,9 @@ class Converter:
         self._open: Counter[int] = Counter()
         self._inside = 0
         self._nodes = 0
-        self._steps = 0
+        self._particles = Particles(definitions)
 
-    def element(self, declared: Declared) -> dict[str, Any]:
+    def element(self, declared: Declared, chain: int = 0) -> dict[str, Any]:
         """Give the schema of an element's value.
 
         Raises:
@@ -73,8 +60,10 @@ class Converter:
         """
         self._count()
         node = declared.node
+        if chain > MAX_CHAIN:
+            raise SchemaError(f"an element is made of itself, line {node.line}")
         if node.get("ref"):
-            return self.element(self._definitions.find("element", declared.name(node.get("ref")), node.line))
+            return self.element(self._definitions.find("element", declared.name(node.get("ref")), node.line), chain + 1)
         inner = [child for child in node if local(child.tag) in ("complexType", "simpleType")]
         if node.get("type"):
             made = self.named(declared.name(node.get("type")), node.line)
@@ -82,7 +71,7 @@ class Converter:
             made = self._type(declared.inside(inner[0]))
         elif node.get("substitutionGroup"):
             head = declared.name(node.get("substitutionGroup"))
-            made = self.element(self._definitions.find("element", head, node.line))
+            made = self.element(self._definitions.find("element", head, node.line), chain + 1)
         else:
             made = {}
         made = nullable(made) if node.get("nillable") in ("true", "1") else made
@@ -93,12 +82,6 @@ class Converter:
         self._nodes += 1
         if self._nodes > MAX_NODES:
             raise SchemaError(f"more than {MAX_NODES} schemas; name an element or a type further in, or fewer levels")
-
-    def _step(self) -> None:
-        """Count what is looked at: groups that refer to groups twice would double with each."""
-        self._steps += 1
-        if self._steps > _MAX_STEPS:
-            raise SchemaError(f"made of more than {_MAX_STEPS} parts; name an element or a type further in")
 
     def named(self, name: str, line: int = 0) -> dict[str, Any]:
         """Give the schema of a type by its qualified name."""
@@ -125,8 +108,8 @@ class Converter:
         return _described(made, declared.node)
 
     def _simple(self, declared: Declared, chain: int = 0) -> dict[str, Any]:
-        self._step()
-        if chain > _MAX_CHAIN:
+        self._particles.step()
+        if chain > MAX_CHAIN:
             raise SchemaError(f"a simple type is made of itself, line {declared.node.line}")
         for node in declared.node:
             kind = local(node.tag)
@@ -165,7 +148,7 @@ class Converter:
         made: dict[str, Any] = {"type": "object", "properties": properties} if properties else {"type": "object"}
         return {**made, "additionalProperties": True} if content.is_open and properties else made
 
-    def _member(self, member: _Member) -> dict[str, Any]:
+    def _member(self, member: Member) -> dict[str, Any]:
         schemas: list[dict[str, Any]] = []
         for declared in member.declared:
             schema = self.element(declared)
@@ -177,7 +160,7 @@ class Converter:
         return nullable(schema) if member.least == 0 else schema
 
     def _content(self, declared: Declared, chain: int = 0) -> _Content:
-        if chain > _MAX_CHAIN:
+        if chain > MAX_CHAIN:
             raise SchemaError(f"a complex type extends itself, line {declared.node.line}")
         node = declared.node
         derived = next((child for child in node if local(child.tag) in ("simpleContent", "complexContent")), None)
@@ -197,7 +180,7 @@ class Converter:
                 text = base.text or {"type": "string"}
                 text = restricted(text, step) if kind == "restriction" else text
                 return _Content({}, attributes, text, base.is_open or own.is_open)
-            members = _after(base.members, own.members) if kind == "extension" else own.members
+            members = after(base.members, own.members) if kind == "extension" else own.members
             is_mixed = "true" in (derived.get("mixed"), node.get("mixed"))
             is_open = own.is_open or (base.is_open and kind == "extension")
             return _Content(members, attributes, {"type": "string"} if is_mixed else base.text, is_open)
@@ -214,29 +197,29 @@ class Converter:
 
     def _own(self, declared: Declared) -> _Content:
         """Give what stands right inside of a complex type, or of an extension in it."""
-        members: _Members = {}
+        members: Members = {}
         for node in declared.node:
             if local(node.tag) in ("sequence", "all", "choice", "group"):
-                members = self._particle(declared.inside(node), 0)
+                members = self._particles.members(declared.inside(node))
         return _Content(members, dict(self._attributes(declared, 0)), None, self._is_open(declared, 0))
 
     def _is_open(self, declared: Declared, chain: int) -> bool:
         """Tell whether there may be elements or attributes that are not named."""
-        self._step()
+        self._particles.step()
         for node in declared.node:
             kind = local(node.tag)
             if kind in ("any", "anyAttribute"):
                 return True
             inner = declared.inside(node)
-            if kind in ("group", "attributeGroup") and node.get("ref") and chain < _MAX_CHAIN:
+            if kind in ("group", "attributeGroup") and node.get("ref") and chain < MAX_CHAIN:
                 inner = self._definitions.find(kind, declared.inside(node).name(node.get("ref")), node.line)
             if kind in ("sequence", "choice", "all", "group", "attributeGroup") and self._is_open(inner, chain + 1):
                 return True
         return False
 
     def _attributes(self, declared: Declared, chain: int) -> Iterator[tuple[str, dict[str, Any]]]:
-        self._step()
-        if chain > _MAX_CHAIN:
+        self._particles.step()
+        if chain > MAX_CHAIN:
             raise SchemaError(f"an attributeGroup is inside of itself, line {declared.node.line}")
         for node in declared.node:
             kind = local(node.tag)
@@ -247,12 +230,14 @@ class Converter:
             elif kind == "attribute" and node.get("use") != "prohibited":
                 yield local(node.get("name")) or node.get("ref").rpartition(":")[2], self._attribute(inner)
 
-    def _attribute(self, declared: Declared) -> dict[str, Any]:
+    def _attribute(self, declared: Declared, chain: int = 0) -> dict[str, Any]:
         self._count()
         node = declared.node
+        if chain > MAX_CHAIN:
+            raise SchemaError(f"an attribute is made of itself, line {node.line}")
         if node.get("ref"):
             known = self._definitions.tables["attribute"].get(declared.name(node.get("ref")))
-            made = self._attribute(known) if known else {"type": "string"}  # xml:lang, soapenc:arrayType
+            made = self._attribute(known, chain + 1) if known else {"type": "string"}  # xml:lang, soapenc:arrayType
         elif node.get("type"):
             made = self.named(declared.name(node.get("type")), node.line)
         else:
@@ -264,81 +249,6 @@ class Converter:
         if said:
             made = {**made, "default": plain(scalar(said, made))}
         return _described(made if node.get("use") == "required" else nullable(made), node)
-
-    def _particle(self, declared: Declared, chain: int) -> _Members:
-        """Give the elements of a group of them, by name, with how often each may be there in all."""
-        self._step()
-        node = declared.node
-        kind = local(node.tag)
-        if chain > _MAX_CHAIN:
-            raise SchemaError(f"a group is inside of itself, line {node.line}")
-        if kind == "element":
-            found = self._element(declared)
-        elif kind == "group" and node.get("ref"):
-            group = self._definitions.find("group", declared.name(node.get("ref")), node.line)
-            found = self._sequence(group, chain)
-        elif kind == "choice":
-            found = self._choice(declared, chain)
-        else:
-            found = self._sequence(declared, chain)
-        least, most = _occurs(node)
-        return {
-            name: member._replace(least=member.least * least, most=min(member.most * most, _MANY))
-            for name, member in found.items()
-            if most
-        }
-
-    def _element(self, declared: Declared) -> _Members:
-        """Give an element, or those that may stand in its place."""
-        if not declared.node.get("ref"):
-            return {declared.node.get("name"): _Member(1, 1, (declared,))}
-        head = declared.name(declared.node.get("ref"))
-        names, found = [head], {}
-        for name in names:
-            names += [each for each in self._definitions.substitutes.get(name, []) if each not in names]
-            element = self._definitions.find("element", name, declared.node.line)
-            if element.node.get("abstract") not in ("true", "1"):
-                found[local(name)] = _Member(0, 1, (element,))
-        return {name: member._replace(least=1) for name, member in found.items()} if len(found) == 1 else found
-
-    def _sequence(self, declared: Declared, chain: int) -> _Members:
-        found: _Members = {}
-        for node in _particles(declared.node):
-            found = _after(found, self._particle(declared.inside(node), chain + 1))
-        return found
-
-    def _choice(self, declared: Declared, chain: int) -> _Members:
-        branches = [self._particle(declared.inside(node), chain + 1) for node in _particles(declared.node)]
-        is_sure = not any(local(node.tag) == "any" for node in declared.node)
-        found: _Members = {}
-        for name in dict.fromkeys(name for branch in branches for name in branch):
-            members = [branch[name] for branch in branches if name in branch]
-            least = min(member.least for member in members) if is_sure and len(members) == len(branches) else 0
-            most = max(member.most for member in members)
-            found[name] = _Member(least, most, tuple(each for member in members for each in member.declared))
-        return found
-
-
-def _after(one: _Members, other: _Members) -> _Members:
-    """Give the elements of a sequence of two."""
-    found = dict(one)
-    for name, member in other.items():
-        before = found.get(name)
-        found[name] = member if before is None else _Member(
-            before.least + member.least, min(before.most + member.most, _MANY), before.declared + member.declared
-        )  # fmt: skip
-    return found
-
-
-def _particles(node: Node) -> Iterator[Node]:
-    return (child for child in node if local(child.tag) in ("element", "group", "choice", "sequence", "all"))
-
-
-def _occurs(node: Node) -> tuple[int, int]:
-    least, most = node.get("minOccurs", "1").strip(), node.get("maxOccurs", "1").strip()
-    if not least.isdecimal() or not (most.isdecimal() or most == "unbounded") or len(least) > 9 or len(most) > 9:
-        raise SchemaError(f"minOccurs and maxOccurs are {least!r} and {most!r}, line {node.line}")
-    return int(least), _MANY if most == "unbounded" else int(most)
 
 
 def _described(schema: dict[str, Any], node: Node) -> dict[str, Any]:

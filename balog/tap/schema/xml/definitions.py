@@ -87,29 +87,33 @@ class Definitions:
         Raises:
             SchemaError: it is no schema, uses ``xs:redefine``, or includes what is not there.
         """
+        left = [(root, url, namespace)]
+        while left:
+            left += self._declare(*left.pop())
+
+    def _declare(self, root: Node, url: str, namespace: str) -> list[tuple[Node, str, str]]:
+        """Take in one ``xs:schema``; gives those that it includes and imports, as ``add`` takes them."""
         if root.tag != f"{{{XSD}}}schema":
             raise SchemaError(f"want an XML Schema; found {local(root.tag)}", unquote(url))
         space = root.get("targetNamespace") or namespace
+        others = []
         for node in root:
             kind = local(node.tag)
             if kind in ("redefine", "override"):
                 raise SchemaError(f"xs:{kind} is not supported, line {node.line}", unquote(url))
             if kind in ("include", "import"):
-                self._follow(node, url, space if kind == "include" else "")
+                wanted = space if kind == "include" else ""
+                place = self.seen_from(url, node)
+                if place and (place, wanted) not in self._seen:
+                    self._seen.add((place, wanted))
+                    others.append((*self.open(place), wanted))
             elif kind in self.tables and node.get("name"):
                 name = f"{{{space}}}{node.get('name')}" if space else node.get("name")
                 declared = Declared(node, space)
                 self.tables[kind].setdefault(name, declared)
                 if node.get("substitutionGroup"):
                     self.substitutes.setdefault(declared.name(node.get("substitutionGroup")), []).append(name)
-
-    def _follow(self, node: Node, url: str, namespace: str) -> None:
-        place = self.seen_from(url, node)
-        if not place or (place, namespace) in self._seen:
-            return
-        self._seen.add((place, namespace))
-        root, there = self.open(place)
-        self.add(root, there, namespace)
+        return others
 
     def seen_from(self, url: str, node: Node) -> str:
         """Give the place that an import in the document at ``url`` says; "" where it is not to be read.
@@ -121,7 +125,10 @@ class Definitions:
         if not said:
             self.unread.append(f"{node.get('namespace') or 'what has no namespace'} (the import says no place)")
             return ""
-        place = urljoin(url, said)
+        try:
+            place = urljoin(url, said)
+        except ValueError as error:
+            raise SchemaError(f"includes {said!r}, line {node.line}: {error}", unquote(url)) from None
         self._places.add(place)
         if len(self._places) > _MAX_FILES:
             raise SchemaError(f"includes more than {_MAX_FILES} others", unquote(url))

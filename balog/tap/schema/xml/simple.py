@@ -23,6 +23,8 @@ _TEXTS = (
     *("NOTATION", "anyURI", "anySimpleType", "anyAtomicType", "duration", "dayTimeDuration", "yearMonthDuration"),
     *("time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"),
 )
+_MOST_ZEROS = 300
+_MOST_DIGITS = 18  # a larger bound is none that a target's integers could keep to
 _BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
 BUILT_IN: Mapping[str, dict[str, Any]] = {
@@ -80,12 +82,11 @@ def restricted(base: dict[str, Any], facets: Node) -> dict[str, Any]:
             made.update({key.replace("Length", "Items"): int(value) for key in _LENGTHS[name]})
         elif name in _BOUNDS and kinds & {"integer", "number"}:
             key, tighter = _BOUNDS[name]
-            bound = scalar(value, {"type": "integer" if "integer" in kinds else "number"})
+            bound = plain(scalar(value, {"type": "integer" if "integer" in kinds else "number"}))
             if isinstance(bound, str) or bound is None:
                 continue  # INF
-            bound = plain(bound)
             made[key] = tighter(made[key], bound) if key in made else bound
-        elif name == "totalDigits" and kinds == {"integer"}:
+        elif name == "totalDigits" and kinds == {"integer"} and int(value) <= _MOST_DIGITS:
             most = 10 ** int(value) - 1
             made["minimum"] = max(made.get("minimum", -most), -most)
             made["maximum"] = min(made.get("maximum", most), most)
@@ -127,9 +128,11 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Give a value as a schema has it, which is written with floats."""
+    """Give a value as a schema has it, which is written with floats; None for a number beyond those."""
     if not isinstance(value, Decimal):
         return value
+    if value.adjusted() > _MOST_ZEROS:
+        return None
     return int(value) if value == value.to_integral_value() and abs(value) < 2**63 else float(value)
 
 

@@ -1,0 +1,116 @@
+"""The elements of a group (``xs:sequence``, ``xs:choice``, ``xs:all``), and how often each may be there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from balog.tap.errors import SchemaError
+from balog.tap.schema.xml.definitions import Declared, Definitions
+from balog.tap.schema.xml.reading import Node, local
+
+__all__ = ["MAX_CHAIN", "Member", "Members", "Particles", "after"]
+
+MAX_CHAIN = 100
+_MANY = 1 << 30
+_MAX_STEPS = 100_000
+
+
+class Member(NamedTuple):
+    """An element within a complex type: how often it may be there, and what it may be."""
+
+    least: int
+    most: int
+    declared: tuple[Declared, ...]
+
+
+Members = dict[str, Member]
+
+
+class Particles:
+    """Reads groups of elements out of ``definitions``."""
+
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
+        self._steps = 0
+
+    def step(self) -> None:
+        """Count what is looked at: groups that refer to groups twice would double with each."""
+        self._steps += 1
+        if self._steps > _MAX_STEPS:
+            raise SchemaError(f"made of more than {_MAX_STEPS} parts; name an element or a type further in")
+
+    def members(self, declared: Declared, chain: int = 0) -> Members:
+        """Give the elements of a group of them, by name, with how often each may be there in all."""
+        self.step()
+        node = declared.node
+        kind = local(node.tag)
+        if chain > MAX_CHAIN:
+            raise SchemaError(f"a group is inside of itself, line {node.line}")
+        if kind == "element":
+            found = self._element(declared)
+        elif kind == "group" and node.get("ref"):
+            group = self._definitions.find("group", declared.name(node.get("ref")), node.line)
+            found = self._sequence(group, chain)
+        elif kind == "choice":
+            found = self._choice(declared, chain)
+        else:
+            found = self._sequence(declared, chain)
+        least, most = _occurs(node)
+        return {
+            name: member._replace(least=member.least * least, most=min(member.most * most, _MANY))
+            for name, member in found.items()
+            if most
+        }
+
+    def _element(self, declared: Declared) -> Members:
+        """Give an element, or those that may stand in its place."""
+        if not declared.node.get("ref"):
+            return {declared.node.get("name"): Member(1, 1, (declared,))}
+        head = declared.name(declared.node.get("ref"))
+        names, found = [head], {}
+        for name in names:
+            names += [each for each in self._definitions.substitutes.get(name, []) if each not in names]
+            element = self._definitions.find("element", name, declared.node.line)
+            if element.node.get("abstract") not in ("true", "1"):
+                found[local(name)] = Member(0, 1, (element,))
+        return {name: member._replace(least=1) for name, member in found.items()} if len(found) == 1 else found
+
+    def _sequence(self, declared: Declared, chain: int) -> Members:
+        found: Members = {}
+        for node in _particles(declared.node):
+            found = after(found, self.members(declared.inside(node), chain + 1))
+        return found
+
+    def _choice(self, declared: Declared, chain: int) -> Members:
+        branches = [self.members(declared.inside(node), chain + 1) for node in _particles(declared.node)]
+        is_sure = not any(local(node.tag) == "any" for node in declared.node)
+        found: Members = {}
+        for name in dict.fromkeys(name for branch in branches for name in branch):
+            members = [branch[name] for branch in branches if name in branch]
+            least = min(member.least for member in members) if is_sure and len(members) == len(branches) else 0
+            most = max(member.most for member in members)
+            found[name] = Member(least, most, tuple(each for member in members for each in member.declared))
+        return found
+
+
+def after(one: Members, other: Members) -> Members:
+    """Give the elements of a sequence of two."""
+    found = dict(one)
+    for name, member in other.items():
+        before = found.get(name)
+        found[name] = member if before is None else Member(
+            before.least + member.least, min(before.most + member.most, _MANY), before.declared + member.declared
+        )  # fmt: skip
+    return found
+
+
+def _particles(node: Node) -> Iterator[Node]:
+    return (child for child in node if local(child.tag) in ("element", "group", "choice", "sequence", "all"))
+
+
+def _occurs(node: Node) -> tuple[int, int]:
+    least, most = node.get("minOccurs", "1").strip(), node.get("maxOccurs", "1").strip()
+    if not least.isdecimal() or not (most.isdecimal() or most == "unbounded") or len(least) > 9 or len(most) > 9:
+        raise SchemaError(f"minOccurs and maxOccurs are {least!r} and {most!r}, line {node.line}")
+    return int(least), _MANY if most == "unbounded" else int(most)
