@@ -58,7 +58,8 @@ def verify(
     """
     from balog.tap.verify import verify as verified
 
-    signal.signal(signal.SIGTERM, _end)  # so that the tap is ended, and what it was given is removed
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _end)  # so that the tap is ended, and what it was given is removed
     options = Options(
         timeout=timeout,
         records=records,

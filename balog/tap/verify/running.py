@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from balog.errors import ConfigError
+from balog.tap.verify.guarding import Guard
 
 __all__ = ["Ending", "Watcher", "run"]
 
@@ -44,7 +45,7 @@ class Ending(Struct, kw_only=True):
         seconds: from its start to its end.
         stopped: why it was ended from here; "" when it ended by itself.
         was_killed: it did not end when it was asked to.
-        left_running: seconds after its end, something that it had started still held its outputs.
+        left_running: a second after its end, something that it had started still ran, or held its outputs.
         stopping: seconds from SIGTERM to its end; None when it was not sent.
         went_on: bytes that it wrote after it was sent SIGTERM, with what was on its way.
         peak_memory: bytes it and its children had at most; 0 where that cannot be known (not on Linux).
@@ -60,13 +61,22 @@ class Ending(Struct, kw_only=True):
     peak_memory: int = 0
 
 
-def run(command: Sequence[str], watcher: Watcher, *, timeout: float, grace: float, small_pipe: bool = False) -> Ending:
+def run(
+    command: Sequence[str],
+    watcher: Watcher,
+    *,
+    timeout: float,
+    grace: float,
+    small_pipe: bool = False,
+    guard: Guard | None = None,
+) -> Ending:
     """Run a command until it ends, is over its time or the watcher has enough.
 
     Args:
         watcher: is given all that it writes until then; what comes later is read and dropped, so that it can end.
         timeout: seconds; then it is sent SIGTERM, and ``grace`` seconds later all that it started is killed.
         small_pipe: give it an output that holds little, so that it is never far ahead of what was read (Linux).
+        guard: finds what left the tap's process group, and ends all when this process is killed.
 
     Raises:
         ConfigError: it cannot be started.
@@ -80,24 +90,43 @@ def run(command: Sequence[str], watcher: Watcher, *, timeout: float, grace: floa
                 stderr=subprocess.PIPE,
                 bufsize=0,
                 start_new_session=True,
+                env=guard.environment if guard is not None else None,
                 pipesize=_SMALL_PIPE if small_pipe and sys.platform == "linux" else -1,
             )
         except OSError as error:
             raise ConfigError(f"cannot be run: {error.strerror or error}", source=command[0]) from None
     with process:
         try:
+            if guard is not None:
+                guard.note(process.pid)
             for number in came:
                 signal.raise_signal(number)
-            return _Loop(process, watcher, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
+            ending = _Loop(process, watcher, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
+            if guard is not None and not ending.stopped:
+                ending.left_running = ending.left_running or _outlived(guard)
+            return ending
         finally:
             _signal_all(process, signal.SIGKILL)
+            if guard is not None:
+                guard.end_all()
+                guard.note(0)
+
+
+def _outlived(guard: Guard) -> bool:
+    """Tell whether something that the tap started is still there a second after it."""
+    until = time.monotonic() + _LEFT_OVER
+    while guard.left():
+        if time.monotonic() > until:
+            return True
+        time.sleep(_EACH)
+    return False
 
 
 @contextmanager
 def _held_back() -> Iterator[list[int]]:
     """Give a list of the signals that come while a process is being started: their handlers would not know of it."""
     came: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     is_main = threading.current_thread() is threading.main_thread()
     held = {number: handler for number, handler in handlers.items() if callable(handler) and is_main}
     for number in held:

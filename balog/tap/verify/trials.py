@@ -23,6 +23,7 @@ from balog.tap.verify.catalogs import (
     select,
     spare_property,
 )
+from balog.tap.verify.guarding import Guard
 from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.options import Options
 from balog.tap.verify.reading import Known, Reading, StateSeen
@@ -66,6 +67,7 @@ class Trials:
         self.is_older = False
         self._on_run = on_run or (lambda name: None)
         self._folder = tempfile.TemporaryDirectory(prefix="balog-verify-")
+        self._guard = Guard(self._folder.name)
         self._files = 0
 
     def __enter__(self) -> Trials:
@@ -74,7 +76,10 @@ class Trials:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._folder.cleanup()
+        try:
+            self._folder.cleanup()
+        finally:
+            self._guard.close()
 
     @cached_property
     def discovery(self) -> Written:
@@ -299,6 +304,7 @@ class Trials:
             timeout=min(timeout or options.timeout, options.timeout),
             grace=options.grace,
             small_pipe=bool(interrupt_after),
+            guard=self._guard,
         )
         reading.close(cut=ending.stopped not in ("", "interrupt"))
         made = Run(name=name, reading=reading, ending=ending)
@@ -310,7 +316,7 @@ class Trials:
         capture = Capture(self.leaks)
         line = [*self.command.base, *arguments] if bare else self.command.line(*arguments)
         limit = self.options.timeout if timeout is None else min(timeout, self.options.timeout)
-        ending = run(line, capture, timeout=limit, grace=self.options.grace)
+        ending = run(line, capture, timeout=limit, grace=self.options.grace, guard=self._guard)
         capture.logs.close()
         self.leaks.search(capture.data, "stdout")
         made = Written(name=name, stdout=bytes(capture.data), logs=capture.logs, ending=ending)

@@ -1,14 +1,19 @@
 """Taps that do their worst: each run ends in bounded time and memory, and what was done is said."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from balog.tap.verify import Options, Report, verify
 from balog.tap.verify.catalogs import read_discovered
+from balog.tap.verify.guarding import Guard
 from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.reading import MAX_LINE, Known, Reading
 from balog.tap.verify.running import run
@@ -83,6 +88,55 @@ def test_a_child_that_holds_the_pipe_is_not_waited_for() -> None:
 
     assert ending.left_running  # type: ignore[attr-defined]
     assert ending.code == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_what_made_itself_independent_is_found_and_ended(tmp_path: Path) -> None:
+    guard = Guard(str(tmp_path / "gone"))
+    program = (
+        "import subprocess\n"
+        "away = subprocess.DEVNULL\n"
+        "subprocess.Popen(['sleep', '60'], start_new_session=True, stdout=away, stderr=away)"
+    )
+
+    ending = run(
+        [sys.executable, "-S", "-E", "-c", program], Reading(Leaks(None), Known(), most=10),
+        timeout=20, grace=0.2, guard=guard,
+    )  # fmt: skip
+
+    assert ending.left_running
+    eventually(lambda: not guard.left())
+    guard.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM], ids=["kill", "hup", "term"])
+def test_a_verification_that_is_killed_leaves_nothing(tmp_path: Path, number: int) -> None:
+    temporary, seen = tmp_path / "tmp", tmp_path / "pid"
+    temporary.mkdir()
+    (tmp_path / "config.json").write_text('{"token": "hush-hush"}')
+    program = "import os, signal, time\\nsignal.signal(15, signal.SIG_IGN)\\n"
+    program += f"open({str(seen)!r}, 'w').write(str(os.getpid()))\\n"
+    command = [sys.executable, "-c", program + "time.sleep(60)", "--config", str(tmp_path / "config.json")]
+    words = ["tap", "verify", "--rules", "bad-config-is-explained", "--timeout", "30", "--", *command]
+    verification = subprocess.Popen(
+        [sys.executable, "-m", "balog", *words], env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.DEVNULL
+    )
+    eventually(lambda: seen.exists() and seen.read_text() != "" and list(temporary.iterdir()) != [])
+
+    verification.send_signal(number)
+    verification.wait(10)
+
+    eventually(lambda: not Path("/proc", seen.read_text()).exists())
+    eventually(lambda: list(temporary.iterdir()) == [])
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Wait up to 10 s."""
+    until = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_a_tap_that_closes_its_outputs_and_goes_on_is_ended() -> None:

@@ -68,13 +68,13 @@ def lines_end(trials: Trials) -> Iterator[Problem]:
 
 @check(
     "nothing-is-left-running", "output", "warning", 2, PRACTICE,
-    "Wait for what the tap starts, and close its stdout there: a pipeline waits for the end of the output.",
+    "Wait for what the tap starts, and end it: a pipeline waits for the end of the output, and a machine fills up.",
 )  # fmt: skip
 def nothing_is_left_running(trials: Trials) -> Iterator[Problem]:
-    """When the tap ends, nothing that it started holds its output."""
-    for run in _syncs(trials):
+    """When the tap ends, nothing that it started goes on, or holds its output."""
+    for run in (trials.sync, *(run for run in trials.made if run is not trials.sync)):
         if run.ending.left_running:
-            yield Problem(f"{run.name}: a second after its end its output was still held")
+            yield Problem(f"{run.name}: a second after its end something that it had started was still there")
     looked_at(trials.sync)
 
 
