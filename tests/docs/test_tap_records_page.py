@@ -1,0 +1,67 @@
+"""The page about records of taps: what it shows is what happens, row by row."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from balog.tap.catalog import Entry
+from balog.tap.errors import RecordError
+from balog.tap.records import Policy, Transformer
+from balog.tap.records.batches import read_batch_config
+
+TEXT = (Path(__file__).parents[2] / "docs" / "tap-records.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)(?: (\S+))?\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+TABLE = TEXT.split("| the schema wants |")[1].split("\n\n")[0]
+ROWS = re.findall(r"^\| `(.*?)` \| `(.*?)` \| (?:`(.*?)`|(set aside)[^|]*) \|$", TABLE, re.MULTILINE)
+
+
+def test_its_commands_print_what_it_shows(tmp_path: Path) -> None:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    printed = ""
+    for kind, name, text in BLOCKS:
+        if name:
+            (tmp_path / name).write_text(text, encoding="utf-8")
+        elif kind == "python":
+            exec(compile(text, "docs/tap-records.md", "exec"), {})
+        elif kind == "sh":
+            command = ["bash", "-e", "-o", "pipefail", "-c", text]
+            ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+            printed = ran.stdout
+        elif kind == "text":
+            assert printed == text
+
+
+def test_no_row_of_the_table_is_passed_over() -> None:
+    assert len(ROWS) == TABLE.count("\n") - 1 > 20
+
+
+@pytest.mark.parametrize(("schema", "given", "written", "aside"), ROWS)
+def test_a_value_becomes_what_the_table_says(schema: str, given: str, written: str, aside: str) -> None:
+    properties = {"v": msgspec.json.decode(schema)}
+    transform = Transformer(Entry(tap_stream_id="a", stream="a", schema={"properties": properties}))
+    record: dict[str, Any] = {"v": eval(given)}
+    if aside:
+        with pytest.raises(RecordError):
+            transform(record)
+        return
+    made = transform(record)
+    assert made is not None
+    text = msgspec.json.Encoder(decimal_format="number").encode(made["v"]).decode()
+    assert text.replace(",", ", ") == written if written.startswith("[") else text == written
+
+
+def test_it_has_every_policy_and_what_a_batch_config_may_hold(tmp_path: Path) -> None:
+    assert set(re.findall(r'^\| `"(\w+)"`', TEXT, re.MULTILINE)) == set(get_args(Policy))
+    (example,) = (msgspec.json.decode(text) for kind, _, text in BLOCKS if kind == "json")
+    example["batch_config"]["storage"]["root"] = str(tmp_path)
+    fields = msgspec.structs.fields(read_batch_config(example["batch_config"]))
+    said = TEXT.split("## BATCH")[1]
+    assert all(f"`{field.name}" in said for field in fields)
