@@ -115,8 +115,8 @@ def test_a_verification_that_is_killed_leaves_nothing(tmp_path: Path, number: in
     temporary, seen = tmp_path / "tmp", tmp_path / "pid"
     temporary.mkdir()
     (tmp_path / "config.json").write_text('{"token": "hush-hush"}')
-    program = "import os, signal, time\\nsignal.signal(15, signal.SIG_IGN)\\n"
-    program += f"open({str(seen)!r}, 'w').write(str(os.getpid()))\\n"
+    program = "import os, signal, time\nsignal.signal(15, signal.SIG_IGN)\n"
+    program += f"open({str(seen)!r}, 'w').write(str(os.getpid()))\n"
     command = [sys.executable, "-c", program + "time.sleep(60)", "--config", str(tmp_path / "config.json")]
     words = ["tap", "verify", "--rules", "bad-config-is-explained", "--timeout", "30", "--", *command]
     verification = subprocess.Popen(
