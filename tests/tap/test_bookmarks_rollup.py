@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from balog.tap.bookmarks import EveryN, Progress, State
+from balog.tap.errors import StreamError
 
 TIMES = {"properties": {"at": {"type": "string", "format": "date-time"}}}
 NUMBERS = {"properties": {"id": {"type": "integer"}}}
@@ -242,3 +245,13 @@ class TestFailures:
         family.account(20, lambda: family.orders.restart(), (3, []))
         family.accounts.finish()
         assert family.bookmarks() == {"accounts": 20, "orders": 9}
+
+    @pytest.mark.parametrize(
+        ("mark", "wanted"), [(5, "want a time, not int"), ("soon", "want a time as RFC 3339 has it")]
+    )
+    def test_a_mark_of_another_kind_is_told_with_its_place(self, mark: Any, wanted: str) -> None:
+        orders = {"rollup": {"parents": {"accounts": mark}}}
+        family = Family(State({"bookmarks": {"accounts": {"at": at(1)}, "orders": orders}}), "accounts orders")
+        with pytest.raises(StreamError) as caught:
+            _ = family.accounts.bookmark
+        assert str(caught.value) == f"orders: its rollup in the state, parents.accounts: {wanted}"

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -69,3 +70,9 @@ def test_a_source_that_goes_on_goes_on_with_its_version() -> None:
 def test_going_on_needs_a_version_to_go_on_with() -> None:
     with table(State({"bookmarks": {"contacts": {"version": "old"}}}), [], can_go_on=True) as version:
         assert version == 5000
+
+
+@pytest.mark.parametrize("version", [-1, True, 1e300, 10**30])
+def test_a_version_that_is_none_is_not_gone_on_with(version: Any) -> None:
+    with table(State({"bookmarks": {"contacts": {"version": version}}}), [], can_go_on=True) as found:
+        assert found == 5000

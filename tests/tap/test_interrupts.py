@@ -10,13 +10,16 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from fcntl import F_SETPIPE_SZ, fcntl
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from balog.tap.syncing import Interrupted, Stop
 
 TAP = '''
 import json, os, sys, time
@@ -322,3 +325,22 @@ def wait_until_it_sleeps(process: int) -> None:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
         seen = seen + 1 if state == "S" else 0
         select.select([], [], [], 0.005)
+
+
+def _log_and_wait(stop: Stop, write: Callable[[], int]) -> None:
+    stop.in_source = True
+    assert write() == 499500
+    time.sleep(5)
+
+
+def test_a_timer_of_the_source_is_left_to_it() -> None:
+    """What asks again after a line that was being written is no alarm."""
+    logging: dict[str, Any] = {"__name__": "balog.outputs.none", "os": os, "signal": signal}
+    exec("def write(): os.kill(os.getpid(), signal.SIGTERM); return sum(range(1000))", logging)
+    signal.setitimer(signal.ITIMER_REAL, 1000)
+    try:
+        with Stop() as stop, pytest.raises(Interrupted):
+            _log_and_wait(stop, logging["write"])
+    finally:
+        left = signal.setitimer(signal.ITIMER_REAL, 0)[0]
+    assert left > 900

@@ -11,6 +11,7 @@ import pytest
 
 from balog.tap import Tap
 from balog.tap.errors import OutputError, RecordError
+from balog.tap.syncing import Stop
 from tests.tap.syncs import Messages, Watching, stopping, sync
 
 
@@ -163,6 +164,15 @@ class TestFailures:
 
         assert ran.failures == [f"one: {said}", f"two: {said}"]
         assert (tried, ran.ids()) == ([1], [1])
+
+    @pytest.mark.parametrize("item", [({"id": 1}, {"id": 2}), iter([{"id": 1}])])
+    def test_a_page_that_is_no_list_is_a_fault_of_the_tap(self, item: Any) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("contacts")(lambda: [item])
+
+        ran = sync(tap)
+
+        assert ran.failures[0].endswith(f"yielded a {type(item).__name__}: want a record, or a list of them")
 
     def test_a_source_that_ends_the_process_is_a_failed_stream(self) -> None:
         tap = Tap("tap-cool")
@@ -350,6 +360,27 @@ class TestStopping:
 
         assert (ran.code, ran.ids()) == (143, [1, 2])
         assert ran.state == {"currently_syncing": "contacts", "bookmarks": {"contacts": {"updated": _day(2)}}}
+
+    @pytest.mark.parametrize("is_polite", [True, False])
+    def test_a_source_that_ends_for_it_is_not_at_its_end(self, is_polite: bool) -> None:
+        tap = Tap("tap-cool")
+        stop = Stop()
+
+        @tap.stream("contacts", replication_key="updated", is_sorted=False)
+        def contacts(context: Any) -> Any:
+            context.emit({"id": 5, "updated": _day(5)})
+            stop.number = 15
+            try:
+                if is_polite:
+                    return
+                yield {"id": 4, "updated": _day(4)}
+            except BaseException:
+                return
+
+        ran = sync(tap, stop=stop)
+
+        assert (ran.code, ran.state["currently_syncing"]) == (143, "contacts")
+        assert not ran.state["bookmarks"].get("contacts")
 
     def test_in_a_substream_the_parents_bookmark_is_that_of_the_record_before(self) -> None:
         tap = Tap("tap-cool")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from balog.tap import Tap
+from balog.tap.syncing import Stop
 from tests.tap.syncs import sync
 
 
@@ -109,6 +110,38 @@ class TestFullTables:
 
         assert ran.shape() == ["SCHEMA rows", "rows 1"]
         assert "rows: those of before are kept" in capsys.readouterr().err
+
+    def test_a_body_that_ends_because_the_run_does_activates_nothing(self) -> None:
+        tap = Tap("tap-cool")
+        stop = Stop()
+
+        @tap.stream("rows")
+        def rows(context: Any) -> Any:
+            with context.full_table():
+                for number in range(5):
+                    if not context.is_stopping:
+                        context.emit({"id": number})
+                    stop.number = 15
+            yield from ()
+
+        ran = sync(tap, {"bookmarks": {"rows": {"initial_full_table_complete": True}}}, stop=stop)
+
+        assert (ran.code, ran.shape()) == (143, ["SCHEMA rows", "rows 0"])
+
+    def test_one_is_not_within_another(self) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("rows")
+        def rows(context: Any) -> Any:
+            with context.full_table():
+                yield {"id": 1}
+                with context.full_table():
+                    yield {"id": 2}
+
+        ran = sync(tap, {"bookmarks": {"rows": {"initial_full_table_complete": True}}})
+
+        assert ran.shape() == ["SCHEMA rows", "rows 1"]
+        assert ran.failures[0].endswith("full_table() within full_table()")
 
     def test_what_is_returned_out_of_it_would_come_after_its_end(self) -> None:
         tap = Tap("tap-cool")

@@ -157,7 +157,11 @@ class Progress:
             return self._start_less_lookback() if both_times else above._start_less_lookback()
         if mark is None:
             return None
-        return above._order.back(mark, self._lookback if both_times else 0)
+        try:
+            above._order.rank(mark)
+            return above._order.back(mark, self._lookback if both_times else 0)
+        except ValueError as error:
+            raise StreamError(self.stream, f"its rollup in the state, parents.{above.stream}: {error}") from None
 
     def _bookmark_given(self) -> Any:
         value = self._given.get(self.key or "")

@@ -16,6 +16,7 @@ from balog.tap.bookmarks.state import State
 __all__ = ["FullTable"]
 
 _WHOLE = "initial_full_table_complete"
+_MOST = 1 << 53  # what readers of JSON that know doubles alone keep
 
 
 class FullTable:
@@ -52,7 +53,7 @@ class FullTable:
     def __enter__(self) -> int:
         """Give the version: milliseconds since 1970, and larger than any before."""
         before = self._state.get(self._stream, "version")
-        last = before if isinstance(before, int) and not isinstance(before, bool) else 0
+        last = before if type(before) is int and 0 < before < _MOST else 0
         if last and self._can_go_on:
             self.version = last
         else:

@@ -6,11 +6,14 @@ interrupted in that; while a record is made, written or waits for a slow reader 
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
+from typing import cast
 
 from balog.signals import StopSignals
 
@@ -43,7 +46,7 @@ class Stop(StopSignals):
     def __init__(self) -> None:
         super().__init__()
         self.in_source = False
-        self._is_entered = False
+        self._is_entered = self._is_asked_again = False
 
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():
@@ -75,22 +78,21 @@ class Stop(StopSignals):
             self.check()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        super()._handle(number, frame)
-        self._interrupt(number, frame)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._is_asked_again:
+            self._is_asked_again = False
+        else:
+            super()._handle(number, frame)
         if not self.in_source:
             return
         if not _is_writing(frame):
             raise Interrupted(number)
-        old = signal.getsignal(signal.SIGALRM)  # the source logs: that line is finished first
+        self._is_asked_again = True  # the source logs: that line is finished first
+        _thread.start_new_thread(_ask_again, (number,))  # threading.Thread takes locks, which may be held here
 
-        def again(_: int, later: FrameType | None) -> None:
-            signal.signal(signal.SIGALRM, old)
-            self._interrupt(number, later)
 
-        signal.signal(signal.SIGALRM, again)
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+def _ask_again(number: int) -> None:
+    time.sleep(_AGAIN)
+    signal.pthread_kill(cast("int", threading.main_thread().ident), number)
 
 
 def _is_writing(frame: FrameType | None) -> bool:

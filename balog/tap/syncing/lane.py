@@ -46,6 +46,7 @@ class Lane:
         context: what the stream's function is given.
         progress: how far it is.
         is_written: it is selected; else it is walked for the sake of its children.
+        is_in_table: what comes is a new version of the table.
         is_over: nothing more is asked of it in this run: it failed, or as much as was wanted has come.
         failure: its own, or that of a stream above it.
         write: writes a record, and tells whether it did; ``write.page`` writes several, and tells how many.
@@ -63,7 +64,7 @@ class Lane:
     ) -> None:
         self.run, self.stream, self.parent = run, stream, parent
         self.entry = entry = entry or Entry(tap_stream_id=stream.name, stream=stream.name, schema={})
-        self.is_written, self.is_over = entry.is_selected, False
+        self.is_written, self.is_over, self.is_in_table = entry.is_selected, False, False
         self.failure: StreamError | None = None
         self.method = entry.replication_method or stream.method
         self.key = (entry.replication_key or stream.replication_key) if self.method == "INCREMENTAL" else None
@@ -278,16 +279,21 @@ class Lane:
         title, state, name = self.stream.title, self.run.state, self.stream.name
         if self.parent is not None:
             raise TapError(f"{title}: full_table() is for streams without a parent")
+        if self.is_in_table:
+            raise TapError(f"{title}: full_table() within full_table()")
         if self.run.is_calling:
             raise TapError(f"{title}: full_table() is for a function that yields: what it returns comes after its end")
         if self.is_written:
             can_go_on = self.context.log_position is not None
+            self.is_in_table = True
             with FullTable(state, name, self._activating(), can_go_on=can_go_on) as version:
                 self.write = self._writer(version)
                 try:
                     yield version
+                    self.run.stop.check()  # the body may have ended early for that
                 finally:
                     self.write = self._writer()
+                    self.is_in_table = False
         else:
             yield (version := 0)
         if self.method != "FULL_TABLE":

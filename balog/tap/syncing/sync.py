@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from datetime import datetime, timezone
 from typing import Any
 
@@ -242,6 +242,8 @@ class Sync:
                         accept_page(item)
                 elif kind is Emitted:
                     lane.emit(item, stream.name)
+                elif isinstance(item, (Iterator, Set)) or kind is tuple:
+                    raise TapError(f"{stream.title}: yielded a {kind.__name__}: want a record, or a list of them")
                 else:
                     accept(item)
                 if is_below and monotonic() >= due:
@@ -257,6 +259,7 @@ class Sync:
                 if stop.number is not None:
                     raise Interrupted(stop.number)
             stop.in_source = False
+            stop.check()  # a source that hears of it may end early
         finally:
             stop.in_source = False
             close = getattr(items, "close", None)
