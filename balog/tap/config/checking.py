@@ -1,8 +1,8 @@
 """Configs held against a JSON Schema, by the keywords that configs use.
 
 The base install has no validator, and a tap's config must mean the same whether or not one is there: so this one is
-always used. What a schema says and this does not know is refused when the tap is declared, never passed over.
-The rules are those of JSON Schema 2020-12 (draft 7's ``definitions`` are read, too); formats are asserted.
+always used. What a schema says and this does not know is refused before, see ``refusing``. The rules are those of
+JSON Schema 2020-12 (draft 7's ``definitions`` are read, too); formats are asserted.
 """
 
 from __future__ import annotations
@@ -12,25 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from balog.problems import suggest
-from balog.tap.config.formats import ANNOTATED_FORMATS, FORMATS
-from balog.tap.errors import TapError
+from balog.tap.config.formats import FORMATS
+from balog.tap.config.kinds import MAX_DEPTH, TYPES, in_words, is_number, kind_of, kinds_of, listed, target_of
 
-__all__ = ["Fault", "check", "kinds_of", "refuse_unknown", "target_of"]
-
-_TYPES: dict[str, Callable[[Any], bool]] = {
-    "string": lambda value: isinstance(value, str),
-    "integer": lambda value: _is_number(value) and (isinstance(value, int) or value.is_integer()),
-    "number": lambda value: _is_number(value),  # noqa: PLW0108  # it comes below
-    "boolean": lambda value: isinstance(value, bool),
-    "null": lambda value: value is None,
-    "array": lambda value: isinstance(value, list),
-    "object": lambda value: isinstance(value, Mapping),
-}
-_ANNOTATIONS = {
-    *("$schema", "$id", "$comment", "title", "description", "default", "examples", "deprecated", "readOnly"),
-    *("writeOnly", "secret", "$defs", "definitions"),
-}
-_MAX_DEPTH = 60
+__all__ = ["RULES", "Fault", "check"]
 
 
 class Fault(NamedTuple):
@@ -65,81 +50,13 @@ def check(value: Any, schema: Any, root: Any = None, path: tuple[str | int, ...]
         yield Fault(path, "nothing is allowed here", "false")
         return
     wanted = kinds_of(schema)
-    if wanted and not any(_TYPES[kind](value) for kind in wanted):
-        yield Fault(path, f"want {_listed(map(_a, wanted))}, got {_a(_kind(value))}", "type")
+    if wanted and not any(TYPES[kind](value) for kind in wanted):
+        yield Fault(path, f"want {listed(map(in_words, wanted))}, got {in_words(kind_of(value))}", "type")
         return
     for keyword, said in schema.items():
-        rule = _RULES.get(keyword)
+        rule = RULES.get(keyword)
         if rule is not None:
             yield from rule(value, said, schema, root, path)
-
-
-def kinds_of(schema: Any) -> tuple[str, ...]:
-    """Give the types that a schema's own ``type`` names; () where it names none."""
-    said = schema.get("type") if isinstance(schema, Mapping) else None
-    return (said,) if isinstance(said, str) else tuple(said or ())
-
-
-def target_of(schema: Any, root: Any) -> Any:
-    """Give the schema that a schema's ``$ref`` leads to, or the schema itself.
-
-    Raises:
-        TapError: it leads nowhere, or round.
-    """
-    seen = set()
-    while isinstance(schema, Mapping) and "$ref" in schema:
-        reference = schema["$ref"]
-        if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")) or reference in seen:
-            raise TapError(f"config schema: the $ref {reference!r} does not lead to a place in the schema")
-        seen.add(reference)
-        schema = root
-        for part in reference[2:].split("/") if reference != "#" else ():
-            name = part.replace("~1", "/").replace("~0", "~")
-            if not isinstance(schema, Mapping) or name not in schema:
-                raise TapError(f"config schema: the $ref {reference!r} leads nowhere; there is no {name!r}")
-            schema = schema[name]
-    return schema
-
-
-def refuse_unknown(schema: Any, root: Any = None, path: str = "$", depth: int = 0) -> None:
-    """Refuse a schema that says what ``check`` does not look at, or that is none.
-
-    Raises:
-        TapError: with the place in the schema, and what there is instead.
-    """
-    root = schema if root is None else root
-    if isinstance(schema, bool):
-        return
-    if not isinstance(schema, Mapping):
-        raise TapError(f"config schema: {path}: want a schema, got {_a(_kind(schema))}")
-    if depth > _MAX_DEPTH:
-        raise TapError(f"config schema: {path}: nested more than {_MAX_DEPTH} deep")
-    for keyword, said in schema.items():
-        place = f"{path}.{keyword}"
-        if keyword not in _SHAPES and keyword not in _ANNOTATIONS and not keyword.startswith("x-"):
-            raise TapError(
-                f"config schema: {place}: this keyword is not looked at in a config; there are "
-                f"{', '.join(sorted({*_SHAPES, *_ANNOTATIONS}))}"
-            )
-        _SHAPES.get(keyword, _anything)(said, place)
-        if keyword in ("properties", "patternProperties", "$defs", "definitions"):
-            _want_mapping(said, place)
-            for name, inner in said.items():
-                refuse_unknown(inner, root, f"{place}.{name}", depth + 1)
-        elif keyword in ("anyOf", "oneOf", "allOf"):
-            for number, inner in enumerate(said):
-                refuse_unknown(inner, root, f"{place}[{number}]", depth + 1)
-        elif keyword in ("items", "additionalProperties", "propertyNames", "not"):
-            refuse_unknown(said, root, place, depth + 1)
-        elif keyword == "$ref":
-            target_of(schema, root)
-
-
-# -- rules --------------------------------------------------------------------------------------------------------
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -165,7 +82,7 @@ def _const(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator
 
 def _bound(words: str, is_kept: Callable[[Any, Any], bool]) -> Callable[..., Iterator[Fault]]:
     def rule(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
-        if _is_number(value) and not is_kept(value, said):
+        if is_number(value) and not is_kept(value, said):
             yield Fault(path, f"want a number {words} {said}", words)
 
     return rule
@@ -266,8 +183,8 @@ def _names(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator
 
 
 def _reference(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
-    if len(path) > _MAX_DEPTH:
-        yield Fault(path, f"nested more than {_MAX_DEPTH} deep", "$ref")
+    if len(path) > MAX_DEPTH:
+        yield Fault(path, f"nested more than {MAX_DEPTH} deep", "$ref")
         return
     yield from check(value, target_of(schema, root), root, path)
 
@@ -297,7 +214,7 @@ def _nearest(found: list[list[Fault]], path: Any, keyword: str) -> Iterator[Faul
     if all(len(faults) == 1 and faults[0].keyword == "type" and faults[0].path == path for faults in found):
         wanted = [faults[0].reason.rpartition(", got ")[0].removeprefix("want ") for faults in found]
         yield Fault(
-            path, f"want {_listed(dict.fromkeys(wanted))}, got {found[0][0].reason.rpartition(', got ')[2]}", keyword
+            path, f"want {listed(dict.fromkeys(wanted))}, got {found[0][0].reason.rpartition(', got ')[2]}", keyword
         )
         return
     of_type = [faults for faults in found if not any(one.path == path and one.keyword == "type" for one in faults)]
@@ -313,7 +230,7 @@ def _not(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[F
         yield Fault(path, "fits what it must not be", "not")
 
 
-_RULES: dict[str, Callable[..., Iterator[Fault]]] = {
+RULES: dict[str, Callable[..., Iterator[Fault]]] = {
     "enum": _enum,
     "const": _const,
     "minimum": _bound("of at least", lambda value, bound: value >= bound),
@@ -343,91 +260,4 @@ _RULES: dict[str, Callable[..., Iterator[Fault]]] = {
     "oneOf": _one_of,
     "not": _not,
 }
-
-# -- what the keywords themselves must be -------------------------------------------------------------------------
-
-
-def _anything(said: Any, place: str) -> None:
-    """Any value will do."""
-
-
-def _want(is_right: Callable[[Any], bool], words: str) -> Callable[[Any, str], None]:
-    def shape(said: Any, place: str) -> None:
-        if not is_right(said):
-            raise TapError(f"config schema: {place}: want {words}")
-
-    return shape
-
-
-def _is_expression(said: Any) -> bool:
-    try:
-        re.compile(said)
-    except (re.error, TypeError, RecursionError):
-        return False
-    return True
-
-
-def _is_names(said: Any) -> bool:
-    return isinstance(said, (list, tuple)) and all(isinstance(one, str) for one in said)
-
-
-def _is_types(said: Any) -> bool:
-    names = [said] if isinstance(said, str) else said
-    return isinstance(names, (list, tuple)) and bool(names) and all(one in _TYPES for one in names)
-
-
-_want_mapping = _want(lambda said: isinstance(said, Mapping), "an object of schemas by name")
-_want_number = _want(_is_number, "a number")
-_want_count = _want(lambda said: isinstance(said, int) and not isinstance(said, bool) and said >= 0, "a count from 0")
-_want_schemas = _want(lambda said: isinstance(said, (list, tuple)) and bool(said), "a list of schemas, not empty")
-_SHAPES: dict[str, Callable[[Any, str], None]] = {
-    **dict.fromkeys(_RULES, _anything),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _want_number),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), _want_count),
-    **dict.fromkeys(("allOf", "anyOf", "oneOf"), _want_schemas),
-    "type": _want(_is_types, f"one or more of {', '.join(_TYPES)}"),
-    "enum": _want(lambda said: isinstance(said, (list, tuple)) and bool(said), "a list of values, not empty"),
-    "multipleOf": _want(lambda said: _is_number(said) and said > 0, "a number above 0"),
-    "pattern": _want(_is_expression, "a regular expression of Python's"),
-    "patternProperties": _want(
-        lambda said: isinstance(said, Mapping) and all(map(_is_expression, said)), "schemas by regular expressions"
-    ),
-    "format": _want(
-        lambda said: said in FORMATS or said in ANNOTATED_FORMATS,
-        f"a format that is known: {', '.join(sorted({*FORMATS, *ANNOTATED_FORMATS}))}",
-    ),
-    "uniqueItems": _want(lambda said: isinstance(said, bool), "true or false"),
-    "required": _want(_is_names, "a list of names"),
-    "dependentRequired": _want(
-        lambda said: isinstance(said, Mapping) and all(map(_is_names, said.values())), "lists of names by name"
-    ),
-}
-
-# -- words --------------------------------------------------------------------------------------------------------
-
-
-def _kind(value: Any) -> str:
-    for name in ("null", "boolean", "integer", "number", "string", "array"):
-        if _TYPES[name](value):
-            return name
-    return "object"
-
-
-_WORDS = {
-    "string": "a text",
-    "integer": "an integer",
-    "number": "a number",
-    "boolean": "true or false",
-    "null": "null",
-    "array": "a list",
-    "object": "an object",
-}
-
-
-def _a(kind: str) -> str:
-    return _WORDS[kind]
-
-
-def _listed(words: Any) -> str:
-    *rest, last = words
-    return f"{', '.join(rest)} or {last}" if rest else last
+"""By keyword; ``type`` is looked at first, by ``check`` itself."""

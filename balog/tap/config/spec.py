@@ -12,9 +12,11 @@ import msgspec
 from balog.errors import ConfigError
 from balog.problems import problems as struct_problems
 from balog.problems import suggest
-from balog.tap.config.checking import Fault, check, refuse_unknown, target_of
+from balog.tap.config.checking import Fault, check
 from balog.tap.config.declaring import read_beside
 from balog.tap.config.hiding import hide, marked, reveal, secret_texts
+from balog.tap.config.kinds import target_of
+from balog.tap.config.refusing import refuse_unknown
 from balog.tap.config.samples import schema_from_example, with_optional
 from balog.tap.errors import ConfigProblems, TapError
 
