@@ -302,6 +302,18 @@ class TestProcess:
         assert all(json.loads(line)["type"] in ("SCHEMA", "RECORD", "STATE") for line in ran.stdout.splitlines())
         assert {"the client is made", "said by the tap", "said by a child"} <= set(ran.stderr.splitlines())
 
+    @pytest.mark.parametrize("option", ["--discover", "--test"])
+    def test_log_messages_have_no_place_beside_a_catalog(self, program: list[str], tmp_path: Path, option: str) -> None:
+        """Given the output singer and a warning, then stdout is the catalog alone, and the warning a line on stderr."""
+        (tmp_path / "config.json").write_text('{"unheard": 1}')
+        environment = {**self.environment(2), "BALOG_OUTPUT": "singer"}
+        command = [*program, "--config", str(tmp_path / "config.json"), option]
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+
+        assert list(json.loads(ran.stdout)) == ["streams"] if option == "--discover" else ran.stdout == ""
+        events = [json.loads(line) for line in ran.stderr.splitlines() if line.startswith('{"schema"')]
+        assert any("unheard" in event["payload"].get("message", "") for event in events)
+
     def test_log_messages_of_the_singer_output_are_among_the_others(self, program: list[str]) -> None:
         environment = {**self.environment(2), "BALOG_OUTPUT": "singer"}
         ran = subprocess.run(program, capture_output=True, text=True, env=environment, check=False)

@@ -18,7 +18,7 @@ from balog.errors import BalogError, ConfigError
 from balog.recording.configuring import concealed, introduce, peek
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog, read_properties
 from balog.tap.command.options import options
-from balog.tap.command.standard_output import messages_only
+from balog.tap.command.standard_output import messages_only, without_log_messages
 from balog.tap.config import environment_name, read_config
 from balog.tap.errors import ConfigProblems, OutputError, StreamError
 from balog.tap.records import Output
@@ -165,7 +165,7 @@ class Run:
 
     def _discover(self) -> int:
         output = Output()
-        with messages_only(), output.in_order():
+        with messages_only(), output.in_order(), without_log_messages():
             streams = list(self.tap.link().values())
             config = self._checked(is_needed=bool(self._config))
             catalog = discover(streams, self._schemas(config), self.tap.visitors)
@@ -179,7 +179,7 @@ class Run:
         from balog.tap.bookmarks import State
         from balog.tap.command.trying import try_streams
 
-        with messages_only(), Output().in_order():
+        with messages_only(), Output().in_order(), without_log_messages():
             config = self._checked()
             catalog = self._chosen(config)
             code = try_streams(self.tap, config, catalog, self._given_state() or State(), **self._toolkit)

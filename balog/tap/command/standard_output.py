@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-__all__ = ["messages_only"]
+import msgspec
+
+from balog.outputs.streams import hold_stdout, write_line
+
+__all__ = ["messages_only", "without_log_messages"]
+
+
+class _Log(msgspec.Struct):
+    value: msgspec.Raw
 
 
 class _Aside(io.TextIOBase):
@@ -88,3 +96,15 @@ def _own_descriptor(stream: TextIO) -> int | None:
         os.dup2(nowhere, 1)
         os.close(nowhere)
     return real
+
+
+@contextmanager
+def without_log_messages() -> Iterator[None]:
+    """A context in which the logger's output ``singer`` has no place on stdout: its events are lines on stderr."""
+
+    def write(line: bytes) -> None:
+        if line:
+            write_line(sys.stderr, bytes(msgspec.json.decode(line, type=_Log).value) + b"\n")
+
+    with hold_stdout(write):
+        yield
