@@ -21,6 +21,7 @@ __all__ = [
     "is_selected",
     "key_properties_of",
     "metadata_of",
+    "method_of",
     "name_of",
     "properties_of",
     "read_discovered",
@@ -135,12 +136,17 @@ def key_properties_of(entry: Document) -> list[str]:
     return []
 
 
+def method_of(entry: Document) -> Any:
+    """Give how the stream is replicated, as the catalog says it: by who chose, by the tap, by the older key."""
+    root = metadata_of(entry).get((), {})
+    return root.get("replication-method", root.get("forced-replication-method", entry.get("replication_method")))
+
+
 def replication_key_of(entry: Document) -> str:
     """Give the property that bookmarks are about; "" when the catalog says none, or says that it is not used."""
-    root = metadata_of(entry).get((), {})
-    method = root.get("replication-method", root.get("forced-replication-method", entry.get("replication_method")))
-    if method in ("FULL_TABLE", "LOG_BASED"):
+    if method_of(entry) in ("FULL_TABLE", "LOG_BASED"):
         return ""
+    root = metadata_of(entry).get((), {})
     valid = root.get("valid-replication-keys")
     valid = valid if isinstance(valid, list) and len(valid) == 1 else [None]
     for found in (root.get("replication-key"), entry.get("replication_key"), valid[0]):

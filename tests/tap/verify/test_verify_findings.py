@@ -183,6 +183,21 @@ def test_a_state_of_another_kind_is_told_by_one_rule() -> None:
     assert said("messages-are-whole", ran({"type": "STATE", "value": "later"})) == []
 
 
+@pytest.mark.parametrize(
+    ("method", "found"), [("FULL_TABLE", ["1 of 2 records have a key that came before"]), ("LOG_BASED", [])]
+)
+def test_a_row_of_a_log_may_come_again(method: str, found: list[str]) -> None:
+    reading = Reading(Leaks(None), Known(), most=10)
+    reading.stdout("".join(json.dumps(each) + "\n" for each in (SCHEMA, record(1), record(1))).encode())
+    sync = Run(name="sync", reading=reading, ending=Ending())
+    metadata = [{"breadcrumb": [], "metadata": {"replication-method": method}}]
+    trials: Any = SimpleNamespace(sync=sync, entries={"s": entry(metadata=metadata)})
+
+    details = [each.detail for each in CHECKS["keys-are-unique"].findings(trials) if each.outcome == "failed"]
+
+    assert details == found
+
+
 def test_counts_without_the_name_of_a_stream_are_held_against_all_records() -> None:
     line = 'INFO METRIC: {"type": "counter", "metric": "record_count", "value": 3, "tags": {}}\n'
 
