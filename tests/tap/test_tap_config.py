@@ -153,6 +153,12 @@ class TestFiles:
 
 
 class TestJsonSchema:
+    def test_what_is_the_toolkits_is_not_refused_by_a_strict_one(self) -> None:
+        spec = make_spec({"type": "object", "properties": {"url": {}}, "additionalProperties": False})
+        config = {"url": "u", "start_date": "2026-01-01", "quarantine_file": "q"}
+        assert spec.check(config) == config
+        assert refused(spec, {**config, "start_dat": 1}) == ["$: there is no field 'start_dat'; there are url"]
+
     def test_keywords_that_are_not_looked_at_are_refused_by_name(self) -> None:
         with pytest.raises(TapError, match=r"\$\.properties\.a\.contains: this keyword is not looked at"):
             make_spec({"type": "object", "properties": {"a": {"contains": {}}}})
@@ -210,6 +216,12 @@ class Config(msgspec.Struct):
 
 
 class TestStruct:
+    def test_its_settings_are_shown_as_those_of_a_schema(self) -> None:
+        shown = make_spec(Config).json_schema()
+        assert list(shown["properties"])[:3] == ["url", "auth", "size"]
+        assert shown["required"] == ["url", "auth"]
+        assert shown["$defs"]["Auth"]["properties"]["token"]["secret"]
+
     def test_the_taps_functions_get_one(self) -> None:
         made = make_spec(Config).check({"url": "u", "auth": {"token": {"env": "T"}}})
         assert made == Config("u", Auth(Secret(env="T")))

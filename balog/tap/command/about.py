@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from balog.tap.config import environment_name
+from balog.tap.config.kinds import target_of
 
 if TYPE_CHECKING:
     from balog.tap.tap import Tap
@@ -57,7 +58,8 @@ def as_text(tap: Tap, said: dict[str, Any]) -> str:
         "",
         "settings:",
     ]
-    lines += [f"  {line}" for line in _settings(tap, said["settings"])] or ["  none"]
+    lines += [f"  {line}" for line in said["settings"].get("description", "").splitlines()]
+    lines += [f"  {line}" for line in _settings(tap, said["settings"])]
     lines += ["", "streams:"]
     for stream in said["streams"]:
         by = f"{stream['replication_method']}{' by ' + stream['replication_key'] if stream['replication_key'] else ''}"
@@ -70,7 +72,7 @@ def as_text(tap: Tap, said: dict[str, Any]) -> str:
 def _settings(tap: Tap, schema: dict[str, Any]) -> Iterator[str]:
     required = schema.get("required", ())
     for name, inner in schema.get("properties", {}).items():
-        said = inner if isinstance(inner, dict) else {}
+        said = target_of(inner, schema) if isinstance(inner, dict) else {}
         kind = said.get("type", "any")
         parts = [kind if isinstance(kind, str) else " or ".join(kind)]
         parts += ["required"] if name in required else []

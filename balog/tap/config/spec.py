@@ -23,9 +23,9 @@ from balog.tap.errors import ConfigProblems, TapError
 __all__ = ["TOOLKIT_SETTINGS", "ConfigSpec", "json_path", "make_spec", "sample"]
 
 TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
-    "start_date": {"type": "string", "format": "instant"},
-    "batch_config": {"type": "object"},
-    "quarantine_file": {"type": "string", "minLength": 1},
+    "start_date": {"type": "string", "format": "instant", "description": "where streams without a bookmark begin"},
+    "batch_config": {"type": "object", "description": "records go to files, as BATCH"},
+    "quarantine_file": {"type": "string", "minLength": 1, "description": "where records go that break their schema"},
 }
 """Settings that every tap of the toolkit understands, whether its spec names them or not."""
 
@@ -53,8 +53,9 @@ class ConfigSpec:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The schemas of the settings at the top by their names, those of the toolkit among them."""
-        return {**TOOLKIT_SETTINGS, **target_of(self.schema, self.schema).get("properties", {})}
+        """The schemas of the settings at the top by their names, last those of the toolkit."""
+        own = target_of(self.schema, self.schema).get("properties", {})
+        return {**own, **{name: said for name, said in TOOLKIT_SETTINGS.items() if name not in own}}
 
     def check(self, config: Mapping[str, Any], source: str = "", sources: Mapping[str, str] | None = None) -> Any:
         """Give the config as the tap's functions get it: a dict, or the Struct that the tap named.
@@ -99,8 +100,11 @@ class ConfigSpec:
         return found.union(secret_texts(revealed, self.schema))
 
     def json_schema(self) -> dict[str, Any]:
-        """Give the JSON Schema of a config, as ``--about`` shows it: what is secret is marked, its default hidden."""
-        shown: dict[str, Any] = marked(self.schema)
+        """Give the JSON Schema of a config, as ``--about`` shows it: what is secret is marked, its default hidden.
+
+        Settings of the toolkit are in it, too.
+        """
+        shown: dict[str, Any] = marked({**self.schema, "properties": self.settings})
         return shown
 
     def toolkit(self, config: Mapping[str, Any], made: Any) -> dict[str, Any]:
@@ -119,8 +123,13 @@ class ConfigSpec:
         return found
 
     def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        problems += _told(check(config, self.schema))
+        problems += _told(check(self._own(config), self.schema))
         return config
+
+    def _own(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Give a config without what is the toolkit's affair alone, which a strict schema would refuse."""
+        toolkits = {name for name, said in self.settings.items() if said is TOOLKIT_SETTINGS.get(name)}
+        return {name: said for name, said in config.items() if name not in toolkits}
 
     def _toolkit_problems(self, config: Mapping[str, Any]) -> Iterator[ConfigError]:
         own = self.settings
@@ -133,14 +142,13 @@ class _StructSpec(ConfigSpec):
     """A msgspec Struct: checked and made by msgspec's rules, strictly."""
 
     def __init__(self, kind: type[msgspec.Struct]) -> None:
-        self.schema = msgspec.json.schema(kind)
+        schema = msgspec.json.schema(kind)
+        self.schema = {**target_of(schema, schema), "$defs": schema["$defs"]}
         self.is_strict = True
         self._kind = kind
 
     def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        if self._kind.__struct_config__.forbid_unknown_fields:  # what is the toolkit's is not the Struct's affair
-            names = {field.encode_name for field in msgspec.structs.fields(self._kind)}
-            config = {name: said for name, said in config.items() if name in names or name not in TOOLKIT_SETTINGS}
+        config = self._own(config)
         found = struct_problems(config, self._kind)
         problems += found
         return None if found else msgspec.convert(config, self._kind)
@@ -156,7 +164,7 @@ class _FunctionSpec(ConfigSpec):
     def json_schema(self) -> dict[str, Any]:
         """Give what is known: it is an object, and what the function's docstring says."""
         text = (self._function.__doc__ or "").strip()
-        return {**_OPEN, "description": text} if text else dict(_OPEN)
+        return {**super().json_schema(), **({"description": text} if text else {})}
 
     def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
         try:
