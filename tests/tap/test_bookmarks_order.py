@@ -207,6 +207,26 @@ class TestWatch:
         texts = [value for value in values if value is not None]
         assert (watch.highest, watch.is_ordered) == (max(texts, default=None), texts == sorted(texts))
 
+    def test_texts_of_numbers(self) -> None:
+        watch = watched({"type": "number"}, ["10", "9"])
+        assert (watch.highest, watch.is_ordered) == ("10", False)
+
+    @pytest.mark.parametrize(
+        ("schema", "values"),
+        [
+            (TIME, [f"2026-11-20T00:00:{second:02}Z" for second in range(59, 0, -1)]),
+            ({"type": "integer"}, range(59, 0, -1)),
+        ],
+    )
+    def test_records_without_order_are_as_quick(
+        self, schema: Any, values: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked = []
+        rank = Order.rank
+        monkeypatch.setattr(Order, "rank", lambda self, value: looked.append(value) or rank(self, value))
+        watch = watched(schema, values)
+        assert (watch.is_ordered, len(looked)) == (False, 1)
+
     def test_a_record_without_its_key_is_refused(self) -> None:
         watch = watched(TIME, ["2026-11-20T00:00:00Z"])
         with pytest.raises(RecordError, match=r"contacts: \$\.k: the replication key is missing"):

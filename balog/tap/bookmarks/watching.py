@@ -82,8 +82,9 @@ class Watch:
             if self._order.kind == "time":
                 end = times.comparable_end(value) if isinstance(value, str) else ""
                 quick, size = (str, len(value)) if end else (None, 0)
-            else:  # not float, which may be infinite
-                quick = type(value) if type(value) in (str, int) else None
+            else:  # not float, which may be infinite, nor texts of numbers
+                is_quick = type(value) is int or (type(value) is str and self._order.kind != "number")
+                quick = type(value) if is_quick else None
 
         def see_time(record: dict[str, Any]) -> None:
             nonlocal highest
@@ -91,14 +92,11 @@ class Watch:
                 value: Any = record[key]
             except KeyError:
                 raise RecordError(self._stream, "the replication key is missing", f"$.{key}") from None
-            if (
-                value.__class__ is quick
-                and len(value) == size
-                and value[10] == "T"
-                and value.endswith(end)
-                and value >= highest
-            ):
-                highest = value
+            if value.__class__ is quick and len(value) == size and value[10] == "T" and value.endswith(end):
+                if value >= highest:
+                    highest = value
+                else:
+                    self.is_ordered = False
             else:
                 slowly(value)
 
@@ -108,8 +106,11 @@ class Watch:
                 value = record[key]
             except KeyError:
                 raise RecordError(self._stream, "the replication key is missing", f"$.{key}") from None
-            if value.__class__ is quick and value >= highest:
-                highest = value
+            if value.__class__ is quick:
+                if value >= highest:
+                    highest = value
+                else:
+                    self.is_ordered = False
             else:
                 slowly(value)
 
