@@ -110,7 +110,7 @@ def test_what_made_itself_independent_is_found_and_ended(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM], ids=["kill", "hup", "term"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP], ids=["kill", "hup"])
 def test_a_verification_that_is_killed_leaves_nothing(tmp_path: Path, number: int) -> None:
     temporary, seen = tmp_path / "tmp", tmp_path / "pid"
     temporary.mkdir()

@@ -5,7 +5,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.tap.verify.leaks import Leaks
@@ -34,6 +34,7 @@ def read(records: list[tuple[int, int]], *, key: str = "at", states: bool = True
 rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12)
 
 
+@settings(max_examples=40)
 @given(rows, st.integers(1, 40))
 def test_it_is_the_same_in_whatever_pieces_it_comes(records: list[tuple[int, int]], chunk: int) -> None:
     whole, pieces = read(records), read(records, chunk=chunk)
@@ -43,6 +44,7 @@ def test_it_is_the_same_in_whatever_pieces_it_comes(records: list[tuple[int, int
     assert whole.last_state == pieces.last_state
 
 
+@settings(max_examples=40)
 @given(rows)
 def test_what_a_bookmark_would_lose_is_what_is_older_than_the_largest_before_it(records: list[tuple[int, int]]) -> None:
     stream = read(records).streams["s"]
@@ -52,6 +54,7 @@ def test_what_a_bookmark_would_lose_is_what_is_older_than_the_largest_before_it(
     assert (stream.lowest, stream.highest, stream.bookmark) == (min(ats), max(ats), max(ats))
 
 
+@settings(max_examples=40)
 @given(rows, st.integers(0, 12), st.sets(st.integers(0, 11)))
 def test_a_gap_is_what_came_after_the_state_and_not_again(
     records: list[tuple[int, int]], until: int, dropped: set[int]
@@ -68,6 +71,7 @@ def test_a_gap_is_what_came_after_the_state_and_not_again(
     assert [gap.missing for gap in found] == ([len(missing)] if missing else [])
 
 
+@settings(max_examples=25)
 @given(st.integers(1, 3000))
 def test_states_are_thinned_out_evenly_and_the_first_and_last_stay(count: int) -> None:
     reading = Reading(Leaks(None), Known(), most=10)
