@@ -292,3 +292,35 @@ def test_the_older_form_gives_no_streams_beside() -> None:
     found = said("properties-form-works", ran(SCHEMA), by_properties=ran(SCHEMA, record(1)))
 
     assert found == ["gave records that it does not give by --catalog"]
+
+
+@pytest.mark.parametrize(
+    ("rest", "detail"), [('{"type": "REC', "is torn"), ('{"type": "STATE", "value": {}}', "has no newline")]
+)
+def test_the_last_line_of_an_interrupted_run_is_whole(rest: str, detail: str) -> None:
+    cut = ran(SCHEMA, record(1), code=143)
+    cut.reading.stdout(rest.encode())
+    cut.reading.close(cut=False)
+
+    assert said("interrupted-output-is-whole", ran(SCHEMA, record(1)), interrupted=cut) == [f"the last line {detail}"]
+
+
+def test_a_run_that_fails_where_it_should_go_on_is_said() -> None:
+    whole, failed = ran(SCHEMA, record(1), state(A)), ran(code=1, stderr="CRITICAL no\n")
+    last = whole.reading.last_state
+
+    for rule, more, detail in (
+        ("interrupted-resumes-without-a-gap", {"interrupted": whole, "after_interruption": failed}, ""),
+        ("resumes-without-a-gap", {"resumed": [(last, failed)]}, "from the STATE in line 3: "),
+        ("only-selected-properties-come", {"fewer": ({}, failed)}, ""),
+    ):
+        assert said(rule, whole, **more) == [f"{detail}exit code 1; said: no"], rule
+
+
+def test_a_config_that_is_not_there_and_is_waited_for_is_not_refused() -> None:
+    hung = ran(name="missing config")
+    hung.ending = Ending(stopped="timeout", seconds=30, code=-15)
+
+    found = said("bad-config-is-refused", ran(SCHEMA), missing_config=hung, broken_config=ran(code=1))
+
+    assert found == ["missing config: not over after 30 s"]
