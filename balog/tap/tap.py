@@ -92,7 +92,7 @@ class Tap:
         Without a source it is a decorator of a function that may ask for ``client`` and ``stream`` (the name) and gives
         the schema; ``@tap.schema()`` without parameter ``stream`` gives all of them by name, and is asked once.
         """
-        place = place_of_caller()
+        place = _place_of(name, "schema")
         if source is not None:
             self._said.append((name, "schema", source, place))
             return source
@@ -116,7 +116,7 @@ class Tap:
         It is given the node (``name``, ``path``, ``level``, 0 for the stream itself; ``set(key, value)`` writes
         metadata) and the node's schema; what is written by default is there already.
         """
-        place = place_of_caller()
+        place = _place_of(name, "metadata")
 
         def declare_visitor(function: _Any) -> _Any:
             self.visitors.append((name, function))
@@ -163,7 +163,7 @@ class Tap:
         run(self, arguments)
 
     def _setting(self, name: str, setting: str, parameters: Sequence[str] = ()) -> Callable[[_Any], _Any]:
-        place = place_of_caller()
+        place = _place_of(name, setting)
 
         def declare_setting(function: _Any) -> _Any:
             if parameters:
@@ -172,3 +172,10 @@ class Tap:
             return function
 
         return declare_setting
+
+
+def _place_of(name: Any, what: str) -> str:
+    place = place_of_caller()
+    if not isinstance(name, str):
+        raise TapError(f"{what} ({place}): want a stream's name, and parentheses after the decorator also without one")
+    return place

@@ -550,6 +550,17 @@ class TestPages:
 
         assert (ran.code, ran.ids()) == (0, [1, 3, 4])
 
+    def test_nor_when_what_was_declared_fails_in_its_middle(self) -> None:
+        tap = Tap("tap-cool")
+        tap.stream("rows", replication_key="id", bookmark_strategy=lambda record, count: record["name"] == "")(
+            lambda: iter([[{"id": 1, "name": "a"}, {"id": 2, "name": "b"}], [{"id": 3, "name": "c"}, {"id": 4}]])
+        )
+
+        ran = sync(tap)
+
+        assert ran.ids() == [1, 2]
+        assert ran.state["bookmarks"].get("rows", {}).get("id", 0) <= 2
+
     def test_the_bookmark_is_never_ahead_of_a_page_that_was_written_in_part(self) -> None:
         class Picky(Messages):
             def records(self, stream: str, version: int | None = None, **options: Any) -> Any:

@@ -116,3 +116,9 @@ class TestHooks:
 
         assert tap.after("contacts")(function) is function
         assert tap.bookmark("contacts")(function) is function
+
+
+@pytest.mark.parametrize("name", ["schema", "metadata", "bookmark", "after"])
+def test_a_decorator_without_parentheses_says_where_it_is(name: str) -> None:
+    with pytest.raises(TapError, match=r"\(.*test_tap_declared\.py:\d+\): want a stream's name, and parentheses"):
+        getattr(Tap("tap-cool"), name)(lambda record: record)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from balog.tap.errors import TapError
@@ -91,6 +93,11 @@ def make_strategy(said: Any) -> BookmarkStrategy:
     if said is None or said == "end_of_stream":
         return EndOfStream()
     if callable(said):
+        with suppress(ValueError):  # it does not tell, as some that are written in C
+            try:
+                inspect.signature(said).bind({}, 1)
+            except TypeError as error:
+                raise TapError(f"bookmark_strategy: want a function of record and count: {error}") from None
         return _Own(said)
     raise TapError(
         f"bookmark_strategy={said!r}: want end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function"

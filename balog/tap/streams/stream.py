@@ -108,7 +108,12 @@ class Stream:
             raise TapError(f"{self.title}: replication_method='INCREMENTAL' needs a replication_key")
         if self.parent is not None and self.given_by is not None:
             raise TapError(f"{self.title}: has a parent, and is given by another stream; want one of them")
-        make_strategy(self.bookmark_strategy)
+        if bool(self.retry_on) != bool(self.retries):
+            raise TapError(f"{self.title}: retry_on= and retries= are of use together alone")
+        try:
+            make_strategy(self.bookmark_strategy)
+        except TapError as error:
+            raise TapError(f"{self.title}: {error}") from None
         if self.before_retry is not None:
             by_names(self.before_retry, ("context", "error"), f"{self.title}: before_retry")
         if self.bookmark_of is not None:

@@ -197,7 +197,7 @@ class Lane:
                         start = index + 1
                         transform.refuse(record, error)
                 counts.records += self.write.page(made[start:] if start else made)
-            except RecordError:
+            except BaseException:
                 progress.restart()  # what it has seen may not have been written
                 raise
             if is_due:
