@@ -149,6 +149,24 @@ except OutputError as error:
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux")
+def test_who_writes_next_is_told_that_the_reader_has_gone(monkeypatch):
+    """Given a slow source, then it does not go on until it has filled a piece of the output."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(os.dup(writer), "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        output = Output()
+        output.write(b"{}\n")
+        with pytest.raises(OutputError):
+            output.flush()
+        with pytest.raises(OutputError, match="nobody reads it any more"):
+            output.write(b"{}\n")
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stdout.fileno())
+    os.close(null)
+    os.close(writer)
+
+
 def test_a_full_disk_is_one_clear_error():
     code = "from balog.tap.records import Output\no = Output()\no.state({})"
     with open("/dev/full", "w") as full:

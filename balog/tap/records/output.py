@@ -110,6 +110,7 @@ class Output:
         self._state_file = state_file
         self._is_flushing = False
         self._failure: OutputError | None = None
+        self._room = _PIECE
         self.batch: BatchConfig | None = None
         self._batches: list[BatchFiles] = []
         self._schemas: dict[str, dict[str, Any]] = {}
@@ -216,7 +217,7 @@ class Output:
         """
         # One call: no thread and no signal's handler finds half a line here.
         self._buffer.extend(lines)
-        if len(self._buffer) >= _PIECE:
+        if len(self._buffer) >= self._room:
             self.flush()
 
     def flush(self) -> None:
@@ -240,6 +241,7 @@ class Output:
                     write_line(stream, piece)
             except OSError as error:
                 self._failure = OutputError(why_unwritten(error))
+                self._room = 0  # who writes next is told, and not who fills a piece
                 raise self._failure from None
             finally:
                 self._is_flushing = False
