@@ -199,6 +199,15 @@ class TestSync:
         ran = Ran(capfd, make(), "--catalog", chosen(tmp_path, "contacts"))
         assert [message["record"]["name"] for message in ran.messages if message["type"] == "RECORD"] == ["v"]
 
+    def test_the_client_that_was_made_for_schemas_is_the_streams_too(self, capfd: Any, config: str) -> None:
+        tap, made = make(), []
+        tap.client(lambda config: made.append(1) or {"base_url": "2"})
+        tap.schema("contacts", lambda client, stream: client and SCHEMA)
+
+        ran = Ran(capfd, tap, "--config", config)
+
+        assert (len(ran.of("RECORD")), made) == (2, [1])
+
     def test_what_is_not_known_is_warned_of_on_stderr(self, capfd: Any, tmp_path: Path) -> None:
         (tmp_path / "c.json").write_text('{"base_url": "u", "access_token": "x", "bas_url": 1}')
         ran = Ran(capfd, make(), "-c", str(tmp_path / "c.json"), "--catalog", chosen(tmp_path, "contacts"))

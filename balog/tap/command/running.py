@@ -204,7 +204,9 @@ class Run:
             reporter.begin([entry.tap_stream_id for entry in catalog if entry.is_selected], state.currently_syncing)
             try:
                 with Stop() as stop:
-                    sync = Sync(self.tap, config, catalog, state, output, observer=reporter, stop=stop, **self._toolkit)
+                    client = self._client[0] if self._client else None  # made for the schemas
+                    given: dict[str, Any] = {"observer": reporter, "stop": stop, "client": client, **self._toolkit}
+                    sync = Sync(self.tap, config, catalog, state, output, **given)
                     code = sync.run()
             except BalogError as error:
                 reporter.finish(1, str(error))
