@@ -284,3 +284,18 @@ def test_a_config_that_cannot_take_it_is_left_as_it_is(tmp_path: Path, text: str
         write_back(path, "key", "s3cret")
     assert "s3cret" not in str(caught.value)
     assert (path.read_text() if text is not None else None) == text
+
+
+def test_writings_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text('{"account": 123456789012345678901234567890, "rate": 1.10}')
+    threads = [threading.Thread(target=write_back, args=(path, f"key{number}", number)) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    text = path.read_text()
+    assert json.loads(text).keys() == {"account", "rate", *(f"key{number}" for number in range(12))}
+    assert "123456789012345678901234567890" in text  # the other values are as they were
+    assert "1.10" in text
+    assert [file.name for file in tmp_path.iterdir()] == ["config.json"]

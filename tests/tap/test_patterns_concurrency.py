@@ -120,3 +120,14 @@ def test_pages_are_given_when_they_are_old_or_large() -> None:
     assert list(buffered(source(), seconds=4, most=3, clock=lambda: now[0])) == [[0, 1, 2], [3, 4, 10], [11, 12, 13]]
     assert list(buffered([1, 2], seconds=0)) == [[1], [2]]
     assert list(buffered([])) == []
+
+
+def test_an_error_of_the_items_comes_after_the_results_before_it() -> None:
+    def items() -> Iterator[int]:
+        yield from range(3)
+        raise ValueError("no more")
+
+    results = concurrently(items(), lambda item: item)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="no more"):
+        next(results)

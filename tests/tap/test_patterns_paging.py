@@ -157,3 +157,22 @@ def test_no_text_breaks_the_reading_of_links(header: str) -> None:
 
 def test_a_response_without_links_is_the_last_page() -> None:
     assert flat(pages(lambda url: Response(200, {}, b"[1]", "http://x"), by_link())) == [1]
+
+
+def test_a_long_circle_under_other_cursors_is_an_error() -> None:
+    fetch = lambda at: {"data": [{"id": at % 50}], "next": at + 1}  # noqa: E731
+    with pytest.raises(SourceError, match="page 52 holds what page 2 does"):
+        list(pages(fetch, by_cursor("next"), first=0, items="data"))
+
+
+def test_a_page_that_is_like_one_long_ago_is_no_error() -> None:
+    fetch = lambda at: {"data": [{"ok": at % 20 == 0 or at}], "next": at + 1 if at < 100 else None}  # noqa: E731
+    assert len(list(pages(fetch, by_cursor("next"), first=0, items="data"))) == 101
+
+
+@pytest.mark.parametrize("said", ["http://[", "//["])
+def test_a_next_page_that_is_no_url(said: str) -> None:
+    answer = Response(200, {}, json.dumps({"data": [1], "next": said}).encode(), "https://api.example.com/")
+    with pytest.raises(SourceError, match="page 1 says what is no URL"):
+        list(pages(lambda at: answer, by_url("next"), items="data"))
+    assert links(f"<{said}>; rel=next", "https://api.example.com/") == {}

@@ -1,12 +1,16 @@
 import gzip
 import json
+import select
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import trustme
@@ -15,6 +19,7 @@ from msgspec import Struct
 from balog.errors import ConfigError
 from balog.tap.errors import SourceError
 from balog.tap.http import Client, HttpError, Policy, Response
+from balog.tap.http.connections import Connections
 from balog.testing import capture_events
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
@@ -329,3 +334,119 @@ def test_headers_cannot_be_smuggled(server: HttpStandIn, client: Client, options
     with pytest.raises(SourceError, match="ValueError"):
         client.get("contacts", **options)
     assert server.requests == []
+
+
+def _dribble(pieces: list[bytes], seconds: float = 0.05) -> Iterator[str]:
+    """A server that answers in pieces, for ever with the last one."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError):
+                connection, _ = listening.accept()
+                with connection:
+                    connection.recv(65536)
+                    for piece in pieces[:-1]:
+                        connection.sendall(piece)
+                    while True:
+                        connection.sendall(pieces[-1])
+                        time.sleep(seconds)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [b"HTTP/1.1 200 OK\r\nX: ", b"x"],
+        [b"HTTP/1.1 200 OK\r\n\r\n", b"x"],
+        [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", b"x"],
+    ],
+    ids=["header", "body", "chunk"],
+)
+def test_an_answer_that_comes_in_drops_ends_in_time(pieces: list[bytes]) -> None:
+    for url in _dribble(pieces):
+        began = time.monotonic()
+        with Client(url, policy=Policy(tries=1), timeout=5, max_seconds=0.2) as client:
+            with pytest.raises(SourceError, match=r"took longer than 0\.2 s") as caught:
+                client.get("contacts")
+        assert caught.value.retryable
+        assert time.monotonic() - began < 3
+
+
+def test_a_packed_body_of_several_members_is_whole(server: HttpStandIn, client: Client) -> None:
+    packed = b"".join(gzip.compress(piece) for piece in (b"[1", b",2", b"]")) + b"\0" * 8
+    server.will(Answer(200, packed, {"Content-Encoding": "gzip"}))
+    assert client.get("contacts").json() == [1, 2]
+    server.respond = lambda request: Answer(200, packed[:-20], {"Content-Encoding": "gzip"})
+    with pytest.raises(SourceError, match="broke off"):
+        client.get("contacts")
+
+
+def test_a_connection_that_the_server_closed_meanwhile_is_not_used(server: HttpStandIn, client: Client) -> None:
+    client.post("jobs")
+    server.stop()
+    server.start()
+    assert client.post("jobs").status == 200  # sent once, on a new one
+
+
+@pytest.mark.parametrize("said", ["http://[", "//[x", "http://x:port/"])
+def test_a_redirect_or_next_page_to_no_url(server: HttpStandIn, client: Client, said: str) -> None:
+    server.respond = lambda request: Answer(302, headers={"Location": said})
+    with pytest.raises(SourceError, match=r"redirects (away|to what is no URL)"):
+        client.get("contacts")
+    with pytest.raises(SourceError, match=r"leads (away|to what is no URL)"):
+        client.get(said)
+
+
+def test_an_ipv6_address_without_a_port_is_asked_at_the_scheme_s() -> None:
+    connection = Connections(1, 1, 1, None)._open(urlsplit("http://[::1]/v2"))
+    assert (connection.host, connection.port) == ("::1", 80)
+
+
+@pytest.mark.parametrize("charset", ["idna", "undefined", "a\0b"])
+def test_a_charset_that_is_none_for_texts(charset: str) -> None:
+    assert Response(200, {"content-type": f"text/plain; charset={charset}"}, b"\xffa.b", "http://x").text.endswith(
+        "a.b"
+    )
+
+
+def test_https_goes_through_the_environment_s_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("api.example.com").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    for name in ("http_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    asked: list[bytes] = []
+    with (
+        HttpStandIn(lambda request: answer(request.path), tls=context) as server,
+        socket.create_server(("127.0.0.1", 0)) as listening,
+    ):
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection, socket.create_connection(("127.0.0.1", server.port)) as there:
+                asked.append(connection.recv(65536))
+                connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                ends = {connection: there, there: connection}
+                while True:
+                    for end in select.select(list(ends), [], [], 10)[0]:
+                        data = end.recv(65536)
+                        if not data:
+                            return
+                        ends[end].sendall(data)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        monkeypatch.setenv("https_proxy", f"http://me:s3cret@127.0.0.1:{listening.getsockname()[1]}")
+        with Client("https://api.example.com/v2", ca_file=str(tmp_path / "ca.pem"), timeout=10) as client:
+            assert [client.get(name).json() for name in ("a", "b")] == ["/v2/a", "/v2/b"]
+        thread.join(10)
+    (connect,) = asked
+    assert connect.startswith(b"CONNECT api.example.com:443 HTTP/1.")
+    assert b"Proxy-Authorization: Basic bWU6czNjcmV0\r\n" in connect
+    assert "proxy-authorization" not in server.requests[0].headers

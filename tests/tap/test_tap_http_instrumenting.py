@@ -6,7 +6,7 @@ import httpx
 import pytest
 import requests
 
-from balog.tap.credentials import bearer, once
+from balog.tap.credentials import bearer, header, once
 from balog.tap.errors import TapError
 from balog.tap.http import Policy, instrument
 from balog.testing import capture_events
@@ -96,3 +96,14 @@ def test_what_is_no_session_is_refused() -> None:
         for wrong in (session, object()):
             with pytest.raises(TapError, match="want a session"):
                 instrument(wrong)
+
+
+@pytest.mark.parametrize("name", ["Authorization", "X-Api-Key"])
+def test_a_redirect_to_another_server_has_no_credentials(server: HttpStandIn, session: Any, name: str) -> None:
+    follow = {} if isinstance(session, requests.Session) else {"follow_redirects": True}
+    with HttpStandIn() as other:
+        server.will(Answer(302, headers={"Location": "/here"}), Answer(302, headers={"Location": f"{other.url}/there"}))
+        instrument(session, auth=header(name, "s3cret")).get(server.url, **follow)
+        assert [request.headers.get(name.lower()) for request in server.requests] == ["s3cret", "s3cret"]
+        (request,) = other.requests
+        assert name.lower() not in request.headers

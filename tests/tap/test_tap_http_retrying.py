@@ -268,6 +268,8 @@ def test_a_fault_says_nothing_of_the_url_or_the_body() -> None:
         ("/v2/contacts/123/notes", "/v2/contacts/{id}/notes"),
         ("/x/0f8fad5b-d9cb-469f-a165-70867728950e", "/x/{id}"),
         ("https://api.example.com", "/"),
+        ("/x/a1b2c3d4/y/bob@example.com/z/bob%40example.com", "/x/{id}/y/{id}/z/{id}"),
+        ("/oauth2/v1.1/report12", "/oauth2/v1.1/report12"),
     ],
 )
 def test_an_endpoint_is_the_path_without_what_differs_each_time(url: str, endpoint: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import copy_context
 from typing import Any, TypeVar
 
@@ -147,37 +148,58 @@ def _to_the_end(function: Callable[[], _Result]) -> _Result:
 def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
     """Set one field of a JSON file, whole or not at all; the file can then be read by its owner alone (0600).
 
-    A link stays one: what it leads to is written. Two processes that write at the same time are not kept apart.
+    A link stays one: what it leads to is written. Who writes at the same time by this function waits.
 
     Raises:
         ConfigError: it cannot be read or written, or holds no JSON object.
     """
+    import fcntl
+
     place = os.path.realpath(path)
     try:
-        with open(place, "rb") as file:
-            held = msgspec.json.decode(file.read())
+        folder = os.open(os.path.dirname(place), os.O_RDONLY)
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", os.fspath(path)) from None
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(folder, fcntl.LOCK_EX)  # the file itself is another one after each writing
+        data = _with(place, os.fspath(path), key, value)
+        try:
+            _replace(place, data)
+            os.fsync(folder)
+        except OSError as error:
+            reason = f"the new credential cannot be written: {error.strerror}"
+            raise ConfigError(reason, os.fspath(path)) from None
+    finally:
+        os.close(folder)
+
+
+def _with(place: str, said: str, key: str, value: Any) -> bytes:
+    try:
+        with open(place, "rb") as file:
+            # Values are left as they are written: a whole number of 20 digits is none of msgspec's.
+            held = msgspec.json.decode(file.read(), type=dict[str, msgspec.Raw])
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", said) from None
     except msgspec.DecodeError:
-        held = None
-    if not isinstance(held, dict):
-        raise ConfigError("is no JSON object; the new credential was not written into it", os.fspath(path))
-    held[key] = value
-    data = msgspec.json.format(msgspec.json.encode(held), indent=2) + b"\n"
+        raise ConfigError("is no JSON object; the new credential was not written into it", said) from None
+    held[key] = msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.json.format(msgspec.json.encode(held), indent=2) + b"\n"
+
+
+def _replace(place: str, data: bytes) -> None:
     beside = f"{place}.{os.getpid()}.new"
+    before = os.stat(place)
     try:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             os.fchmod(file.fileno(), 0o600)
+            with suppress(OSError):  # root alone may give a file away
+                os.fchown(file.fileno(), before.st_uid, before.st_gid)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, place)
-        folder = os.open(os.path.dirname(place), os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        if os.path.exists(beside):
+    except OSError:
+        with suppress(OSError):
             os.unlink(beside)
-        raise ConfigError(f"the new credential cannot be written: {error.strerror}", os.fspath(path)) from None
+        raise

@@ -16,7 +16,7 @@ from balog import metrics
 from balog.errors import ConfigError
 from balog.tap.errors import SourceError
 from balog.tap.http.connections import Connections, Request
-from balog.tap.http.outcomes import HttpError, endpoint_of, fault_of, is_lost
+from balog.tap.http.outcomes import HttpError, endpoint_of, fault_of, is_lost, origin_of
 from balog.tap.http.response import Response
 from balog.tap.http.retrying import AGAIN, NOT_DONE, SAFE, Policy
 from balog.tap.patterns.pausing import pause
@@ -187,7 +187,7 @@ class Client:
             target = answer.headers.get("location")
             if answer.status not in _REDIRECTS or not target or method not in SAFE:
                 return answer
-            url = self._same_server(urljoin(url, target), f"{method} {endpoint} redirects")
+            url = self._same_server(url, target, f"{method} {endpoint} redirects")
         raise SourceError(f"{method} {endpoint} redirects more than {_MAX_REDIRECTS} times")
 
     def _timed(self, request: Request, endpoint: str) -> Response:
@@ -219,15 +219,20 @@ class Client:
 
     def _url(self, path: str, params: Mapping[str, Any] | None) -> str:
         if "://" in path or path.startswith("//"):
-            url = self._same_server(urljoin(self._base, path), "the URL to ask leads")
+            url = self._same_server(self._base, path, "the URL to ask leads")
         else:
             url = f"{self._base.rstrip('/')}/{path.lstrip('/')}" if path else self._base
         if params and (pairs := _pairs(params)):
             url += ("&" if urlsplit(url).query else "?") + urlencode(pairs)
         return url
 
-    def _same_server(self, url: str, what: str) -> str:
-        if _origin(url) != _origin(self._base):
+    def _same_server(self, base: str, said: str, what: str) -> str:
+        try:
+            url = urljoin(base, said)
+            is_same = origin_of(url) == origin_of(self._base)
+        except ValueError:
+            raise SourceError(f"{what} to what is no URL") from None
+        if not is_same:
             raise SourceError(
                 f"{what} away from {self._place}, to a server that must not get these credentials; make another client "
                 "for that one"
@@ -251,15 +256,6 @@ def _checked(url: str) -> str:
     if "@" in parts.netloc or parts.fragment or parts.query:
         raise ConfigError("has credentials, a query or a fragment in it; give those to the client", path="base_url")
     return url
-
-
-def _origin(url: str) -> tuple[str, str, int]:
-    parts = urlsplit(url)
-    try:
-        port = parts.port
-    except ValueError:
-        port = 0
-    return parts.scheme, parts.hostname or "", (443 if parts.scheme == "https" else 80) if port is None else port
 
 
 def _pairs(params: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urldefrag, urlsplit
 
 from balog.errors import ConfigError
 from balog.tap.errors import SourceError
@@ -14,6 +13,8 @@ from balog.tap.errors import SourceError
 if TYPE_CHECKING:
     import http.client
     import ssl
+
+    from balog.tap.http.answers import Unpacker
 
 __all__ = ["Connections", "Request"]
 
@@ -73,15 +74,18 @@ class Connections:
 
     def _exchange(self, connection: http.client.HTTPConnection, request: Request) -> tuple[int, dict[str, str], bytes]:
         is_whole = False
+        answer: http.client.HTTPResponse | None = None
         try:
-            began = time.monotonic()
+            if connection.sock is not None:
+                connection.sock.settimeout(self._timeout)
+            connection.response_class = self._answer_class()
             target, headers = _target(request.url), {"Accept-Encoding": "gzip", **request.headers}
             if getattr(connection, "is_through_proxy", False):
-                target = request.url
+                target = urldefrag(request.url)[0]
                 headers.update(_proxy_headers(connection))
             connection.request(request.method, target, request.body, headers)
             answer = connection.getresponse()
-            data = self._read(answer, began)
+            data = self._read(answer)
             is_whole = not answer.will_close
             found: dict[str, str] = {}
             for said, value in answer.getheaders():
@@ -93,55 +97,55 @@ class Connections:
                 self._idle.append(connection)
             else:
                 connection.close()
+                if answer is not None:  # which would keep the socket open for as long as somebody holds the error
+                    answer.close()
 
-    def _read(self, answer: http.client.HTTPResponse, began: float) -> bytes:
+    def _read(self, answer: http.client.HTTPResponse) -> bytes:
         packed = answer.getheader("Content-Encoding", "identity").strip().lower()
-        unpack: Any = None
+        unpack: Unpacker | None = None
         if packed in ("gzip", "x-gzip", "deflate"):
-            import zlib
+            from balog.tap.http.answers import Unpacker
 
-            unpack = zlib.decompressobj(47)
+            unpack = Unpacker()
         elif packed not in ("identity", ""):
             raise SourceError(f"the answer is packed as {packed[:40]!r}, which was not asked for")
         data = bytearray()
         while piece := answer.read1(_PIECE):
-            if unpack is None:
-                data += piece
-            else:
-                data += self._unpacked(unpack, piece, len(data))
+            data += unpack.add(piece, self._max_bytes + 1 - len(data)) if unpack else piece
             if len(data) > self._max_bytes:
                 raise SourceError(
                     f"the answer is larger than {self._max_bytes} bytes; ask for smaller pages, or raise max_bytes"
                 )
-            if time.monotonic() - began > self._max_seconds:
-                raise SourceError(f"the answer took longer than {self._max_seconds:g} s", retryable=True)
         left = answer.length
         answer.close()  # read1 does not at the end, and the connection is not free before
         if left:  # nor does it say that less came than Content-Length promised
             raise ConnectionResetError(f"the answer broke off {left} bytes before its end")
-        if unpack is not None and data and not unpack.eof:
+        if unpack is not None and data and not unpack.is_whole:
             raise SourceError("the answer's packed body broke off", retryable=True)
         return bytes(data)
 
-    def _unpacked(self, unpack: Any, piece: bytes, size: int) -> bytes:
-        import zlib
+    def _answer_class(self) -> Any:
+        from functools import partial
 
-        try:
-            data: bytes = unpack.decompress(piece, self._max_bytes + 1 - size)
-        except zlib.error:
-            raise SourceError("the answer's packed body is damaged", retryable=True) from None
-        return data
+        from balog.tap.http.answers import Timed
+
+        return partial(Timed, timeout=self._timeout, seconds=self._max_seconds)
 
     def _connection(self, url: str) -> tuple[http.client.HTTPConnection, bool]:
-        try:
-            return self._idle.pop(), True
-        except IndexError:
-            return self._open(urlsplit(url)), False
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return self._open(urlsplit(url)), False
+            if _is_quiet(connection):
+                return connection, True
+            connection.close()
 
     def _open(self, parts: SplitResult) -> http.client.HTTPConnection:
         import http.client
 
-        host, port = parts.hostname or "", parts.port
+        # Said, or http.client would look for a port behind the last colon of an IPv6 address.
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         proxy = _proxy(parts.scheme, host)
         to, at = (proxy.hostname or "", proxy.port or 80) if proxy else (host, port)
         if parts.scheme == "http":
@@ -153,8 +157,19 @@ class Connections:
             self._context = _context(None)
         secure = http.client.HTTPSConnection(to, at, timeout=self._timeout, context=self._context)
         if proxy:
-            secure.set_tunnel(host, port or 443, _authorization(proxy))
+            secure.set_tunnel(host, port, _authorization(proxy))
         return secure
+
+
+def _is_quiet(connection: http.client.HTTPConnection) -> bool:
+    """Tell whether a kept connection is still one: there is something to read where the server has closed it."""
+    from select import POLLIN, poll
+
+    if connection.sock is None:
+        return False
+    polled = poll()
+    polled.register(connection.sock, POLLIN)
+    return not polled.poll(0)
 
 
 def _target(url: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from balog import metrics
 from balog.tap.errors import TapError
-from balog.tap.http.outcomes import endpoint_of, is_lost, status_of
+from balog.tap.http.outcomes import endpoint_of, is_lost, origin_of, status_of
 from balog.tap.http.retrying import AGAIN, NOT_DONE, Policy
 
 __all__ = ["instrument"]
@@ -32,8 +32,7 @@ def instrument(
     Args:
         session: a ``requests.Session``, an ``httpx.Client``, or what else has ``send(request, …)``; it is changed.
         policy: ``Policy()`` if none.
-        auth: as of ``Client``; for the server that the session is for. Both libraries leave out ``Authorization`` when
-            a redirect leads to another one, but no header of another name.
+        auth: as of ``Client``; its headers are left out when a redirect leads to another server.
         timeout: seconds, for a session whose caller gave none: ``requests`` would wait for ever.
 
     Returns:
@@ -47,6 +46,9 @@ def instrument(
         raise TapError(f"instrument({type(session).__name__}): want a session with send(), and each but once")
     sender = _Sender(send, policy or Policy(), auth, timeout if _is_of(session, "requests") else None)
     session.send = sender  # type: ignore[attr-defined]
+    hooks = getattr(session, "event_hooks", None)
+    if isinstance(hooks, dict):  # of httpx, which follows redirects by itself
+        hooks["request"] = [*hooks.get("request", ()), sender.forget]
     return session
 
 
@@ -68,6 +70,7 @@ class _Sender:
 
     def __call__(self, request: Any, **options: Any) -> Any:
         if getattr(self._inner, "is_in", False):  # requests sends a redirect's by the same way
+            self.forget(request)
             return self._send(request, **options)
         if self._timeout is not None and options.get("timeout") is None:
             options["timeout"] = self._timeout
@@ -88,10 +91,17 @@ class _Sender:
                 return response
         raise AssertionError  # the last attempt's error came out of its block
 
+    def forget(self, request: Any) -> None:
+        """Leave the credentials out of a request that a redirect has led to another server."""
+        if getattr(self._inner, "granted", ()) and origin_of(str(request.url)) != self._inner.origin:
+            for name in self._inner.granted:
+                request.headers.pop(name, None)
+
     def _authorized(self, request: Any, options: dict[str, Any], endpoint: str, can_repeat: bool) -> Any:
         if self._auth is None:
             return self._timed(request, options, endpoint)
         granted = dict(self._auth())
+        self._inner.granted, self._inner.origin = [*granted], origin_of(str(request.url))
         request.headers.update(granted)
         response = self._timed(request, options, endpoint)
         refresh = getattr(self._auth, "refresh", None)

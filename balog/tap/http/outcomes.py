@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from balog.retry_after import read_retry_after
 from balog.tap.errors import SourceError
 
-__all__ = ["HttpError", "endpoint_of", "fault_of", "headers_of", "is_lost", "status_of", "wait_asked"]
+__all__ = ["HttpError", "endpoint_of", "fault_of", "headers_of", "is_lost", "origin_of", "status_of", "wait_asked"]
 
 _LOST = {  # by the first part of a type's module; a type's bases count, too
     "requests": frozenset({"ConnectionError", "Timeout", "ChunkedEncodingError"}),
@@ -126,9 +126,19 @@ def endpoint_of(url: str) -> str:
     return "/".join("{id}" if _is_id(part) else part for part in path.split("/"))[:200]
 
 
+def origin_of(url: str) -> tuple[str, str, int]:
+    """Give the server of a URL: scheme, host, port.
+
+    Raises:
+        ValueError: it is no URL.
+    """
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+
+
 def _is_id(part: str) -> bool:
     digits = sum(char.isdigit() for char in part)
-    return part.isdecimal() or (digits >= 3 and len(part) >= 12) or len(part) > 40
+    return part.isdecimal() or (digits >= 3 and len(part) >= 6) or len(part) > 40 or "@" in part or "%40" in part
 
 
 def _number(text: str) -> float | None:

@@ -60,7 +60,7 @@ class Response:
         _, _, charset = self.headers.get("content-type", "").lower().partition("charset=")
         try:
             return self.body.decode(charset.split(";")[0].strip(" \"'") or "utf-8", "replace")
-        except LookupError:
+        except (LookupError, ValueError):  # also of Python's own that are for something else, as idna
             return self.body.decode("utf-8", "replace")
 
     def __repr__(self) -> str:

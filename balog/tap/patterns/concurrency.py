@@ -25,9 +25,9 @@ def concurrently(
 ) -> Iterator[_Result]:
     """Call a function for each item in several threads; give the results in the order of the items.
 
-    An exception comes out where its result would, after those of the items before. Then, and when the results are no
-    longer wanted (a signal ends the run, the stream fails), nothing new is begun, the retry policy's waits end at once,
-    and what is in the middle of a request is not waited for.
+    An exception, of the function or of the items, comes out where its result would, after those of the items before.
+    Then, and when the results are no longer wanted (a signal ends the run, the stream fails), nothing new is begun, the
+    retry policy's waits end at once, and what is in the middle of a request is not waited for.
 
     Args:
         items: taken in this thread, only as far ahead as is allowed.
@@ -106,6 +106,7 @@ def _results(
     tasks: SimpleQueue[_Task[_Item, _Result] | None] = SimpleQueue()
     pending: deque[_Task[_Item, _Result]] = deque()
     threads: list[threading.Thread] = []
+    failure: Exception | None = None  # of the items
 
     def work() -> None:
         cancelled_by(stop)
@@ -115,10 +116,13 @@ def _results(
 
     try:
         while True:
-            while len(pending) < ahead:
+            while failure is None and len(pending) < ahead:
                 try:
                     task: _Task[_Item, _Result] = _Task(next(items))
                 except StopIteration:
+                    break
+                except Exception as error:
+                    failure = error
                     break
                 pending.append(task)
                 tasks.put(task)
@@ -127,6 +131,8 @@ def _results(
                     with signals_for_main_thread():
                         threads[-1].start()
             if not pending:
+                if failure is not None:
+                    raise failure
                 return
             task = pending.popleft()
             task.is_done.wait()

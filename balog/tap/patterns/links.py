@@ -32,6 +32,10 @@ def links(header: str, base: str = "") -> dict[str, str]:
             if (parameter[1] or "").lower() == "rel" and relations is None:  # a second one is passed over: section 3.3
                 quoted, plain = parameter[2], parameter[3]
                 relations = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else plain or ""
+        try:
+            target = urljoin(base, match[1].strip())
+        except ValueError:  # no URL
+            break
         for relation in (relations or "").lower().split():
-            found.setdefault(relation, urljoin(base, match[1].strip()))
+            found.setdefault(relation, target)
     return found

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urljoin
@@ -19,7 +18,8 @@ from balog.tap.patterns.links import links
 
 __all__ = ["Next", "Page", "by_cursor", "by_link", "by_offset", "by_page", "by_url", "pages"]
 
-_REMEMBERED = 8  # contents: a source that goes in a circle of more pages than this has other cursors, or it ends
+_NEAR = 8  # pages: one that is so near to the same one is an error; farther away, two of them one after the other
+_REMEMBERED = 100_000  # contents
 
 
 class Page:
@@ -155,7 +155,10 @@ def by_url(path: str) -> Next:
 
     def next(page: Page) -> Any:
         found = page.at(path)
-        return urljoin(str(getattr(page.answer, "url", "")), found) if isinstance(found, str) and found else None
+        try:
+            return urljoin(str(getattr(page.answer, "url", "")), found) if isinstance(found, str) and found else None
+        except ValueError:
+            raise SourceError(f"page {page.number} says what is no URL for the next one, at {path!r}") from None
 
     return next
 
@@ -165,7 +168,9 @@ class _Guard:
 
     def __init__(self, may_repeat: bool) -> None:
         self._positions: dict[bytes, int] = {}
-        self._contents: deque[tuple[bytes, int]] = deque(maxlen=_REMEMBERED)
+        self._contents: dict[bytes, tuple[int, int]] = {}  # the page, and which of those that had records it was
+        self._count = 0
+        self._like = 0
         self._may_repeat = may_repeat
 
     def position(self, position: Any, number: int) -> None:
@@ -179,14 +184,17 @@ class _Guard:
     def content(self, items: list[Any], number: int) -> None:
         if self._may_repeat or not items:
             return
-        digest = _digest(items)
-        for known, before in self._contents:
-            if known == digest:
-                raise SourceError(
-                    f"the source repeats its pages: page {number} holds what page {before} does, so this would go on "
-                    "for ever; say may_repeat=True where pages may be the same"
-                )
-        self._contents.append((digest, number))
+        self._count += 1
+        before, at = self._contents.pop(digest := _digest(items), (0, 0))
+        if at and (self._count - at <= _NEAR or at == self._like + 1 > 1):
+            raise SourceError(
+                f"the source repeats its pages: page {number} holds what page {before} does, so this would go on for "
+                "ever; say may_repeat=True where pages may be the same"
+            )
+        self._like = at
+        self._contents[digest] = number, self._count
+        if len(self._contents) > _REMEMBERED:
+            del self._contents[next(iter(self._contents))]
 
 
 def _digest(value: Any) -> bytes:
