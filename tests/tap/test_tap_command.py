@@ -265,6 +265,18 @@ class TestOthers:
         assert (ran.code, ran.out) == (0, "")
         assert ran.lines[-1] == "contacts: gave a record"
 
+    def test_the_test_sets_nothing_aside(self, capfd: Any, tmp_path: Path) -> None:
+        tap = Tap("tap-cool", quarantine=str(tmp_path / "aside.jsonl"))
+
+        @tap.stream("contacts", schema=SCHEMA)
+        def contacts() -> Any:
+            yield {"id": "x"}
+            yield {"id": 1}
+
+        ran = Ran(capfd, tap, "--test")
+        assert "contacts: gave a record; 1 that break its schema would be set aside" in ran.lines
+        assert not (tmp_path / "aside.jsonl").exists()
+
     def test_a_stream_that_does_not_answer_fails_it(self, capfd: Any, config: str) -> None:
         tap = make()
 

@@ -182,7 +182,7 @@ class Run:
         with messages_only(), Output().in_order(), without_log_messages():
             config = self._checked()
             catalog = self._chosen(config)
-            code = try_streams(self.tap, config, catalog, self._given_state() or State(), **self._toolkit)
+            code = try_streams(self.tap, config, catalog, self._given_state() or State(), self._toolkit["start_date"])
         return 1 if catalog.failed else code
 
     def _sync(self) -> int:
