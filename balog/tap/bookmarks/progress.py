@@ -59,6 +59,7 @@ class Progress:
     Attributes:
         see: called with each record before it is written; tells whether the strategy wants the state written after
             it. Raises ``RecordError`` (see ``Watch``).
+        start: the bookmark at the start of this sync, as it was in the state; None when there was none.
 
     Raises:
         StreamError: the bookmark in the state is not of the kind that the schema says, or there is a lookback for a key
@@ -99,7 +100,7 @@ class Progress:
         self._is_told = False
         self._given = state.entry(stream)
         self._rollup = Rollup(state, stream, is_selected=is_selected)
-        self._start = self._bookmark_given() if key is not None else None
+        self.start = self._bookmark_given() if key is not None else None
         self._has_failed = False
         self._done: Any = None
         self._watch = Watch(stream, key, self._order, value_of) if key else None
@@ -141,19 +142,14 @@ class Progress:
             return self._start_date
         return min(marks, key=self._order.rank)
 
-    @property
-    def start(self) -> Any:
-        """The bookmark at the start of this sync, as it was in the state; None when there was none."""
-        return self._start
-
     def _start_less_lookback(self) -> Any:
-        return None if self._start is None else self._order.back(self._start, self._lookback)
+        return None if self.start is None else self._order.back(self.start, self._lookback)
 
     def _mark_of(self, above: Progress) -> Any:
         """Give up to where this stream is complete in the bookmarks of one above it."""
         mark = self._rollup.marks.get(above.stream)
         both_times = self._order.kind == above._order.kind == "time"
-        if mark is None and self._start is not None:  # a state that another toolkit wrote
+        if mark is None and self.start is not None:  # a state that another toolkit wrote
             return self._start_less_lookback() if both_times else above._start_less_lookback()
         if mark is None:
             return None
@@ -286,7 +282,7 @@ class Progress:
     def _end(self) -> Any:
         """The bookmark that the stream has when all was synced."""
         seen = self._watch.highest if self._watch is not None else None
-        return self._latest(self._start, self._rollup.highest, self._own, seen)
+        return self._latest(self.start, self._rollup.highest, self._own, seen)
 
     def _move(self, value: Any) -> bool:
         """Move the bookmark forward; nothing moves it back."""
@@ -328,7 +324,7 @@ class Progress:
         for member in [self, *self._below()]:
             member._rollup.take_back()
             if member.key is not None and self._state.has(member.stream):
-                self._state.set(member.stream, member.key, member._latest(member._start, member._own))
+                self._state.set(member.stream, member.key, member._latest(member.start, member._own))
         self._warn("Records are out of order: no bookmark is written before the end; say is_sorted=False", key=self.key)
 
     # -- the family ------------------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ class Lane:
             run.config,
             run.state,
             run.log.bind(stream=stream.name),
-            client=lambda: run.client_of(stream),
+            client=lambda: run.clients.of(stream),
             now=run.now,
             start_date=run.start_date,
             writing=self,

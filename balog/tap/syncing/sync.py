@@ -14,6 +14,7 @@ from balog.tap.context import Emitted
 from balog.tap.errors import OutputError, StreamError, TapError
 from balog.tap.records import MAX_QUARANTINED, Output, Quarantine, default_quarantine
 from balog.tap.streams import Stream, below, by_names, in_order, link
+from balog.tap.syncing.clients import Clients
 from balog.tap.syncing.failing import reason_of, say_failures
 from balog.tap.syncing.interrupting import Interrupted, Stop
 from balog.tap.syncing.lane import Enough, Lane
@@ -54,6 +55,7 @@ class Sync:
     Attributes:
         failures: of the streams that failed, in the order in which they did.
         now: one instant for the run, in UTC.
+        clients: of the tap and of streams.
         is_calling: a stream's function runs that is no generator: its records come when it is over.
     """
 
@@ -86,9 +88,7 @@ class Sync:
         self._lanes: dict[str, Lane] = {}
         self._written: dict[str, Any] | None = None
         self._quarantines: dict[str, Quarantine] = {}
-        self._clients: dict[Any, tuple[Any, BaseException | None]] = {}
-        if self.tap and client is not None:
-            self._clients[self.tap.make_client] = client, None
+        self.clients = Clients(config, self.tap.make_client if self.tap else None, client)
 
     def run(self) -> int:
         """Sync all that is selected, and say on stderr which streams failed.
@@ -177,7 +177,7 @@ class Sync:
         """Take all that the source has, from the beginning again after an error for which the stream wants that."""
         stream, context = lane.stream, lane.context
         has: dict[str, Callable[[], Any]] = {
-            "client": lambda: self.client_of(stream),
+            "client": lambda: self.clients.of(stream),
             "config": lambda: self.config,
             "context": lambda: context,
             "parent": lambda: parent,
@@ -308,21 +308,6 @@ class Sync:
             if found.is_written:
                 self._begin(found)
         return found
-
-    def client_of(self, stream: Stream) -> Any:
-        """Give the stream's own client, else the tap's; made once, and an error of that is not tried again."""
-        make = stream.client or (self.tap.make_client if self.tap else None)
-        if make is None:
-            return None
-        if make not in self._clients:
-            try:
-                self._clients[make] = make(self.config), None
-            except (Exception, SystemExit) as error:  # a wrong password, asked for each stream, locks an account
-                self._clients[make] = None, error
-        client, failed = self._clients[make]
-        if failed is not None:
-            raise failed
-        return client
 
     def wants(self, stream: Stream) -> bool:
         """Tell whether a stream, or one below it, is selected."""
