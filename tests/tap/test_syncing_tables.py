@@ -255,3 +255,21 @@ class TestLogBased:
 
         assert (second.code, second.ids(), third.ids()) == (1, [0, 1, 2], [3, 4])
         assert self._target(first, second, third) == log.rows()
+
+    def test_children_that_are_newly_selected_get_a_snapshot_too(self) -> None:
+        tap = Tap("tap-cool")
+        asked = []
+
+        @tap.stream("rows", replication_method="LOG_BASED")
+        def rows(context: Any) -> Any:
+            asked.append((context.is_first_run, context.log_position))
+            yield {"id": 1}
+            context.set_bookmark(5)
+
+        rows.substream("notes")(lambda parent: [{"id": 10}])
+
+        state = None
+        for selected in (["rows"], ["rows"], ["rows", "notes"], ["rows", "notes"], ["notes"]):
+            state = sync(tap, state, selected=selected).state
+
+        assert asked == [(True, None), (False, 5), (True, None), (False, 5), (False, 5)]

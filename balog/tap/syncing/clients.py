@@ -26,7 +26,7 @@ class Clients:
             self._made[make] = made, None
 
     def of(self, stream: Stream) -> Any:
-        """Give the stream's own client, else the tap's; one that cannot be made is not tried again: its error is raised."""
+        """Give the stream's own client, else the tap's; one that failed is not tried again: its error is raised."""
         make = stream.client or self._make
         if make is None:
             return None
