@@ -26,7 +26,7 @@ def read_retry_after(value: str | None, now: float | None = None) -> float | Non
 
         try:
             at = parsedate_to_datetime(value)
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             return None
         if at.tzinfo is None:  # -0000, by which a server says that it means UTC and knows no zone
             from datetime import timezone

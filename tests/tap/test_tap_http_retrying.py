@@ -12,7 +12,7 @@ import urllib3
 
 from balog import metrics
 from balog.tap.errors import SourceError, TapError
-from balog.tap.http import HttpError, Policy, retrying
+from balog.tap.http import HttpError, Policy, Response, retrying
 from balog.tap.http.outcomes import endpoint_of, fault_of, is_lost, wait_asked
 from balog.testing import capture_events
 
@@ -280,3 +280,17 @@ def test_an_endpoint_is_the_path_without_what_differs_each_time(url: str, endpoi
 def test_a_policy_that_cannot_be_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(TapError, match="retry policy"):
         Policy(**settings)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+        "Mon, 99999999999999999999 Jan 2026 00:00:00 GMT",
+        "Mon, 01 Jan 2026 00:00:00 +99999999999999999999",
+        "nan",
+        "soon",
+    ],
+)
+def test_a_time_that_is_none_is_no_wish(said: str) -> None:
+    assert wait_asked(Response(429, {"retry-after": said}, b"", "https://api.example.com/"), now=0) is None
