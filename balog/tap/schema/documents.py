@@ -29,7 +29,7 @@ def read_file(path: str) -> bytes:
 
 
 def fetch(url: str, most: int = MAX_BYTES) -> bytes:
-    """Read a web address, ``most`` bytes and one at most, within 30 seconds.
+    """Read a web address, ``most`` bytes and one at most; no wait for a piece of it is longer than 30 seconds.
 
     Raises:
         SchemaError: there is no answer, or another one than 200.
