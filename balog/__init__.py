@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from balog.deferring import deferred
+
 if TYPE_CHECKING:
     from balog.event import Event
     from balog.logger import emit, get_logger
@@ -27,17 +29,15 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        from importlib import import_module
+_import = deferred(globals(), _HOMES)
 
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
+
+def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
         return version("balog")
-    raise AttributeError(f"module 'balog' has no attribute {name!r}")
+    return _import(name)
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,9 @@ source's record to a line on stdout) and ``verify`` (does any tap keep to Singer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from balog.deferring import deferred
 
 if TYPE_CHECKING:
     from balog.tap.context import Context
@@ -26,11 +28,4 @@ _HOMES = {
     "json_file": "balog.tap.schema",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        from importlib import import_module
-
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-    raise AttributeError(f"module 'balog.tap' has no attribute {name!r}")
+__getattr__ = deferred(globals(), _HOMES)

@@ -5,8 +5,9 @@ Each part is usable without the rest of a tap: ``resolve`` and ``flatten`` are o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from balog.deferring import deferred
 from balog.tap.schema.checking import check
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve
@@ -51,11 +52,4 @@ _HOMES = {
 }
 """What few taps use, and is imported when it is asked for."""
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        from importlib import import_module
-
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-    raise AttributeError(f"module 'balog.tap.schema' has no attribute {name!r}")
+__getattr__ = deferred(globals(), _HOMES)
