@@ -450,3 +450,15 @@ def test_https_goes_through_the_environment_s_proxy(tmp_path: Path, monkeypatch:
     assert connect.startswith(b"CONNECT api.example.com:443 HTTP/1.")
     assert b"Proxy-Authorization: Basic bWU6czNjcmV0\r\n" in connect
     assert "proxy-authorization" not in server.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    "sent", [{"form": {"refresh": "s3cret+token"}}, {"json": {"a": [{"refresh": "s3cret+token"}]}}]
+)
+def test_an_error_never_says_back_what_was_in_the_body(
+    server: HttpStandIn, client: Client, sent: dict[str, Any]
+) -> None:
+    server.respond = lambda request: Answer(400, b"refused refresh: " + request.body)
+    with pytest.raises(HttpError, match="refused refresh: ") as caught:
+        client.post("token", **sent)
+    assert "s3cret" not in str(caught.value)

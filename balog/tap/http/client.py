@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
-from urllib.parse import urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, quote_plus, urlencode, urljoin, urlsplit
 
 import msgspec
 
@@ -173,7 +173,7 @@ class Client:
             break
         if 200 <= answer.status < 300 or answer.status in allow:
             return answer
-        said = _excerpt(answer, [*headers.values(), *granted.values()], url)
+        said = _excerpt(answer, [*headers.values(), *granted.values(), *_texts(body)], url)
         raise HttpError(
             f"{method} {endpoint} answered {fault_of(answer)}{said}", answer, retryable=self._policy.wants(answer)
         )
@@ -267,6 +267,23 @@ def _pairs(params: Mapping[str, Any]) -> list[tuple[str, str]]:
             elif one is not None:
                 found.append((name, one.isoformat() if isinstance(one, date) else str(one)))
     return found
+
+
+def _texts(body: bytes | None) -> list[str]:
+    """Give the values in a body, JSON or a form, as they were said and as a form has them."""
+    if not body:
+        return []
+    try:
+        left, found = [msgspec.json.decode(body)], []
+    except (msgspec.DecodeError, RecursionError):
+        left, found = [], [value for _, value in parse_qsl(body.decode("utf-8", "replace"))]
+    while left:
+        value = left.pop()
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, (dict, list)):
+            left += value.values() if isinstance(value, dict) else value
+    return [*found, *map(quote_plus, found)]
 
 
 def _excerpt(answer: Response, sent: list[str], url: str) -> str:
