@@ -1,6 +1,7 @@
 """Where schemas come from: dicts, types, files, folders, zips, functions, the registry."""
 
 import json
+import os
 import subprocess
 import sys
 import zipfile
@@ -176,6 +177,22 @@ def test_generated_schemas_are_asked_for_once() -> None:
     with pytest.raises(SchemaError, match="fields gives no schema of 'c'; it gives a, b"):
         source(lambda: "client", "c")
     assert generated(lambda: {"a": {}})(_no_client, "a") == {}
+
+
+@pytest.mark.parametrize("kind", ["value", "function"])
+def test_a_schema_that_is_from_no_file_reads_none(kind: str, tmp_path: Path) -> None:
+    """Given a schema of a source, perhaps made of what it sent, then it can't have files of this machine read."""
+    secret = _write(tmp_path / "secret.json", {"properties": {"password": {"const": "hunter2"}}})
+    schema = {"type": "object", "properties": {"a": {"$ref": f"file://{secret}"}, "b": {"$ref": str(secret)}}}
+    source = schema if kind == "value" else generated(lambda: {"contacts": schema})
+    with pytest.raises(SchemaError, match="refers to none; take it with json_file"):
+        schema_of(source, _no_client, "contacts")
+
+
+def test_a_pipe_is_no_schema(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(SchemaError, match="no regular file"):
+        json_file(tmp_path / "pipe.json")(_no_client, "contacts")
 
 
 def test_a_type_of_the_registry(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +26,8 @@ _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 def read_file(path: str) -> bytes:
     """Read a file, no more of it than tells that it is too large."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe has no end as long as somebody may write to it
+        raise OSError(errno.EINVAL, "it is no regular file", path)
     with open(path, "rb") as file:
         return file.read(_MOST_READ + 1)
 

@@ -45,11 +45,16 @@ def schema_of(source: Any, client: Callable[[], Any], stream: str) -> dict[str, 
         raise SchemaError(f"want a schema, a type or a source of schemas; found {type(source).__name__}", where)
     if not isinstance(found, dict):
         raise SchemaError(f"want a schema, an object; found {type(found).__name__}", where)
-    found = flatten(resolve(found, where))
+    found = flatten(resolve(found, where, documents=Documents(_no_file)))
     kind = found.get("type", "object" if "properties" in found else None)
     if kind is not None and "object" not in ([kind] if isinstance(kind, str) else kind):
         raise fault(f"a record is an object, and this is a schema of {kind}", where, ("type",))
     return found if "type" in found else {"type": "object", **found}
+
+
+def _no_file(path: str) -> bytes:
+    """Refuse: what a function made, perhaps of what its source sent, has no business with the files of this machine."""
+    raise ValueError("a schema that is from no file refers to none; take it with json_file")
 
 
 def json_file(path: str | os.PathLike[str], *, depth: int = 2, allow_remote: bool = False) -> SchemaSource:
