@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from balog.problems import suggest
 from balog.tap.config.formats import FORMATS
 from balog.tap.config.kinds import MAX_DEPTH, TYPES, in_words, is_number, kind_of, kinds_of, listed, target_of
+from balog.tap.equality import same
 
 __all__ = ["RULES", "Fault", "check"]
 
@@ -59,24 +60,13 @@ def check(value: Any, schema: Any, root: Any = None, path: tuple[str | int, ...]
             yield from rule(value, said, schema, root, path)
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Tell whether two values are equal as JSON: 1 is 1.0, and true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_same(item, other[name]) for name, item in one.items())
-    return bool(one == other)
-
-
 def _enum(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
-    if not any(_same(value, one) for one in said):
+    if not any(same(value, one) for one in said):
         yield Fault(path, f"want one of {', '.join(map(repr, said))}", "enum")
 
 
 def _const(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
-    if not _same(value, said):
+    if not same(value, said):
         yield Fault(path, f"want {said!r}", "const")
 
 
@@ -127,7 +117,7 @@ def _items(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator
 def _unique(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
     if said and isinstance(value, list):
         for number, item in enumerate(value):
-            if any(_same(item, other) for other in value[:number]):
+            if any(same(item, other) for other in value[:number]):
                 yield Fault((*path, number), "the same is there before", "uniqueItems")
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import msgspec
 
+from balog.config import MAX_CONFIG_BYTES
 from balog.errors import ConfigError
 from balog.problems import problems as struct_problems
 from balog.problems import suggest
+from balog.tap.beside import beside
 from balog.tap.config.checking import Fault, check
-from balog.tap.config.declaring import read_beside
 from balog.tap.config.hiding import hide, marked, reveal, secret_texts
 from balog.tap.config.kinds import target_of
 from balog.tap.config.refusing import refuse_unknown
@@ -257,7 +258,13 @@ def _told(faults: Iterator[Fault]) -> Iterator[ConfigError]:
 
 
 def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:
-    data, place = read_beside(path)
+    read, place = beside(path)
+    try:
+        data = read(place)
+    except (OSError, ValueError) as error:
+        raise TapError(f"{place}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > MAX_CONFIG_BYTES:
+        raise TapError(f"{place}: larger than {MAX_CONFIG_BYTES} bytes; is this the right file?")
     try:
         return msgspec.json.decode(data.decode("utf-8-sig")), place
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

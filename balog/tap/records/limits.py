@@ -13,9 +13,10 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
+from balog.tap.equality import same
 from balog.tap.records.faults import Fault
 
-__all__ = ["Check", "choices", "finite", "limits_of", "same"]
+__all__ = ["Check", "choices", "finite", "limits_of"]
 
 Check = Callable[[Any], None]
 """Raises Fault, or does nothing."""
@@ -163,14 +164,3 @@ def _one_of(allowed: list[Any], wanted: str) -> Check:
         raise Fault(wanted)
 
     return check
-
-
-def same(one: Any, other: Any) -> bool:
-    """Tell whether two values are the same JSON: 1 is 1.0, and neither is true."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    return bool(one == other)

@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
+from balog.tap.beside import Reader, read_file
 from balog.tap.errors import SchemaError
 from balog.tap.schema.checking import MAX_BYTES, check_depth, decode
 from balog.tap.schema.keywords import Steps, children
 
-__all__ = ["Document", "Documents", "Reader", "Target", "fetch", "is_remote", "location_of", "read_file"]
-
-Reader = Callable[[str], bytes]
-"""Gives a file's bytes by its path; raises OSError."""
+__all__ = ["Document", "Documents", "Target", "fetch", "is_remote", "location_of"]
 
 _FETCH_SECONDS = 30
-_MOST_READ = 16 << 20  # XML may be so large; ``decode`` allows less
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
-
-
-def read_file(path: str) -> bytes:
-    """Read a file, no more of it than tells that it is too large."""
-    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe has no end as long as somebody may write to it
-        raise OSError(errno.EINVAL, "it is no regular file", path)
-    with open(path, "rb") as file:
-        return file.read(_MOST_READ + 1)
 
 
 def fetch(url: str, most: int = MAX_BYTES) -> bytes:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from balog.tap.beside import beside
 from balog.tap.errors import SchemaError
 from balog.tap.schema.checking import decode, fault
-from balog.tap.schema.documents import Documents, Reader, read_file
+from balog.tap.schema.documents import Documents
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve, resolve_target
 
-__all__ = ["SchemaSource", "beside", "from_type", "generated", "json_file", "json_folder", "registry_type", "schema_of"]
+__all__ = ["SchemaSource", "from_type", "generated", "json_file", "json_folder", "registry_type", "schema_of"]
 
 SchemaSource = Callable[[Any, str], dict[str, Any]]
 """Called as ``source(client, stream)`` when schemas are wanted; gives a JSON Schema, its references resolved.
@@ -164,27 +164,3 @@ def registry_type(name: str, version: str | None = None, place: str | None = Non
         return flatten({**rest, "properties": members, **({"required": required} if required else {})})
 
     return source
-
-
-def beside(path: str | os.PathLike[str], frames: int = 2) -> tuple[Reader, str]:
-    """Give a path as it is seen from the file of the caller's caller, and what reads files there.
-
-    In a zip, from which Python imports, that is the module's loader (PEP 302's ``get_data``).
-    """
-    said = os.fspath(path)
-    scope = sys._getframe(frames).f_globals
-    file = scope.get("__file__")
-    if os.path.isabs(said) or not isinstance(file, str):
-        return read_file, said
-    loader = scope.get("__loader__")
-
-    def read(path: str) -> bytes:
-        try:
-            return read_file(path)
-        except NotADirectoryError:
-            if loader is None or not hasattr(loader, "get_data"):
-                raise
-            data: bytes = loader.get_data(path)
-            return data
-
-    return read, os.path.join(os.path.dirname(file), said)

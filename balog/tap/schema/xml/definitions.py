@@ -6,8 +6,9 @@ import os
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
+from balog.tap.beside import Reader
 from balog.tap.errors import SchemaError
-from balog.tap.schema.documents import Reader, fetch, is_remote, location_of
+from balog.tap.schema.documents import fetch, is_remote, location_of
 from balog.tap.schema.xml.reading import MAX_XML_BYTES, Node, local, parse
 
 __all__ = ["SOAP", "XSD", "Declared", "Definitions"]

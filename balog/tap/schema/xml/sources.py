@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from balog.tap.beside import beside
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import is_remote
-from balog.tap.schema.sources import SchemaSource, beside
+from balog.tap.schema.sources import SchemaSource
 from balog.tap.schema.xml.converting import Converter
 from balog.tap.schema.xml.definitions import XSD, Declared, Definitions
 from balog.tap.schema.xml.reading import Node, local
