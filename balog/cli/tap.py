@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -49,17 +51,16 @@ def verify(
     fail_under: int,
     tap: tuple[str, ...],
 ) -> None:
-    """Run a tap as a pipeline would, again and again, and say what it does that Singer's practices don't have.
+    """Run a tap as a pipeline would; say what is wrong.
 
-    The tap is given as it is run by hand: `balog tap verify -- tap-foo --config config.json`. With --catalog it syncs
-    what that selects, with --state it starts there. Its source is asked in each of some 15 runs.
+    It is run some 15 times, and what it does is held against Singer's practices. The tap is given as it is run by hand:
+    `balog tap verify -- tap-foo --config config.json`. With --catalog it syncs what that selects, with --state it
+    starts there. Its source is asked in each of the runs.
 
     Exits with 0 when no rule of severity error is broken and the score is enough, 1 when not, 2 on wrong use.
     """
     from balog.tap.verify import verify as verified
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _end)  # so that the tap is ended, and what it was given is removed
     options = Options(
         timeout=timeout,
         records=records,
@@ -69,7 +70,8 @@ def verify(
         skip=skip,
         ordered=ordered,
     )
-    report = verified(tap, options, on_run=lambda name: click.echo(f"balog tap: {name} …", err=True))
+    with _ended_by_signals():
+        report = verified(tap, options, on_run=lambda name: click.echo(f"balog tap: {name} …", err=True))
     if str(json_file) == "-":
         click.echo(report.encode(), nl=False)
     else:
@@ -83,13 +85,27 @@ def verify(
     sys.exit(0 if report.is_clean and report.score >= fail_under else 1)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    sys.exit(128 + number)
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Have the tap ended, and what it was given removed, by the signals that would end this process at once."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @command.command()
 def rules() -> None:
-    """List the rules by which a tap is verified: group, severity, weight, id, title."""
+    """List the rules by which a tap is verified.
+
+    Of each its group, severity, weight, id and title.
+    """
     from balog.tap.verify.verifying import chosen
 
     for check in chosen(Options()):

@@ -21,7 +21,7 @@ from balog.recording import ending
 from balog.recording.context import Surroundings
 from balog.recording.recorder import Lane, Recorder
 
-__all__ = ["LoggerConfig", "concealed", "configure", "current", "divert", "flush", "introduce", "peek", "swap"]
+__all__ = ["LoggerConfig", "concealed", "configure", "current", "divert", "flush", "introduced", "peek", "swap"]
 
 Where = str | Mapping[str, Any]
 
@@ -57,10 +57,15 @@ _lock = threading.RLock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
-def introduce(application: str, version: str | None = None) -> None:
-    """Say what this program is called where neither ``configure`` nor a config file says it."""
+@contextmanager
+def introduced(application: str, version: str | None = None) -> Iterator[None]:
+    """A context in which a program is called so where neither ``configure`` nor a config file says how."""
     global _program
-    _program = application, version
+    before, _program = _program, (application, version)
+    try:
+        yield
+    finally:
+        _program = before
 
 
 def current() -> Recorder:

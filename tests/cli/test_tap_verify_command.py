@@ -117,13 +117,19 @@ def test_sigterm_ends_the_tap_and_leaves_no_file(tap: list[str], tmp_path: Path)
         for line in process.stderr:
             if line == "balog tap: sync …\n":
                 break
-        while not children(process.pid):
+        while not (running := [pid for pid in children(process.pid) if b"sinful_tap.py" in command_of(pid)]):
             time.sleep(0.01)
-        (running,) = children(process.pid)
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 143
     assert list(folder.iterdir()) == []
-    assert not Path("/proc", str(running)).exists()
+    assert not any(Path("/proc", str(pid)).exists() for pid in running)
+
+
+def command_of(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # it has ended
+        return b""
 
 
 def children(pid: int) -> list[int]:

@@ -15,7 +15,7 @@ import msgspec
 
 import balog
 from balog.errors import BalogError, ConfigError
-from balog.recording.configuring import concealed, introduce, peek
+from balog.recording.configuring import concealed, introduced, peek
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog, read_properties
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only, without_log_messages
@@ -146,7 +146,7 @@ class Run:
         """Do what was asked for; give the exit code."""
         from balog.tap.command.about import version_of
 
-        introduce(self.tap.name, version_of(self.tap) or None)
+        self._until_end.enter_context(introduced(self.tap.name, version_of(self.tap) or None))
         return self._does()
 
     # -- what is asked for ------------------------------------------------------------------------------------------
