@@ -17,7 +17,7 @@ from balog.tap.streams import Stream
 if TYPE_CHECKING:
     from balog.metrics import Timer
 
-__all__ = ["POSITION", "Context", "Emitted", "Writing"]
+__all__ = ["POSITION", "Context", "Emitted", "Writing", "replication_key_of"]
 
 POSITION = "position"
 """The key of a bookmark that is no replication key's value: a position in a log, or in a full table."""
@@ -56,6 +56,12 @@ class Writing(Protocol):
         """See ``Context.of``."""
 
 
+def replication_key_of(stream: Stream, entry: Entry) -> str | None:
+    """Return the replication key of a run: the catalog's choice, else the stream's own; None without INCREMENTAL."""
+    method = entry.replication_method or stream.method
+    return (entry.replication_key or stream.replication_key) if method == "INCREMENTAL" else None
+
+
 class Context:
     """One stream in one sync.
 
@@ -69,7 +75,7 @@ class Context:
         now: one instant for the whole run, in UTC: where a window ends that is to begin there in the next.
         parent: the record that a substream is asked for, as the parent's source gave it; None at the top.
         log_position: what ``set_bookmark`` said last of a stream that is not replicated by a key, in any run; any JSON.
-        is_first_run: there is no bookmark or position of this stream.
+        is_first_run: the state has no bookmark of the replication key that this run uses, and no position.
         has_emitted: ``to`` was asked, so that lists may hold what it gave.
     """
 
@@ -97,12 +103,12 @@ class Context:
         self.now = now or datetime.now(timezone.utc)
         self._stream, self._state, self._make_client, self._writing = stream, state, client, writing
         self._start_date = start_date
-        key = stream.replication_key
-        said = state.get(stream.name, key) if key else None
+        self._key = replication_key_of(stream, entry)
+        said = state.get(stream.name, self._key) if self._key else None
         self.log_position: Any = state.get(stream.name, POSITION)
         self.is_first_run = said is None and self.log_position is None
         self.bookmark: Any = said if bookmark is None else bookmark
-        if self.bookmark is None and key:
+        if self.bookmark is None and self._key:
             self.bookmark = self.start_date
 
     @property
@@ -175,7 +181,7 @@ class Context:
         Raises:
             TapError: the name is one that the bookmark itself has in the state.
         """
-        if name in NO_KEYS or name == self._stream.replication_key:
+        if name in NO_KEYS or name in (self._key, self._stream.replication_key):
             raise TapError(f"stream {self.stream!r}: keep({name!r}): the stream's bookmark has that name; want another")
         self._state.set(self.stream, name, value)
         if at_once:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from balog.tap import Tap
 from balog.tap.bookmarks import State
-from balog.tap.catalog import choose
+from balog.tap.catalog import Catalog, Entry, choose
 from balog.tap.streams import Stream
 from balog.tap.syncing import Observer, Stop, Sync
 
@@ -93,16 +93,28 @@ def sync(
     selected: Collection[str] | None = None,
     config: dict[str, Any] | None = None,
     output: Any = None,
+    chosen: dict[str, Any] | None = None,
     **options: Any,
 ) -> Ran:
-    """Run a tap; the schemas of its streams are ``SCHEMA`` where they do not say it."""
+    """Run a tap; the schemas of its streams are ``SCHEMA`` where they do not say it.
+
+    Args:
+        chosen: metadata of streams that the user's catalog sets, by their names.
+    """
     made = output or Messages()
     streams = tap.streams.values() if isinstance(tap, Tap) else list(tap)
     for stream in streams:
         stream.schema = stream.schema or SCHEMA
     if isinstance(tap, Tap):
         tap.link()
-    catalog, _ = choose(list(streams), None, lambda stream: stream.schema)
+    given = None
+    if chosen is not None:
+        given = Catalog()
+        for name, metadata in chosen.items():
+            given.entries[name] = Entry(
+                tap_stream_id=name, stream=name, schema={}, metadata={(): {"selected": True, **metadata}}
+            )
+    catalog, _ = choose(list(streams), given, lambda stream: stream.schema)
     if selected is not None:
         for entry in catalog:
             entry.metadata[()]["selected"] = entry.tap_stream_id in selected

@@ -83,31 +83,57 @@ def test_an_empty_page_in_the_middle_is_passed_over() -> None:
     assert list(pages(lambda cursor: next(given), by_cursor("n"), items="d")) == [[1], [2]]
 
 
-def test_the_same_cursor_for_ever_is_an_error() -> None:
+def test_the_same_cursor_with_the_same_page_is_an_error() -> None:
     found = pages(lambda cursor: {"d": [cursor], "n": "a"}, by_cursor("n"), items="d")
     assert next(found) == [None]
     assert next(found) == ["a"]
-    with pytest.raises(SourceError, match="where page 3 should be is that of page 2"):
+    with pytest.raises(SourceError, match="page 3 is at the position of page 2"):
         next(found)
+
+
+def test_one_cursor_for_all_pages_as_a_scroll_has_it_is_no_error(events: Any) -> None:
+    rows = iter([[1], [2], [3], []])
+
+    def fetch(cursor: str | None) -> dict[str, Any]:
+        found = next(rows)
+        return {"d": found, "n": "scroll-id" if found else None}
+
+    assert flat(pages(fetch, by_cursor("n"), items="d")) == [1, 2, 3]
+    assert events == []
 
 
 def test_cursors_in_a_circle_are_an_error() -> None:
     circle = {None: "a", "a": "b", "b": "c", "c": "a"}
     found = pages(lambda cursor: {"d": [cursor], "n": circle[cursor]}, by_cursor("n"), items="d")
-    with pytest.raises(SourceError, match="where page 5 should be is that of page 2"):
+    with pytest.raises(SourceError, match="page 5 is at the position of page 2"):
         list(found)
 
 
-def test_the_same_content_under_other_cursors_is_an_error() -> None:
-    found = pages(lambda number: ROWS[:3], by_page(), first=1)
+def test_a_queue_that_is_read_at_one_address_may_give_equal_pages() -> None:
+    given = iter([{"d": [1], "n": "/queue"}] * 5 + [{"d": [], "n": None}])
+    found = pages(lambda url: next(given), by_cursor("n"), first="/queue", items="d", may_repeat=True)
+    assert list(found) == [[1]] * 5
+
+
+def test_equal_pages_under_other_cursors_arrive_with_a_warning(events: Any) -> None:
+    """Given a log of one toggled row, then all pages arrive; the warning comes whenever twice as many did."""
+    toggles = [{"id": 1, "on": number % 2 == 0} for number in range(200)]
+    assert flat(pages(lambda offset: toggles[offset : offset + 2], by_offset(2), first=0)) == toggles
+    assert "page 2 holds what page 1 does" in events[0].payload["message"]
+    assert [event.level for event in events] == ["WARNING"] * 6
+
+
+def test_equal_pages_are_an_error_where_they_may_not_be() -> None:
+    found = pages(lambda number: ROWS[:3], by_page(), first=1, may_repeat=False)
     assert next(found) == ROWS[:3]
     with pytest.raises(SourceError, match="page 2 holds what page 1 does"):
         next(found)
 
 
-def test_the_same_content_is_no_error_where_it_may_be() -> None:
+def test_equal_pages_pass_in_silence_where_they_may_be(events: Any) -> None:
     given = iter([[{"x": 1}], [{"x": 1}], []])
     assert len(flat(pages(lambda number: next(given), by_page(), first=1, may_repeat=True))) == 2
+    assert events == []
 
 
 @pytest.mark.parametrize("body", [{"data": None}, {}, [], "text", None, {"data": {"id": 1}}])
@@ -162,7 +188,7 @@ def test_a_response_without_links_is_the_last_page() -> None:
 def test_a_long_circle_under_other_cursors_is_an_error() -> None:
     fetch = lambda at: {"data": [{"id": at % 50}], "next": at + 1}  # noqa: E731
     with pytest.raises(SourceError, match="page 52 holds what page 2 does"):
-        list(pages(fetch, by_cursor("next"), first=0, items="data"))
+        list(pages(fetch, by_cursor("next"), first=0, items="data", may_repeat=False))
 
 
 def test_a_page_that_is_like_one_long_ago_is_no_error() -> None:

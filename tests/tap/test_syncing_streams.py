@@ -579,3 +579,52 @@ class TestPages:
 
         assert (ran.code, ran.ids()) == (1, [1, 2])
         assert ran.state["bookmarks"].get("contacts", {}).get("updated", "") <= _day(3)
+
+
+class TestAReplicationKeyThatTheUserChose:
+    FREE = {(): {"forced-replication-method": None, "valid-replication-keys": ["updated", "created"]}}  # noqa: RUF012
+
+    def _tap(self, seen: list[Any], key: str | None) -> Tap:
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts", replication_key=key, created_key="name", metadata=self.FREE)
+        def contacts(context: Any) -> Any:
+            seen.append((context.is_first_run, context.bookmark))
+            yield {"id": 2, "created": _day(2), "updated": _day(9), "name": _day(1)}
+            yield {"id": 3, "created": _day(3), "updated": _day(9), "name": _day(3)}
+
+        return tap
+
+    @pytest.mark.parametrize("key", ["updated", None])
+    def test_a_second_run_is_no_first_one(self, key: str | None) -> None:
+        """Given a stream that declares another key or none, then the run and its counts go by the chosen one."""
+        seen: list[Any] = []
+        chosen = {"contacts": {"replication-method": "INCREMENTAL", "replication-key": "created"}}
+        first = sync(self._tap(seen, key), chosen=chosen)
+        observer = Watching()
+        second = sync(self._tap(seen, key), first.state, chosen=chosen, observer=observer)
+
+        assert first.state["bookmarks"] == second.state["bookmarks"] == {"contacts": {"created": _day(3)}}
+        assert seen == [(True, None), (False, _day(3))]
+        assert observer.told[-1] == ("ended", "contacts", 2, 0, 2, None)
+
+    def test_the_bookmark_of_the_declared_key_is_not_of_the_chosen_one(self) -> None:
+        seen: list[Any] = []
+        state = {"bookmarks": {"contacts": {"updated": _day(9)}}}
+        observer = Watching()
+        sync(self._tap(seen, "updated"), state, chosen={"contacts": {"replication-key": "created"}}, observer=observer)
+
+        assert seen == [(True, None)]
+        assert observer.told[-1] == ("ended", "contacts", 2, 2, 0, None)
+
+    def test_nothing_is_kept_under_its_name(self) -> None:
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts", replication_key="updated", metadata=self.FREE)
+        def contacts(context: Any) -> Any:
+            context.keep("created", 1)
+            return []
+
+        ran = sync(tap, chosen={"contacts": {"replication-key": "created"}})
+
+        assert "the stream's bookmark has that name" in ran.failures[0]

@@ -1,4 +1,4 @@
-"""Page by page: where the next page is, and the guard against a source that gives one page for ever.
+"""Page by page: where the next page is, and the guard against a source that returns one page for ever.
 
 ::
 
@@ -8,18 +8,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urljoin
 
 import msgspec
 
+import balog
 from balog.tap.errors import SourceError, TapError
 from balog.tap.patterns.links import links
 
 __all__ = ["Next", "Page", "by_cursor", "by_link", "by_offset", "by_page", "by_url", "pages"]
 
-_NEAR = 8  # pages: one that is so near to the same one is an error; farther away, two of them one after the other
-_REMEMBERED = 100_000  # contents
+_NEAR = 8  # pages: an equal page within this distance is reported; farther away, two in a row
+_REMEMBERED = 100_000  # pages
 
 
 class Page:
@@ -59,7 +60,7 @@ def pages(
     *,
     first: Any = None,
     items: str | None = None,
-    may_repeat: bool = False,
+    may_repeat: bool | None = None,
 ) -> Iterator[list[Any]]:
     """Ask for one page after another, and give the records of each as a list; empty ones are passed over.
 
@@ -69,21 +70,21 @@ def pages(
         next: tells the next position; one of the functions here, or the tap's own.
         first: the position of the first page.
         items: where the records are in the body, ``data.contacts``; the body itself is the list when None.
-        may_repeat: whether two pages may well hold the same, as those of records without keys can. The same position
-            twice is always an error.
+        may_repeat: whether two pages may be equal, as pages of a log can. None logs a warning about equal pages, and
+            raises only when the same position returns the same page again. False raises for equal pages at any
+            position. True only logs a warning when the same position returns the same page again.
 
     Raises:
-        SourceError: a page that was there before comes again; no list of records where it should be.
+        SourceError: a page repeats, see ``may_repeat``; no list of records where it should be.
     """
     guard = _Guard(may_repeat)
     position, number = first, 0
     while True:
         number += 1
-        guard.position(position, number)
         page = Page(fetch(position), position, number, items)
         if page.items is None:
             raise SourceError(f"page {number} has no list of records at {items or 'its top'!r}")
-        guard.content(page.items, number)
+        guard.check(position, page.items, number)
         if page.items:
             yield page.items
         position = next(page)
@@ -164,37 +165,67 @@ def by_url(path: str) -> Next:
 
 
 class _Guard:
-    """Raises where a source gives again what it gave."""
+    """Looks for pages that repeat.
 
-    def __init__(self, may_repeat: bool) -> None:
-        self._positions: dict[bytes, int] = {}
+    An equal page at another position may be data: one row of a log that is toggled, records without keys. The same
+    position with the same page leads to the same next position, so the source goes round in a circle.
+    """
+
+    def __init__(self, may_repeat: bool | None) -> None:
+        self._positions: dict[bytes, tuple[int, bytes]] = {}  # the page, and its content
         self._contents: dict[bytes, tuple[int, int]] = {}  # the page, and which of those that had records it was
         self._count = 0
         self._like = 0
+        self._warn_from = 0
         self._may_repeat = may_repeat
 
-    def position(self, position: Any, number: int) -> None:
-        before = self._positions.setdefault(_digest(position), number)
-        if before != number:
-            raise SourceError(
-                f"the source repeats its pages: where page {number} should be is that of page {before}, so this would "
-                "go on for ever"
-            )
+    def check(self, position: Any, items: list[Any], number: int) -> None:
+        """Compare a page with those before it.
 
-    def content(self, items: list[Any], number: int) -> None:
-        if self._may_repeat or not items:
-            return
+        Raises:
+            SourceError: the page repeats, and ``may_repeat`` does not allow that.
+        """
+        content, place = _digest(items), _digest(position)
+        before, seen = self._positions.pop(place, (0, b""))
+        _remember(self._positions, place, (number, content))
+        if before and seen == content:
+            self._report(
+                f"page {number} is at the position of page {before} and holds the same, so this may go on for ever",
+                is_error=not self._may_repeat,
+                number=number,
+                hint="may_repeat=True where such pages are data",
+            )
+        elif self._may_repeat is not True and items:
+            self._check_content(content, number)
+
+    def _check_content(self, content: bytes, number: int) -> None:
         self._count += 1
-        before, at = self._contents.pop(digest := _digest(items), (0, 0))
+        before, at = self._contents.pop(content, (0, 0))
         if at and (self._count - at <= _NEAR or at == self._like + 1 > 1):
-            raise SourceError(
-                f"the source repeats its pages: page {number} holds what page {before} does, so this would go on for "
-                "ever; say may_repeat=True where pages may be the same"
+            self._report(
+                f"page {number} holds what page {before} does, so this may go on for ever",
+                is_error=self._may_repeat is False,
+                number=number,
+                hint="may_repeat=True where equal pages are data, may_repeat=False to end the stream here",
             )
         self._like = at
-        self._contents[digest] = number, self._count
-        if len(self._contents) > _REMEMBERED:
-            del self._contents[next(iter(self._contents))]
+        _remember(self._contents, content, (number, self._count))
+
+    def _report(self, message: str, *, is_error: bool, number: int, hint: str) -> None:
+        if is_error:
+            raise SourceError(f"the source repeats its pages: {message}; set {hint}")
+        if number >= self._warn_from:  # each time that there are twice as many pages
+            self._warn_from = 2 * number
+            balog.get_logger("balog.tap.patterns").warning(f"The source repeats its pages: {message}; set {hint}")
+
+
+_Found = TypeVar("_Found")
+
+
+def _remember(known: dict[bytes, _Found], key: bytes, found: _Found) -> None:
+    known[key] = found
+    if len(known) > _REMEMBERED:
+        del known[next(iter(known))]
 
 
 def _digest(value: Any) -> bytes:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from balog.tap.bookmarks import EndOfStream, FullTable, Progress
 from balog.tap.bookmarks.order import order_of
 from balog.tap.catalog import Entry
-from balog.tap.context import POSITION, Context, Emitted
+from balog.tap.context import POSITION, Context, Emitted, replication_key_of
 from balog.tap.errors import RecordError, StreamError, TapError
 from balog.tap.records import Transformer, Writer
 from balog.tap.streams import Stream, by_names
@@ -67,7 +67,7 @@ class Lane:
         self.is_written, self.is_over, self.is_in_table = entry.is_selected, False, False
         self.failure: StreamError | None = None
         self.method = entry.replication_method or stream.method
-        self.key = (entry.replication_key or stream.replication_key) if self.method == "INCREMENTAL" else None
+        self.key = replication_key_of(stream, entry)
         self.context = Context(
             stream,
             entry,

@@ -1,10 +1,9 @@
-"""A source that gives the same again and again, without end."""
+"""A source that returns the same records for ever, or only looks like it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
-
-from balog.tap.errors import SourceError
 
 __all__ = ["Repeats"]
 
@@ -13,20 +12,28 @@ _NOTHING = object()
 
 
 class Repeats:
-    """Finds out that a source goes round in a circle, as one does that is given the same page for ever.
+    """Warns about a source that seems to go round in a circle, as one does that returns the same page for ever.
 
-    By Brent's algorithm: an item is held against those that come after it, and at each power of two another one is
-    taken, so that the circle is found wherever it begins and however long it is, in at most some eighty rounds, for one
-    comparison an item and the memory of two. What is a circle came twenty times more at one distance, with the same
-    item after it; one object that a source fills anew each time is none.
+    A log in which one row is toggled looks the same, so the guard reports and never ends a stream. It reports a circle
+    again whenever the number of items has doubled.
+
+    Brent's algorithm: an item is compared with those after it, and at each power of two another one is taken. So a
+    circle is found wherever it begins and however long it is, for one comparison an item and the memory of two. A
+    circle came twenty times more at one distance, with the same item after it. An object that a source refills for each
+    record is not a circle.
 
     ``look`` is for an item that equals ``anchor``, whose number is ``power``, or that comes after such a one
-    (``is_following``): who asks looks for that himself, since it runs for each item.
+    (``is_following``): the caller checks that, since it runs for each item.
+
+    Args:
+        warn: called with one line about the circle.
     """
 
-    __slots__ = ("_at", "_distance", "_next", "_times", "anchor", "is_following", "power")
+    __slots__ = ("_at", "_distance", "_next", "_times", "_warn", "_warn_from", "anchor", "is_following", "power")
 
-    def __init__(self) -> None:
+    def __init__(self, warn: Callable[[str], object]) -> None:
+        self._warn = warn
+        self._warn_from = 0
         self.anchor: Any = _NOTHING
         self.power = 1
         self.is_following = False
@@ -34,21 +41,18 @@ class Repeats:
         self._at = self._distance = self._times = 0
 
     def look(self, item: Any, number: int) -> None:
-        """Look at an item, the ``number``-th.
-
-        Raises:
-            SourceError: it is part of a circle.
-        """
+        """Look at an item, the ``number``-th."""
         if self.is_following:
             self.is_following = False
             if self._next is _NOTHING:
                 self._next = item
             elif item != self._next:
                 self._times = 0
-            elif self._times >= _OFTEN:
-                raise SourceError(
-                    f"the source gives the same again and again: item {number} came {self._times} times before, "
-                    f"{self._distance} items apart"
+            elif self._times >= _OFTEN and number >= self._warn_from:
+                self._warn_from = 2 * number
+                self._warn(
+                    f"The source returns the same again and again, maybe for ever: item {number} came {self._times} "
+                    f"times before, {self._distance} items apart"
                 )
         if number == self.power:
             self.anchor, self._next, self._at = item, _NOTHING, number

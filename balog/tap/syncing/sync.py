@@ -226,7 +226,7 @@ class Sync:
             raise TapError(f"{stream.title}: gave a {type(items).__name__}: want records, yielded or in a list")
         monotonic, pause = time.monotonic, stream.buffer_seconds
         due = monotonic() + pause
-        repeats = Repeats() if lane.entry.key_properties else None
+        repeats = Repeats(lane.context.log.warning) if lane.entry.key_properties else None
         try:
             for number, item in enumerate(items, 1):
                 stop.in_source = False
