@@ -47,7 +47,7 @@ class EventLogger(structlog.BoundLoggerBase):
     """
 
     _logger: _Channel
-    _encoded: tuple[Recorder, bytes] | None = None
+    _encoded: tuple[object, bytes] | None = None
 
     def debug(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at DEBUG."""
@@ -184,9 +184,9 @@ class EventLogger(structlog.BoundLoggerBase):
 
     def _encode_bound(self, recorder: Recorder) -> bytes:
         """Encode what is bound once for each logger and configuration: a logger's context never changes in place."""
-        encoded = self._encoded
-        if encoded is None or encoded[0] is not recorder:
-            encoded = self._encoded = recorder, recorder.encode_context(self._context)
+        encoded, key = self._encoded, recorder.encoding
+        if encoded is None or encoded[0] is not key:
+            encoded = self._encoded = key, recorder.encode_context(self._context)
         return encoded[1]
 
 

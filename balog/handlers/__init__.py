@@ -175,7 +175,10 @@ def install(
     channel: str | None = None,
     prefix: str | None = None,
 ) -> ExitStack:
-    """Make events of everything that this process logs, whoever logs it. Twice is safe.
+    """Make events of everything that this process logs, whoever logs it.
+
+    A second call adds no second handler. If it has a ``channel`` or a ``prefix``, these replace the earlier ones until
+    it is undone.
 
     Args:
         root_level: the root logger's level from now on; None leaves it.
@@ -191,10 +194,14 @@ def install(
     root = logging.getLogger()
     stack = ExitStack()
     before = list(root.handlers)
-    if not any(isinstance(handler, EventHandler) for handler in before):
+    installed = [handler for handler in before if isinstance(handler, EventHandler)]
+    if not installed:
         handler = EventHandler(channel=channel, prefix=prefix)
         root.addHandler(handler)
         stack.callback(root.removeHandler, handler)
+    elif channel is not None or prefix is not None:
+        for handler in installed:
+            stack.callback(_rename, handler, handler.naming, _rename(handler, Naming(channel, prefix)))
     if replace:
         for other in before:
             if not isinstance(other, EventHandler):
@@ -209,6 +216,13 @@ def install(
     if uncaught:
         stack.enter_context(capture_uncaught())
     return stack
+
+
+def _rename(handler: EventHandler, naming: Naming, current: Naming | None = None) -> Naming:
+    """Give a handler another naming, unless it no longer has the ``current`` one."""
+    if current is None or handler.naming is current:
+        handler.naming = naming
+    return naming
 
 
 def keep_through_singer_python() -> ExitStack:

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -20,6 +20,9 @@ from balog.outputs.queued import QueuedOutput, flush_all
 from balog.recording import ending
 from balog.recording.context import Surroundings
 from balog.recording.recorder import Lane, Recorder
+
+if TYPE_CHECKING:
+    from balog.redaction import Redactor
 
 __all__ = ["LoggerConfig", "concealed", "configure", "current", "divert", "flush", "introduced", "peek", "swap"]
 
@@ -139,29 +142,40 @@ def configure(
 
 @contextmanager
 def concealed(secrets: Iterable[str]) -> Iterator[None]:
-    """A context in which texts are kept out of every event, however the process is configured: secrets that it knows.
+    """Keep texts out of every event that is logged inside the block, also after another ``configure``.
 
-    Not where ``redact=False`` says that nothing is kept out.
+    Contexts and channels that were encoded before are encoded again. With ``redact=False`` nothing is kept out.
 
     Args:
         secrets: texts of at least four characters; shorter ones are passed over.
     """
-    global _concealed
+    own = frozenset(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
     with _lock:
-        before, recorder = _concealed, current()
-        _concealed = before.union(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
-        redactor = recorder.redactor
-        if redactor is not None and _concealed:
-            recorder.redactor = redactor.knowing(_concealed)
+        current()
+        _concealed.append(own)
+        _conceal_again()
     try:
         yield
     finally:
         with _lock:
-            _concealed = before
-            recorder.redactor = redactor
+            _concealed.remove(own)
+            _conceal_again()
 
 
-_concealed: frozenset[str] = frozenset()
+def _conceal_again() -> None:
+    """Let the current recorder hide what the open ``concealed`` blocks name, and nothing that closed ones named."""
+    recorder = _current
+    if recorder is not None and recorder.redactor is not None:
+        redactor = _knowing(recorder.redactor)
+        if redactor is not recorder.redactor:
+            recorder.redact_with(redactor)
+
+
+def _knowing(redactor: Redactor) -> Redactor:
+    return redactor.knowing(frozenset().union(*_concealed))
+
+
+_concealed: list[frozenset[str]] = []
 _SHORTEST_SECRET = 4
 
 
@@ -230,8 +244,8 @@ def _build(
 
         with _blaming(sources["redact"]):
             redactor = from_config(settings.redact)
-        if redactor is not None and _concealed:
-            redactor = redactor.knowing(_concealed)
+        if redactor is not None:
+            redactor = _knowing(redactor)
     if settings.volume:
         from balog.recording.volume import Volume
 
@@ -292,16 +306,21 @@ def _configure_from_environment() -> Recorder:
     """Configure at the first event when nobody did; a wrong variable costs one line, never the application."""
     with _lock:
         ignored: list[str] = []
+        kept: dict[str, Any] = {}
         while _current is None:
             try:
-                _install(_build(*_settled({}, ignored=ignored)))
+                _install(_build(*_settled(kept, ignored=ignored)))
             except BalogError as error:
                 source = error.source if isinstance(error, ConfigError) else "BALOG_OUTPUT"
                 wrong = source if source in _INSTEAD else "BALOG_CONFIG"
                 if wrong in ignored:
                     raise
                 ignored.append(wrong)
-                complain(f"{error}; going on {_INSTEAD[wrong]()}")
+                instead = _INSTEAD[wrong]()
+                if wrong == "BALOG_CONFIG" and (rules := _redaction_rules(os.environ["BALOG_CONFIG"])):
+                    kept = {"redact": rules}
+                    instead = "with its redaction rules alone"
+                complain(f"{error}; going on {instead}")
         return _current
 
 
@@ -312,8 +331,19 @@ _INSTEAD: dict[str, Callable[[], str]] = {
 }
 
 
+def _redaction_rules(path: str) -> dict[str, Any] | None:
+    """Return the redaction rules of a config file, whatever else is wrong with the file; None without valid ones."""
+    from balog.redaction import from_config
+
+    try:
+        rules = configs.load(path, dict[str, Any]).get("redact")
+        return rules if isinstance(rules, dict) and from_config(rules) else None
+    except BalogError:
+        return None
+
+
 def _install(recorder: Recorder) -> None:
-    global _current
+    global _current, _lost_before
     with _lock:
         if _diverted is not None:
             recorder = _diverted(recorder)
@@ -322,7 +352,14 @@ def _install(recorder: Recorder) -> None:
     if any(isinstance(lane.output, QueuedOutput) for lane in recorder.lanes):
         ending.catch_sigterm()
     if before is not None:
-        before.close()
+        lost = before.close()
+        _report_lost(before)
+        with _lock:
+            _lost_before += lost
+
+
+_lost_before = 0
+"""Events that earlier configurations of this process lost."""
 
 
 def swap(recorder: Recorder | None) -> Recorder | None:
@@ -330,6 +367,7 @@ def swap(recorder: Recorder | None) -> Recorder | None:
     global _current
     with _lock:
         before, _current = _current, recorder
+        _conceal_again()
         return before
 
 
@@ -347,18 +385,26 @@ def divert(how: Callable[[Recorder], Recorder] | None) -> Callable[[Recorder], R
 
 
 def flush(deadline: float = 5.0) -> int:
-    """Wait until queued events are delivered, at most ``deadline`` seconds; give how many were lost so far."""
-    return 0 if _current is None else _current.flush(deadline)
+    """Wait at most ``deadline`` seconds until queued events are delivered.
+
+    Returns:
+        The number of events that this process has lost so far, also under earlier configurations.
+    """
+    return _lost_before + (0 if _current is None else _current.flush(deadline))
 
 
 def _close() -> None:
     recorder = _current
     if recorder is not None:
         recorder.close()
-        for lane in recorder.lanes:
-            if lane.lost:
-                complain(f"output {lane.name}: {lane.lost} events were lost")
+        _report_lost(recorder)
     flush_all(_LAST_SECONDS)
+
+
+def _report_lost(recorder: Recorder) -> None:
+    for lane in recorder.lanes:
+        if lane.lost:
+            complain(f"output {lane.name}: {lane.lost} events were lost")
 
 
 _LAST_SECONDS = 1.0

@@ -2,37 +2,122 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar, Token
+from typing import Any, TypeVar, cast
 
 from balog.ids import new_id
 from balog.recording.rendering import encode_object
 
 __all__ = ["Surroundings", "bound", "bound_values", "run_id", "trace_context"]
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 _bound: ContextVar[dict[str, Any]] = ContextVar("balog_bound", default={})  # noqa: B039 - never changed in place
 
 
-@contextmanager
-def bound(**values: Any) -> Iterator[None]:
+class bound:
     """Add keys to the context of every event that is logged inside the block, whichever logger writes it.
 
-    They follow into asyncio tasks that the block starts, and into a thread that is started with
-    ``contextvars.copy_context().run``; other threads and tasks do not see them. Inner blocks hide outer ones; what a
-    logger binds itself hides both.
+    As a decorator it binds while the function runs: a plain function, an ``async def``, a generator or an async
+    generator. A generator's keys are bound while its own code runs, and not in its caller between two items.
+
+    The keys follow into asyncio tasks that the block starts, and into a thread that is started with
+    ``contextvars.copy_context().run``; other threads and tasks do not see them. Inner blocks hide outer ones. Keys
+    that a logger binds itself hide both.
     """
-    token = _bound.set({**_bound.get(), **values})
-    try:
-        yield
-    finally:
+
+    __slots__ = ("_tokens", "_values")
+
+    def __init__(self, **values: Any) -> None:
+        self._values = values
+        self._tokens: list[Token[dict[str, Any]]] = []
+
+    def __enter__(self) -> None:
+        self._tokens.append(_bound.set({**_bound.get(), **self._values}))
+
+    def __exit__(self, *_: object) -> None:
         with suppress(ValueError):  # a generator that was begun in another context and is closed in this one
-            _bound.reset(token)
+            _bound.reset(self._tokens.pop())
+
+    def __call__(self, function: Function) -> Function:
+        """Return the function with the keys bound while it runs."""
+        wrap: Callable[..., Any]
+        if inspect.iscoroutinefunction(function):
+            wrap = _bind_coroutine
+        elif inspect.isasyncgenfunction(function):
+            wrap = _bind_async_generator
+        elif inspect.isgeneratorfunction(function):
+            wrap = _bind_generator
+        else:
+            wrap = _bind_call
+        return cast("Function", functools.wraps(function)(wrap(function, self._values)))
+
+
+def _bind_call(function: Callable[..., Any], values: dict[str, Any]) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        with bound(**values):
+            return function(*args, **options)
+
+    return call
+
+
+def _bind_coroutine(function: Callable[..., Any], values: dict[str, Any]) -> Callable[..., Any]:
+    async def call(*args: Any, **options: Any) -> Any:
+        with bound(**values):
+            return await function(*args, **options)
+
+    return call
+
+
+def _bind_generator(function: Callable[..., Any], values: dict[str, Any]) -> Callable[..., Any]:
+    def call(*args: Any, **options: Any) -> Any:
+        generator = function(*args, **options)
+        step, given = generator.send, None
+        while True:
+            try:
+                with bound(**values):
+                    item = step(given)
+            except StopIteration as end:
+                return end.value
+            try:
+                step, given = generator.send, (yield item)
+            except GeneratorExit:
+                with bound(**values):
+                    generator.close()
+                raise
+            except BaseException as error:
+                step, given = generator.throw, error
+
+    return call
+
+
+def _bind_async_generator(function: Callable[..., Any], values: dict[str, Any]) -> Callable[..., Any]:
+    async def call(*args: Any, **options: Any) -> Any:
+        generator = function(*args, **options)
+        step, given = generator.asend, None
+        while True:
+            try:
+                with bound(**values):
+                    item = await step(given)
+            except StopAsyncIteration:
+                return
+            try:
+                step, given = generator.asend, (yield item)
+            except GeneratorExit:
+                with bound(**values):
+                    await generator.aclose()
+                raise
+            except BaseException as error:
+                step, given = generator.athrow, error
+
+    return call
 
 
 bound_values = _bound.get
@@ -72,9 +157,13 @@ class Surroundings:
         clean: Callable[[bytes], bytes] | None = None,
     ) -> None:
         self._given = (application, application_version)
+        self.clean_with(clean)
+        _surroundings.add(self)
+
+    def clean_with(self, clean: Callable[[bytes], bytes] | None) -> None:
+        """Replace the function that takes secrets out, and forget what the earlier one let through."""
         self._clean = clean
         self._forget()
-        _surroundings.add(self)
 
     def _forget(self) -> None:
         self._process: dict[str, Any] | None = None
@@ -82,10 +171,11 @@ class Surroundings:
 
     def get(self) -> tuple[dict[str, Any], bytes]:
         """Give the context as data, and as the members of a JSON object without its braces."""
+        threads = self._threads
         try:
-            found: tuple[dict[str, Any], bytes] = self._threads.context
+            found: tuple[dict[str, Any], bytes] = threads.context
         except AttributeError:
-            found = self._threads.context = self._find()
+            found = threads.context = self._find()
         return found
 
     def _find(self) -> tuple[dict[str, Any], bytes]:

@@ -75,6 +75,7 @@ class Recorder:
     Attributes:
         lost: events that could not be made, or that an output did not take.
         problems: payloads and contexts that had to be changed to be written, or that say that a processor raised.
+        encoding: an object that changes when encoded contexts of this recorder are no longer valid.
     """
 
     def __init__(
@@ -104,8 +105,22 @@ class Recorder:
         self.problems = 0
         self._only = self.lanes[0] if len(lanes) == 1 and lanes[0].where is None else None
         self._has_conditions = any(lane.where is not None for lane in lanes)
+        self._forget_encoded()
+
+    def _forget_encoded(self) -> None:
         self._known: dict[tuple[int, int], tuple[dict[str, Any], bytes, object]] = {}
         self._channels: dict[str, bytes] = {}
+        self.encoding = object()
+
+    def redact_with(self, redactor: Redactor | None) -> None:
+        """Replace the redactor, and forget every encoded context and channel that the earlier one let through.
+
+        Encoders read their cache before they read ``redactor``. So a thread that still holds the earlier redactor
+        stores its result in a cache that nobody reads any more.
+        """
+        self.redactor = redactor
+        self.surroundings.clean_with(None if redactor is None else redactor.redact_encoded)
+        self._forget_encoded()
 
     def redirected(self, lanes: Sequence[Lane], *, strict: bool) -> Recorder:
         """Give a recorder that makes the same events and hands them to other outputs, without holding any back."""
@@ -115,6 +130,7 @@ class Recorder:
             redactor=self.redactor,
             validator=self.validator,
             processors=self.processors,
+            max_tag_sets=self.max_tag_sets,
             with_locals=self.with_locals,
             strict=strict,
         )
@@ -145,14 +161,15 @@ class Recorder:
 
     def encode_channel(self, name: str) -> bytes:
         """Encode a channel's name as a JSON string, redacted; once for each name."""
-        encoded = self._channels.get(name)
+        channels, redactor = self._channels, self.redactor
+        encoded = channels.get(name)
         if encoded is None:
             text = name[: 2 * MAX_CHANNEL_LENGTH]
-            encoded = encode_channel(text if self.redactor is None else self.redactor.redact_text(text))
+            encoded = encode_channel(text if redactor is None else redactor.redact_text(text))
             if len(name) <= _MAX_KNOWN_NAME:
-                if len(self._channels) >= _MAX_KNOWN:
-                    self._channels.clear()
-                self._channels[name] = encoded
+                if len(channels) >= _MAX_KNOWN:
+                    channels.clear()
+                channels[name] = encoded
         return encoded
 
     def record(
@@ -261,13 +278,13 @@ class Recorder:
             outer: never changed in place.
             inner: hides the outer one's values; the same whenever ``identity`` is the same object.
         """
-        key = id(outer), id(identity)
-        found = self._known.get(key)
+        key, known = (id(outer), id(identity)), self._known
+        found = known.get(key)
         if found is None:
             joined = {**outer, **inner}
-            if len(self._known) >= _MAX_KNOWN:
-                self._known.clear()
-            found = self._known[key] = joined, self.encode_context(joined), (outer, identity)  # so the ids stay theirs
+            if len(known) >= _MAX_KNOWN:
+                known.clear()
+            found = known[key] = joined, self.encode_context(joined), (outer, identity)  # so the ids stay theirs
         return found[0], found[1]
 
     def write(self, level: str, event: bytes) -> None:

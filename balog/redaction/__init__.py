@@ -33,6 +33,7 @@ DEFAULT_KEPT: tuple[str, ...] = (
 DEFAULT_PATTERNS: tuple[str, ...] = tuple(HINTS)
 """Regular expressions of what is secret wherever it stands in a text."""
 
+_LISTS = ("keys", "patterns", "extra_keys", "extra_patterns", "keep_keys")
 _CARD_KEYS = ("card_number", "cvv", "cvc")
 _HARMLESS = frozenset({int, float, bool, type(None)})
 _CONTAINERS = (dict, list, tuple, set, frozenset)
@@ -82,8 +83,15 @@ class Redactor:
             if isinstance(given, str):
                 raise ConfigError(f"{given[:80]!r} is one text; want a list of them", path=f"$.{option}")
         self._said: dict[str, Any] = {option: tuple(given) for option, given in lists.items()}
-        keys, patterns, extra_keys, extra_patterns, keep_keys = self._said.values()
         self._said |= {"emails": emails, "cards": cards, "replacement": replacement}
+        self._begin(self._said, frozenset())
+
+    def _begin(self, said: dict[str, Any], known: frozenset[str]) -> None:
+        """Compile the rules, and a pattern for each known secret."""
+        self._said, self._known = said, known
+        keys, patterns, extra_keys, extra_patterns, keep_keys = (said[option] for option in _LISTS)
+        emails, cards, replacement = said["emails"], said["cards"], said["replacement"]
+        extra_patterns = (*extra_patterns, *map(re.escape, sorted(known, key=len, reverse=True)))
         secret = (*keys, *(_CARD_KEYS if cards else ()))
         rules = {**dict.fromkeys(DEFAULT_KEPT, False), **dict.fromkeys(secret, True)}
         rules |= dict.fromkeys(extra_keys, True) | dict.fromkeys(keep_keys, False)
@@ -101,10 +109,16 @@ class Redactor:
         self._known_clean: set[bytes] = set()
 
     def knowing(self, secrets: Iterable[str]) -> Redactor:
-        """Give one with the same rules that replaces these texts too, wherever they stand."""
-        known = [re.escape(secret) for secret in sorted(set(secrets), key=len, reverse=True) if secret]
-        extra = (*self._said["extra_patterns"], *known)
-        return Redactor(**{**self._said, "extra_patterns": extra})
+        """Return a redactor with the same rules that replaces exactly these texts too, wherever they stand.
+
+        Texts that this redactor already knows are forgotten, unless they are given again.
+        """
+        known = frozenset(secret for secret in secrets if secret)
+        if known == self._known:
+            return self
+        redactor = Redactor.__new__(Redactor)
+        redactor._begin(self._said, known)
+        return redactor
 
     def redact_text(self, text: str) -> str:
         """Give the text without its secrets; the same object when there are none."""
@@ -257,7 +271,7 @@ class _Walk:
             new["value"] = self._secret(old["value"])
 
     def _secret(self, value: Any) -> str:
-        replacement = self._redactor._replacement
+        replacement: str = self._redactor._replacement
         self.changed = self.changed or not (isinstance(value, str) and value == replacement)
         return replacement
 

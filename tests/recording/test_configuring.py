@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from balog import configure, flush, get_logger
+from balog import bound, configure, flush, get_logger
 from balog.errors import ConfigError
 from balog.event import decode
+from balog.outputs import Output
 from balog.recording import configuring
 from balog.recording.configuring import LoggerConfig
 
@@ -288,3 +289,77 @@ def test_texts_that_are_known_to_be_secret_are_in_no_event(tmp_path: Path) -> No
     assert messages(tmp_path / "a") == ["one [redacted] abc"]
     assert messages(tmp_path / "b") == ["two [redacted]"]
     assert messages(tmp_path / "c") == ["three open sesame"]
+
+
+def test_a_context_and_a_channel_encoded_earlier_hide_a_text_that_becomes_secret(tmp_path: Path) -> None:
+    configure(f"file:{tmp_path / 'a'}")
+    log = get_logger("sesame.sync").bind(door="open sesame")
+    with bound(way="open sesame"):
+        log.info("before")
+        with configuring.concealed(["open sesame", "sesame.sync"]):
+            log.info("inside")
+    log.info("after")
+    before, inside, after = (tmp_path / "a").read_text().splitlines()
+    assert "sesame.sync" in before
+    assert "sesame" not in inside
+    assert "open sesame" in after
+
+
+def test_a_secret_ends_with_its_block_also_when_blocks_overlap_and_the_logger_was_configured_inside(
+    tmp_path: Path,
+) -> None:
+    configure(f"file:{tmp_path / 'a'}")
+    first, second = configuring.concealed(["open sesame"]), configuring.concealed(["shut sesame"])
+    first.__enter__()
+    second.__enter__()
+    configure([f"file:{tmp_path / 'b'}", f"file:{tmp_path / 'c'}"])
+    first.__exit__(None, None, None)
+    get_logger("a").info("open sesame, shut sesame")
+    second.__exit__(None, None, None)
+    get_logger("a").info("open sesame, shut sesame")
+    for name in "bc":
+        assert messages(tmp_path / name) == ["open sesame, [redacted]", "open sesame, shut sesame"]
+
+
+class Failing(Output):
+    def write(self, level: str, event: bytes) -> None:
+        raise OSError("no room")
+
+
+def test_flush_counts_what_earlier_configurations_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(configuring, "_lost_before", 0)
+    configure(f"file:{tmp_path / 'a'}")
+    recorder = configuring.current()
+    recorder.lanes[0].output = Failing()
+    for _ in range(3):
+        get_logger("a").info("x")
+    assert flush() == 3
+    configure(f"file:{tmp_path / 'b'}")
+    get_logger("a").info("x")
+    assert flush() == 3
+    assert f"output file:{tmp_path / 'a'}: 3 events were lost" in capsys.readouterr().err
+
+
+def test_events_that_a_replaced_sink_did_not_take_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(configuring, "_lost_before", 0)
+    (tmp_path / "topics").write_text("a file where the folder should be")
+    configure([f"local:{tmp_path / 'topics'}", f"file:{tmp_path / 'a'}"])
+    get_logger("a").info("x")
+    configure(f"file:{tmp_path / 'b'}")
+    assert flush() == 1
+
+
+def test_redaction_rules_of_a_config_file_hold_although_one_of_its_outputs_is_wrong(tmp_path: Path) -> None:
+    rules = {"extra_keys": ["shoe_size"]}
+    (tmp_path / "log.json").write_text(json.dumps({"output": ["stderr", "papyrus:x"], "redact": rules}))
+    code = "from balog import get_logger; get_logger('a').info('x', shoe_size='fortytwo', password='s3cret')"
+    environment = {**os.environ, "BALOG_CONFIG": str(tmp_path / "log.json"), "BALOG_OUTPUT": "stderr"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+
+    complaint, event = done.stderr.splitlines()
+    assert complaint.endswith("; going on with its redaction rules alone")
+    assert json.loads(event)["payload"]["fields"] == {"shoe_size": "[redacted]", "password": "[redacted]"}

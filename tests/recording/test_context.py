@@ -56,6 +56,95 @@ class TestBound:
             log.info("x")
             assert context(events)["b"] == "outer"
 
+    def test_it_decorates_functions_of_every_kind(self, events: Events) -> None:
+        log = get_logger("a")
+
+        @bound(step="call")
+        def call(a: int, *, b: int) -> int:
+            log.info("x")
+            return a + b
+
+        @bound(step="coroutine")
+        async def coroutine(a: int) -> int:
+            await asyncio.sleep(0)
+            log.info("x")
+            return a
+
+        @bound(step="generator")
+        def generator() -> Iterator[Any]:
+            sent = yield 1
+            log.info("x", sent=sent)
+            try:
+                yield 2
+            except ValueError:
+                log.info("x")
+            return "end"
+
+        @bound(step="async generator")
+        async def async_generator() -> Any:
+            for item in (1, 2):
+                await asyncio.sleep(0)
+                log.info("x")
+                yield item
+
+        assert call(1, b=2) == 3
+        assert call.__name__ == "call"
+        assert context(events)["step"] == "call"
+        assert asyncio.iscoroutinefunction(coroutine)
+        assert asyncio.run(coroutine(5)) == 5
+        assert context(events)["step"] == "coroutine"
+        log.info("x")
+        assert "step" not in context(events)
+
+        going: Any = generator()
+        assert next(going) == 1
+        log.info("between")
+        assert "step" not in context(events)
+        assert going.send("word") == 2
+        assert events.pop().payload["fields"] == {"sent": "word"}
+        with pytest.raises(StopIteration) as end:
+            going.throw(ValueError())
+        assert end.value.value == "end"
+        assert context(events)["step"] == "generator"
+
+        async def collect() -> list[int]:
+            items = []
+            async for item in async_generator():
+                log.info("between")
+                items.append(item)
+            return items
+
+        assert asyncio.run(collect()) == [1, 2]
+        assert [event.header.context.get("step") for event in events] == ["async generator", None] * 2
+
+    def test_a_decorated_coroutine_binds_in_its_own_task_only(self, events: Events) -> None:
+        @bound(step="mine")
+        async def work() -> None:
+            await asyncio.sleep(0.01)
+            get_logger("a").info("inside")
+
+        async def both() -> None:
+            task = asyncio.ensure_future(work())
+            await asyncio.sleep(0.001)
+            get_logger("a").info("outside")
+            await task
+
+        asyncio.run(both())
+        assert [event.header.context.get("step") for event in events] == [None, "mine"]
+
+    def test_a_closed_generator_closes_the_decorated_one_inside_the_block(self, events: Events) -> None:
+        @bound(step="closing")
+        def generator() -> Iterator[int]:
+            try:
+                yield 1
+            finally:
+                get_logger("a").info("closed")
+
+        going: Any = generator()
+        next(going)
+        going.close()
+        assert context(events)["step"] == "closing"
+
     def test_what_is_bound_for_a_block_does_not_linger(self, events: Events) -> None:
         for turn in range(1000):
             with bound(turn=turn):
