@@ -43,7 +43,7 @@ bench: .venv/installed-bench java .demo/singer-sdk/installed .demo/tap-weather/i
 	@for benchmark in $(BENCH); do $(BIN)/python -m benchmarks.$$benchmark $(ARGS) || exit 1; done
 
 clean: ## remove what these targets made
-	rm -rf .venv .demo build dist balog.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv .demo build dist *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 
 # From here on .ci/install finds uv in .venv; where uv can't be had it goes on with pip.
 .venv/made: .ci/install
@@ -53,7 +53,7 @@ clean: ## remove what these targets made
 	@touch $@
 
 .venv/installed-%: .venv/made $(PACKAGING)
-	@echo "Installing balog[$*] into .venv"
+	@echo "Installing balog-events[$*] into .venv"
 	@$(INSTALL) .venv -e '.[$*]'
 	@touch $@
 

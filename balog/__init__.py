@@ -34,9 +34,9 @@ _import = deferred(globals(), _HOMES)
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from balog.distribution import installed_version
 
-        return version("balog")
+        return installed_version()
     return _import(name)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import sys
 
+from balog.distribution import install_command
+
 __all__ = [
     "BalogError",
     "ConfigError",
@@ -74,7 +76,7 @@ class MissingExtraError(BalogError):
     """
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs packages that are not installed; run: pip install 'balog[{extra}]'")
+        super().__init__(f"{what} needs packages that are not installed; run: {install_command(extra)}")
         self.extra = extra
 
 

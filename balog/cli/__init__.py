@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from balog.broker.descriptors import hold_standard
+from balog.distribution import DISTRIBUTION
 from balog.errors import BalogError, ConfigError
 
 __all__ = ["broker", "main"]
@@ -86,7 +87,7 @@ def _forget_stdout() -> None:
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="balog", prog_name="balog", message="%(prog)s %(version)s")
+@click.version_option(package_name=DISTRIBUTION, prog_name="balog", message="%(prog)s %(version)s")
 def main() -> None:
     """Log, carry, act on and ask about the events of data pipelines.
 

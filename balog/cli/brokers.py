@@ -15,6 +15,7 @@ from balog import config as configs
 from balog.broker.broker import EXIT_CODES, run_broker
 from balog.broker.config import BrokerConfig
 from balog.broker.descriptors import hold_standard
+from balog.distribution import DISTRIBUTION
 from balog.errors import BalogError, ConfigError
 from balog.sinks import (
     DatadogSinkConfig,
@@ -76,7 +77,7 @@ def _make(name: str) -> Callable[[], None]:
             f"The config is that of the sink {name} (docs/sinks.md), and may have strip, spool and drain beside it."
         ),
     )
-    @click.version_option(package_name="balog", prog_name=f"broker-{name}", message="%(prog)s %(version)s")
+    @click.version_option(package_name=DISTRIBUTION, prog_name=f"broker-{name}", message="%(prog)s %(version)s")
     @click.option("--config", "path", required=True, metavar="FILE", help="JSON: the settings of the sink.")
     @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Say at the end what passed.")
     def command(path: str, is_verbose: bool) -> None:

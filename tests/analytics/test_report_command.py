@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli.report import command
+from balog.distribution import install_command
 from balog.errors import ConfigError
 
 pytestmark = pytest.mark.spark
@@ -88,7 +89,7 @@ def test_without_sparks_packages_one_line_says_what_to_install(tmp_path: Path) -
     program = "import sys; sys.modules['pyspark'] = None; from balog.cli import main; main(['report', '.'])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 1
-    assert done.stderr.endswith("run: pip install 'balog[spark]'\n")
+    assert done.stderr.endswith(f"run: {install_command('spark')}\n")
     assert done.stderr.count("\n") == 1
 
 

@@ -52,7 +52,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> None:
 def wheel(index: None, checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, checkout, cwd=folder)
-    return next(folder.glob("balog-*.whl"))
+    return next(folder.glob("balog_events-*.whl"))
 
 
 @pytest.fixture(scope="module", params=NEIGHBOURS)
@@ -69,7 +69,10 @@ def test_the_wheel_has_every_schema_and_no_handlers_of_the_checkout(wheel: Path,
     schemas = {f"balog/schemas/{path.relative_to(checkout / 'schemas')}" for path in checkout.glob("schemas/**/*.json")}
     assert schemas
     assert schemas <= names
-    assert {name.split("/")[0] for name in names if not name.startswith("balog-")} == {"balog", "balog_pytest.py"}
+    assert {name.split("/")[0] for name in names if not name.startswith("balog_events-")} == {
+        "balog",
+        "balog_pytest.py",
+    }
     assert "balog/py.typed" in names
 
 

@@ -395,7 +395,7 @@ def test_a_compression_that_is_not_installed_is_named(monkeypatch):
         raise ImportError("zstandard")
 
     monkeypatch.setitem(CODECS, "zstd", missing)
-    with pytest.raises(MissingExtraError, match=r"balog\[store\]"):
+    with pytest.raises(MissingExtraError, match=r"\[store\]'"):
         StoreSinkConfig(path="x", topic="t", compression="zstd").build()
 
 

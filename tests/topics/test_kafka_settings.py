@@ -88,7 +88,7 @@ class TestLightness:
             "import sys; sys.modules['confluent_kafka'] = None\n"
             "from balog.errors import MissingExtraError\nfrom balog.topics import open_topics\n"
             "try: open_topics('kafka:a:1')\n"
-            "except MissingExtraError as error: assert \"pip install 'balog[kafka]'\" in str(error)\n"
+            'except MissingExtraError as error: assert "[kafka]\'" in str(error)\n'
             "else: raise SystemExit(1)\n"
         )
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

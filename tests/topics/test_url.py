@@ -70,5 +70,5 @@ def test_an_sqs_url_opens_queues_without_asking_anybody() -> None:
 
 def test_without_boto3_opening_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
-    with pytest.raises(MissingExtraError, match=r"balog\[aws\]"):
+    with pytest.raises(MissingExtraError, match=r"\[aws\]'"):
         open_topics("sqs:eu-central-1")

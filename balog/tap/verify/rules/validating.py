@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from balog.distribution import install_command
 from balog.tap.verify.rules.registering import BEST_PRACTICES, SDK_TESTS, SPEC, Problem, check
 from balog.tap.verify.rules.selecting import looked_at
 from balog.tap.verify.streams_seen import StreamSeen
@@ -27,7 +28,7 @@ def _validated(trials: Trials) -> Iterator[tuple[str, StreamSeen]]:
         try:
             import jsonschema_rs  # noqa: F401
         except ImportError:
-            raise Skip("validating needs: pip install 'balog[schema]'") from None
+            raise Skip(f"validating needs: {install_command('schema')}") from None
         raise Skip("no stream has a SCHEMA that can be used")
     yield from found
 
