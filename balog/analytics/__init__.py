@@ -45,7 +45,6 @@ def register(spark: SparkSession) -> None:
     _need_spark()
     from balog.analytics.source import EventSource
 
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")  # else Spark refuses a reader that takes filters
     spark.dataSource.register(EventSource)
 
 

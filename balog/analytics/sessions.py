@@ -43,7 +43,7 @@ appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
 """
-_RESULTS = {"spark.sql.session.timeZone": "UTC", "spark.sql.python.filterPushdown.enabled": "true"}
+_RESULTS = {"spark.sql.session.timeZone": "UTC"}
 _MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|(spark|mesos|k8s)://.+|yarn")
 _PATIENCE = 30.0  # seconds until a Spark Connect server answers
 _LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")

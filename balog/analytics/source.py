@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from balog.analytics.progress import metered
 from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.partitions import partitions, slices
-from balog.analytics.reading.projection import project
-from balog.analytics.reading.pushing import Condition, is_of_type, push
+from balog.analytics.reading.projection import Condition, is_of_type, project
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.schemas import DEFAULT
 from balog.analytics.reading.streaming import Limits, need_streams
@@ -41,8 +40,8 @@ class EventSource(DataSource):
     ``balog.analytics.reading.registry_types``). A schema given to the reader goes before it. Lines that are no events
     are of no type and are left out.
 
-    Filters on ``timestamp``, ``channel``, ``level`` and ``cls_type`` are asked while lines are parsed (see
-    ``balog.analytics.reading.pushing``). ``pushdown`` false leaves them all to Spark.
+    The source takes no filters from Spark, which applies all of them itself. Spark 4.1 to 4.3 keep one reader for all
+    queries on a frame, so the filter of one query would also apply to the next.
     """
 
     @classmethod
@@ -71,9 +70,7 @@ class EventSource(DataSource):
             raise ConfigError("a rollup is of all types; leave cls_type out", "format('balog') with option rollup")
         if not self._rolled:
             project(schema, where)
-        takes_filters = not self._rolled and str(self.options.get("pushdown", "")).lower() != "false"
-        kind = FilteringReader if takes_filters else EventReader
-        return kind(read_inputs(self.options), None if self._rolled else schema, where)
+        return EventReader(read_inputs(self.options), None if self._rolled else schema, where)
 
     def streamReader(self, schema: StructType) -> EventStreamReader:
         """Give the reader of a stream of what comes to files and topics.
@@ -118,18 +115,3 @@ class EventReader(DataSourceReader):
         query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema, self._where))
         batches = scan(slices(partition), query, self.inputs.places, self.inputs.forms, is_growth)
         return metered(batches, self.inputs.progress)
-
-
-class FilteringReader(EventReader):
-    """Reads what filters leave over.
-
-    Spark refuses a reader that takes filters where ``spark.sql.python.filterPushdown.enabled`` is false, which it is
-    by default; ``balog.analytics.register`` sets it.
-    """
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take the filters that the parser can ask, and give the others back."""
-        pushed = push(filters, self._schema.fieldNames() if self._schema else ())
-        self._where += pushed.where
-        self.inputs = self.inputs.filter(pushed.since, pushed.until)
-        return pushed.left

@@ -1,4 +1,4 @@
-"""Filters and payload types as Spark asks the data source for them."""
+"""Filters and payload types of the data source."""
 
 import json
 from pathlib import Path
@@ -25,42 +25,20 @@ def archive(make: Any, write: Any, tmp_path: Path) -> Path:
     return tmp_path / "root"
 
 
-@pytest.fixture
-def read(spark: Any, archive: Path) -> Any:
-    """Reads the archive with filters pushed down, or not."""
-
-    def read(pushdown: bool) -> Any:
-        schema = "id string, channel string, timestamp timestamp, level string, cls_type string"
-        return spark.read.format("balog").schema(schema).option("pushdown", pushdown).load(str(archive))
-
-    return read
+def test_a_filter_of_one_question_is_not_asked_in_the_next(spark: Any, archive: Path) -> None:
+    events = spark.read.format("balog").load(str(archive))
+    assert [events.where("level = 'ERROR'").count(), events.count()] == [2, 6]
+    errors, metrics = events.where("level = 'ERROR'"), events.where("cls_type = 'metric'")
+    assert [errors.union(metrics).count(), errors.join(metrics, "channel").count(), events.count()] == [4, 4, 6]
 
 
-WHERES = [
-    "level = 'ERROR' AND timestamp >= '2026-11-21'",
-    "cls_type IN ('metric', 'run') AND channel LIKE 'tap%'",
-    "level <> 'INFO' OR timestamp < '2026-11-21'",
-]
-
-
-@pytest.mark.parametrize("where", WHERES)
-def test_a_filter_gives_the_same_rows_pushed_down_or_not(read: Any, where: str) -> None:
-    found = [sorted(map(tuple, read(pushdown).where(where).collect())) for pushdown in (True, False)]
-    assert found[0] == found[1]
-    assert found[0]
-
-
-def test_rows_that_are_filtered_out_do_not_leave_the_worker(read: Any) -> None:
-    def scanned(pushdown: bool) -> int:
-        frame = read(pushdown).where("level = 'ERROR' AND timestamp >= '2026-11-21'")
-        frame.collect()
-        executed = frame._jdf.queryExecution().executedPlan()
-        nodes = executed.collectLeaves()
-        metrics = nodes.head().metrics()
-        return int(metrics.apply("numOutputRows").value())
-
-    assert scanned(True) == 1
-    assert scanned(False) == 6
+def test_a_session_in_which_spark_offers_filters_to_sources_gets_the_same_answers(spark: Any, archive: Path) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        events = spark.read.format("balog").load(str(archive))
+        assert [events.where("level = 'ERROR'").count(), events.count()] == [2, 6]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
 def test_a_payload_type_has_its_own_columns_and_no_other_events(spark: Any, archive: Path) -> None:

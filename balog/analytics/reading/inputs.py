@@ -27,7 +27,6 @@ class Inputs(NamedTuple):
 
     ``since`` and ``until`` leave out files, see ``balog.analytics.reading.pruning.Pruner``; they filter no event.
     ``forms`` says what the files' bytes are. ``listed`` are files that somebody found already, in the place of paths.
-    ``filtered`` are the bounds that a query's filters have.
     ``progress`` is a folder of this machine in which workers count events for who watches; "" for nobody.
     """
 
@@ -39,7 +38,6 @@ class Inputs(NamedTuple):
     forms: FormOptions = FormOptions()
     listed: tuple[File, ...] | None = None
     progress: str = ""
-    filtered: tuple[datetime | None, datetime | None] = (None, None)
 
     @property
     def topics(self) -> list[str]:
@@ -49,11 +47,9 @@ class Inputs(NamedTuple):
     def files(self, *, is_growing: bool = False) -> list[File]:
         """Give the files, see ``find``."""
         if self.listed is not None:
-            found = Pruner(self.places, self.since, self.until).keep(self.listed)
-        else:
-            paths = [path for path in self.paths if not is_topic(path)]
-            found = find(paths, self.places, self.since, self.until, is_growing=is_growing)
-        return Pruner(self.places, *self.filtered, only_stores=True).keep(found)
+            return Pruner(self.places, self.since, self.until).keep(self.listed)
+        paths = [path for path in self.paths if not is_topic(path)]
+        return find(paths, self.places, self.since, self.until, is_growing=is_growing)
 
     def tasks(self) -> list[list[Slice]]:
         """Share out what is there now: topics as far as they reach at this moment.
@@ -69,13 +65,6 @@ class Inputs(NamedTuple):
     def narrow(self, since: datetime | None, until: datetime | None) -> Inputs:
         """Give the same for a shorter time: the later ``since`` and the earlier ``until`` hold."""
         return self._replace(since=_later(self.since, since), until=_earlier(self.until, until))
-
-    def filter(self, since: datetime | None, until: datetime | None) -> Inputs:
-        """Give the same for a query with a filter on the time, which leaves out only files that can't have such rows.
-
-        Somebody who gives ``since`` knows what the folders' days mean; a query may know nothing of folders.
-        """
-        return self._replace(filtered=(_later(self.filtered[0], since), _earlier(self.filtered[1], until)))
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:

@@ -18,19 +18,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from pyspark.sql import types as t
 
 from balog.analytics.reading.arrow_types import arrow_schema
-from balog.analytics.reading.pushing import Condition
 from balog.analytics.reading.schemas import DEFAULT
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Projection", "project"]
+__all__ = ["Condition", "Projection", "is_of_type", "project"]
 
 _SCALARS = {
     t.StringType: "VARCHAR",
@@ -52,6 +51,18 @@ _HEADER = {
     "level": ("VARCHAR", "header.level"),
     "composition": ("BOOLEAN", "coalesce(header.composition, false)"),
 }
+
+
+class Condition(NamedTuple):
+    """A condition on a column: SQL that follows the column's expression."""
+
+    column: str
+    text: str
+
+
+def is_of_type(cls_type: str) -> Condition:
+    """Return the condition that holds for events of one payload type."""
+    return Condition("cls_type", f"= {_text(cls_type)}")
 
 
 @dataclass(frozen=True)
@@ -79,8 +90,7 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
     """Turn the schema that the reader was given into a projection.
 
     Args:
-        where: conditions (see ``balog.analytics.reading.pushing``) on the schema's columns and ``cls_type``; where
-            there are some, rows of quarantine are left out.
+        where: conditions on the schema's columns and ``cls_type``; with conditions, rows of quarantine are left out.
 
     Raises:
         ConfigError: a column that the source does not have, or not in that type.
@@ -143,7 +153,7 @@ _FILTERED = ("timestamp", "channel", "level", "cls_type")
 def _conditions(where: Sequence[Condition], known: dict[str, str]) -> str:
     if not where:
         return ""
-    return "WHERE " + " AND ".join(f"({known.get(column, '')} {text})" for column, text in where)
+    return "WHERE " + " AND ".join(f"({known[column]} {text})" for column, text in where)
 
 
 _DEFAULTS = {field.name: field.dataType for field in DEFAULT}

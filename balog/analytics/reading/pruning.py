@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta, timezone
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from balog.analytics.reading.remote import Places, is_remote, patiently
+from balog.analytics.reading.remote import Places, is_remote
 from balog.sinks.store_part import MANIFESTS, Manifest
 from balog.storage import StorageError
 
@@ -37,15 +35,10 @@ class Pruner:
     Args:
         since: the first time that is wanted; one without a zone is UTC.
         until: the first that is not.
-        only_stores: take a folder's day for that of its events only where a folder ``_manifest`` beside it says that
-            balog's store wrote there. Days of arrival may be any time away from those of events.
     """
 
-    def __init__(
-        self, places: Places, since: datetime | None, until: datetime | None, *, only_stores: bool = False
-    ) -> None:
-        self._places, self._only_stores = places, only_stores
-        self._stores: dict[str, bool] = {}
+    def __init__(self, places: Places, since: datetime | None, until: datetime | None) -> None:
+        self._places = places
         self._since, self._until = _utc(since), _utc(until)
 
     def keep(self, files: Sequence[File]) -> list[File]:
@@ -57,7 +50,7 @@ class Pruner:
         for file in files:
             match = _DAY.fullmatch(file.path)
             day = _day(match[2]) if match else None
-            if match is None or day is None or self._lies_inside(day) or not self._has_days(match[1]):
+            if match is None or day is None or self._lies_inside(day):
                 kept.append(file)
             elif self._may_overlap(day):
                 doubtful.append((file, f"{match[1]}/{MANIFESTS}/{match[3]}.json"))
@@ -67,23 +60,6 @@ class Pruner:
         else:
             kept += [file for file, manifest in doubtful if self._has_some(manifest)]
         return sorted(kept)
-
-    def _has_days(self, root: str) -> bool:
-        """Tell whether folders ``date=…`` in this one may be taken for days of events."""
-        if not self._only_stores:
-            return True
-        if root not in self._stores:
-            self._stores[root] = self._is_store(f"{root}/{MANIFESTS}")
-        return self._stores[root]
-
-    def _is_store(self, manifests: str) -> bool:
-        if not is_remote(manifests):
-            return os.path.isdir(manifests)
-        try:
-            storage, name = self._places.store(manifests)
-            return bool(patiently(storage, partial(storage.entries, name)))
-        except StorageError:
-            return False
 
     def _lies_inside(self, day: date) -> bool:
         begins = datetime(day.year, day.month, day.day, tzinfo=timezone.utc)

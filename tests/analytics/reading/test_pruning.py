@@ -4,7 +4,6 @@ import json
 from datetime import datetime, timezone
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from balog.analytics.reading.files import find
@@ -68,31 +67,6 @@ def test_a_narrower_time_wins(tmp_path: Path) -> None:
     early, late = (datetime(2026, month, 1, tzinfo=timezone.utc) for month in (1, 2))
     assert inputs.narrow(early, None).since == inputs.since
     assert inputs.narrow(late, late)[3:5] == (late, late)
-
-
-def test_a_filter_takes_a_folder_s_day_for_that_of_its_events_only_in_a_store_of_balog(tmp_path: Path) -> None:
-    for day in (3, 5, 7):
-        put(tmp_path / "ours", day, f"{day:02d}T00:00:00", f"{day:02d}T23:59:59")
-        put(tmp_path / "theirs", day)  # by day of arrival: any event may be in it
-    noon = datetime(2026, 1, 5, 12, tzinfo=timezone.utc)
-    inputs = read_inputs({"path": str(tmp_path)}).filter(None, noon).filter(noon, None)
-    left = [str(Path(file.path).relative_to(tmp_path)) for file in inputs.files()]
-    assert left == [
-        "ours/t/date=2026-01-05/f5.jsonl.gz",
-        *(f"theirs/t/date=2026-01-0{day}/f{day}.jsonl.gz" for day in (3, 5, 7)),
-    ]
-    assert (
-        inputs._replace(paths=(), listed=tuple(read_inputs({"path": str(tmp_path)}).files())).files() == inputs.files()
-    )
-
-
-def test_a_store_of_balog_is_known_on_a_store_too() -> None:
-    memory = fsspec.filesystem("memory")
-    for name in ("ours/_manifest/x.json", "ours/date=2026-01-01/x.jsonl", "theirs/date=2026-01-01/x.jsonl"):
-        memory.pipe_file(f"/balog-pruned/{name}", b"")
-    late = datetime(2026, 1, 5, tzinfo=timezone.utc)
-    files = read_inputs({"path": "memory://balog-pruned"}).filter(late, None).files()
-    assert [file.path for file in files] == ["memory://balog-pruned/theirs/date=2026-01-01/x.jsonl"]
 
 
 def test_a_time_that_is_none_is_refused(tmp_path: Path) -> None:

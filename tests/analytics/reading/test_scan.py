@@ -19,7 +19,7 @@ from balog.analytics.reading.blocks import Block
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.lines import Washed, wash
 from balog.analytics.reading.parser import Parser
-from balog.analytics.reading.projection import project
+from balog.analytics.reading.projection import is_of_type, project
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.schemas import DEFAULT, QUARANTINE
 from balog.analytics.reading.unpacking import packing
@@ -420,3 +420,14 @@ def test_small_files_are_asked_together_and_what_is_wrong_with_one_is_its_own(
     offset = paths[13].read_bytes().index(b"broken")
     assert (bad["file"], bad["offset"], bad["raw"]) == (str(paths[13]), offset, "broken")
     assert len(takes) < 20
+
+
+def test_a_condition_may_be_about_a_column_that_is_not_handed_out(make: Any, write: Any) -> None:
+    types = ["log", "metric", "it's", None, "METRIC"]
+    made = [make({"cls_type": kind} if kind else {}) for kind in types]
+    path = write("a.jsonl", *made, b"{broken")
+    schema = t.StructType([t.StructField("id", t.StringType())])
+    for kind, event in zip(types, made):
+        if kind is not None:
+            batches = scan([Slice(str(path))], EventQuery(project(schema, [is_of_type(kind)])))
+            assert [row["id"] for batch in batches for row in batch.to_pylist()] == [event["header"]["id"]]
