@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
+from balog.duplicate_keys import find_duplicate_key, has_duplicate_key
 from balog.errors import EventError, split_refusal
 from balog.ids import new_id
 
@@ -18,12 +19,16 @@ __all__ = [
     "LEVELS",
     "MAX_CHANNEL_LENGTH",
     "MAX_EVENT_BYTES",
+    "MAX_ID_LENGTH",
     "Event",
     "Header",
     "Level",
+    "check_id",
+    "check_keys",
     "decode",
     "encode",
     "format_timestamp",
+    "is_id",
     "new_id",
     "parse_level",
 ]
@@ -38,6 +43,9 @@ MAX_EVENT_BYTES = 16 * 1024 * 1024
 
 MAX_CHANNEL_LENGTH = 1000
 """Characters of a channel's name."""
+
+MAX_ID_LENGTH = 128
+"""Characters of an event's id."""
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 
@@ -196,8 +204,41 @@ def _is_known(version: str) -> bool:
     raise EventError(f"facility version {version} is not one that this release reads (1.x and 0.0.1)", "$.schema")
 
 
+is_id = re.compile(r"[!-~]{1,%d}" % MAX_ID_LENGTH).fullmatch
+"""Match an id: 1 to 128 visible characters of ASCII. Balog's own are LG and 22 letters and digits, ordered by time."""
+
+
+def check_id(text: str, path: str = "$.header.id") -> None:
+    """Check that a text can be the id of an event.
+
+    Raises:
+        EventError: at ``path``, it can't.
+    """
+    if not is_id(text):
+        raise EventError(f"want 1 to {MAX_ID_LENGTH} visible characters of ASCII, without spaces", path)
+
+
+def check_keys(document: bytes | Raw, path: str = "$") -> None:
+    """Check that no object of a JSON document has a key twice, however the two are spelled.
+
+    Args:
+        path: where the document itself is, for the error.
+
+    Raises:
+        EventError: one has; or the document is nested too deep to be read.
+    """
+    try:
+        if has_duplicate_key(document):
+            where = find_duplicate_key(bytes(document)) or "$"
+            raise EventError("this key is there twice; want it once", path + where.removeprefix("$"))
+    except RecursionError as error:
+        raise _not_json(error) from None
+
+
 def decode(data: bytes | bytearray | memoryview | str) -> Event:
     """Read one event; the payload is checked to be a JSON object and left undecoded. The timestamp comes in UTC.
+
+    A key that an object has twice is refused, in the payload too: readers would not agree on its value.
 
     Raises:
         EventError: not an event; ``path`` says where.
@@ -215,8 +256,8 @@ def decode(data: bytes | bytearray | memoryview | str) -> Event:
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         raise _not_json(error) from None
     header = event.header
-    if not (len(header.id) > 2 and header.id.startswith("LG") and header.id.isascii() and header.id.isalnum()):
-        raise EventError("want LG and then letters and digits only", "$.header.id")
+    if not is_id(header.id):
+        check_id(header.id)
     if not _is_object(event.raw_payload):
         raise EventError("want an object", "$.payload")
     _is_known(event.schema)
@@ -224,6 +265,7 @@ def decode(data: bytes | bytearray | memoryview | str) -> Event:
         raise EventError("missing; facility 1.x has one in every event", "$.header.level")
     if header.timestamp.tzinfo is not timezone.utc:
         header.timestamp = _in_utc(header.timestamp)
+    check_keys(line)
     return event
 
 

@@ -77,7 +77,7 @@ class TestRoundTrip:
         assert encode(decode(line)) == line
 
     def test_the_payload_keeps_its_bytes_however_it_was_spelled(self) -> None:
-        payload = b'{"n": 1.50e2, "big": 123456789012345678901234567890, "e": "\\u00e9", "e": 2}'
+        payload = b'{"n": 1.50e2, "big": 123456789012345678901234567890, "e": "\\u00e9", "\\u0065f": 2}'
         line = written().replace(b'{"cls_type": "log", "version": "1.0.0", "message": "hi"}', payload)
 
         assert payload in encode(decode(line))
@@ -278,10 +278,12 @@ BAD_EVENTS = {
     ),
     "unknown key at the top": (written(top_more=1), "$"),
     "unknown key in the header": (written(more=1), "$.header"),
-    "id of another form": (written(id="X123"), "$.header.id"),
-    "id with other signs": (written(id="LG12-3"), "$.header.id"),
+    "empty id": (written(id=""), "$.header.id"),
+    "id with a space": (written(id="LG12 3"), "$.header.id"),
     "id with letters beyond ASCII": (written(id="LGé"), "$.header.id"),
-    "id of two letters": (written(id="LG"), "$.header.id"),
+    "id of 129 characters": (written(id="x" * 129), "$.header.id"),
+    "a key twice": (written().replace(b'"level"', b'"lev\\u0065l":"DEBUG","level"'), "$.header.level"),
+    "a key of the payload twice": (written(payload={"a": {}}).replace(b"{}", b'[{"b":1,"\\u0062":2}]'), "$.payload.a[0].b"),
     "id with a newline": (written(id="LG1\n"), "$.header.id"),
     "empty channel": (written(channel=""), "$.header.channel"),
     "long channel": (written(channel="x" * 1001), "$.header.channel"),

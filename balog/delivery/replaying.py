@@ -13,7 +13,7 @@ from msgspec import Raw, Struct, structs
 from balog.delivery.api.failed_events import FAILED_EVENTS
 from balog.delivery.client import Client
 from balog.errors import EventError, split_refusal
-from balog.event import Event, decode, encode
+from balog.event import Event, check_keys, decode, encode
 from balog.expressions import Expression
 from balog.sinks.service import Item, Problem
 from balog.topics import Received, Topic
@@ -147,6 +147,7 @@ def mend(failed: Event, patch: Patch) -> Event:
     if found.form != "json":
         raise EventError("was sent in protobuf, which no patch can change", "$.payload.form")
     try:
+        check_keys(data, "$.payload.data")  # a patch would choose one of the two
         members = msgspec.json.decode(data, type=dict[str, Raw])
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise EventError(f"what was sent is no JSON object: {split_refusal(error)[0]}", "$.payload.data") from None

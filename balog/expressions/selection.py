@@ -99,7 +99,8 @@ class Selection:
 
     def _id(self, old: str) -> str:
         number = int.from_bytes(hashlib.sha256(old.encode() + b"\0" + self._name).digest()[:16], "big")
-        front = old[:_TIME_LENGTH] if len(old) == _ID_LENGTH else "LG"
+        is_ours = len(old) == _ID_LENGTH and old.startswith("LG") and old.isascii() and old.isalnum()
+        front = old[:_TIME_LENGTH] if is_ours else "LG"
         digits = []
         for _ in range(_ID_LENGTH - len(front)):
             number, digit = divmod(number, 62)

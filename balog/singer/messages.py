@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import Raw, Struct
 
+from balog.duplicate_keys import has_duplicate_key
 from balog.errors import EventError, split_refusal
 from balog.event import Event, Level, decode, encode, parse_level
 from balog.payload import log_payload
@@ -241,7 +242,7 @@ def _wrap(raw: bytes, level: Level, problem: str | None) -> tuple[str, Any]:
     if isinstance(value.get("message"), str):
         rest = {key: item for key, item in value.items() if key != "message"}
         return "log", log_payload(value["message"], level, fields=rest)
-    return "log", Raw(raw)
+    return "log", value if has_duplicate_key(raw) else Raw(raw)
 
 
 def metric_payload(metric: Any) -> dict[str, Any] | None:

@@ -199,7 +199,7 @@ class ElasticSink:
             document = _encoder.encode(ecs_document(event, timestamp))
         else:
             document = b'{"@timestamp":"%b",%b' % (timestamp.encode(), body[1:])
-        return b'{"%b":{"_id":"%b"}}\n%b\n' % (self._verb.encode(), name.encode(), document)
+        return b'{"%b":{"_id":%b}}\n%b\n' % (self._verb.encode(), _encoder.encode(name), document)
 
     def _end_of_request(self, documents: Sequence[bytes], at: int) -> int:
         size = len(documents[at])

@@ -38,7 +38,7 @@ def sign(id: str, body: bytes, keys: Sequence[bytes]) -> dict[str, str]:
 
 def batch_id(ids: Sequence[str]) -> str:
     """Give the id of a message that is made of events: the same for the same events in the same order."""
-    return "batch_" + hashlib.sha256("".join(ids).encode()).hexdigest()[:40]
+    return "batch_" + hashlib.sha256("\n".join(ids).encode()).hexdigest()[:40]
 
 
 def read_keys(secrets: Sequence[Secret], path: str = "secrets") -> list[bytes]:

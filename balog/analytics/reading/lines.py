@@ -10,23 +10,23 @@ before a closing bracket for JSON. They are bad lines: what is an event must not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, oversized
+from balog.duplicate_keys import has_duplicate_key
 from balog.errors import EventError
-from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, Level
+from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, MAX_ID_LENGTH, Level, check_id, check_keys
 
 __all__ = ["LONGEST_LINE", "Washed", "count_events", "wash", "wash_line"]
 
 _Channel = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Timestamp = Annotated[datetime, Meta(tz=True)]
-_BAD_ID = "want LG and then letters and digits only"
 LONGEST_LINE = 1024 * 1024
 """A longer line is left to the line by line reader."""
 
@@ -35,6 +35,12 @@ _PIECE = 256 * 1024  # so many bytes of events at a time stay in the processor's
 
 class _Object(Struct, frozen=True, gc=False):
     """Any JSON object; its content is only checked to be JSON."""
+
+
+class _Payload(Struct, gc=False):
+    """A payload, of which DuckDB reads the first ``cls_type`` and msgspec the last."""
+
+    cls_type: Any = UNSET
 
 
 class _Header(Struct, gc=False):
@@ -58,13 +64,13 @@ class _Header001(Struct, gc=False):
 class _Line(Struct, gc=False):
     schema: Literal["1.0.0"]
     header: _Header
-    payload: _Object
+    payload: _Payload
 
 
 class _Line001(Struct, gc=False):
     schema: Literal["0.0.1"]
     header: _Header001
-    payload: _Object
+    payload: _Payload
 
 
 _vouchers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Line001)
@@ -88,7 +94,7 @@ def count_events(data: memoryview) -> int | None:
                 if total:
                     return None
                 break
-            if not _are_ids([event.header.id for event in events]):
+            if not _are_ids([event.header.id for event in events]) or _may_name_two_types(piece, events):
                 return None
             total += len(events)
         else:
@@ -109,14 +115,26 @@ def _pieces(data: memoryview) -> Iterator[bytes | None]:
         start += end
 
 
+_VISIBLE = re.compile("[!-~]*")
+_ESCAPED_LETTER = re.compile(rb"\\u00(?:[4-7]|3[0-9])")
+
+
 def _are_ids(ids: list[str]) -> bool:
+    """Return whether all texts can be ids; quick for those of letters and digits, as balog's own are."""
     text = "".join(ids)
-    if not (text.isascii() and text.isalnum()):
-        return not ids
-    width = len(ids[0])
-    if width > 2 and set(map(len, ids)) == {width}:  # as balog's own are; by columns of characters, which is quick
-        return text[::width] == "L" * len(ids) and text[1::width] == "G" * len(ids)
-    return all(id_.startswith("LG") for id_ in ids)
+    is_visible = (text.isascii() and text.isalnum()) or _VISIBLE.fullmatch(text) is not None
+    return not ids or (is_visible and "" not in ids and max(map(len, ids)) <= MAX_ID_LENGTH)
+
+
+def _may_name_two_types(piece: bytes, events: Sequence[_Line | _Line001]) -> bool:
+    """Return whether an event may have a key twice that tells readers different types, perhaps by escaped letters.
+
+    Where nothing hints at that, which is quick to see, no event is read a second time.
+    """
+    named = sum(event.payload.cls_type is not UNSET for event in events)
+    if piece.count(b'"cls_type"') == named and (b"\\u00" not in piece or not _ESCAPED_LETTER.search(piece)):
+        return False
+    return any(has_duplicate_key(line) for line in piece.split(b"\n") if line.strip())
 
 
 class _CloseHeader(Struct, kw_only=True):
@@ -186,8 +204,7 @@ def wash_line(line: bytes) -> bytes:
         raise EventError("not JSON that can be read: nested too deeply") from None
     header = event.header
     _check_version(event.schema)
-    if not (header.id.startswith("LG") and header.id.isascii() and header.id.isalnum()):
-        raise EventError(_BAD_ID, "$.header.id")
+    check_id(header.id)
     if not bytes(event.payload).startswith(b"{"):
         raise EventError("want an object", "$.payload")
     if header.level is UNSET and event.schema != "0.0.1":
@@ -198,6 +215,7 @@ def wash_line(line: bytes) -> bytes:
         raise EventError(str(error)[:1].lower() + str(error)[1:], "$.header.timestamp") from None
     except OverflowError:  # the parser would refuse all lines that are asked together with this one
         raise EventError("not in the years 1 to 9999 in UTC", "$.header.timestamp") from None
+    check_keys(line)
     header.timestamp = header.timestamp.upper()  # RFC 3339 allows a small t and z, the parser does not
     return _encode(event)
 

@@ -14,7 +14,7 @@ from balog.delivery.api.tokens import Caller
 from balog.delivery.durable.placing import Accepted
 from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
-from balog.event import Event, decode, encode
+from balog.event import Event, check_keys, decode, encode
 from balog.registry import Fault, Schema, Validator
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
 from balog.registry.schema import SchemaError
@@ -22,7 +22,6 @@ from balog.sinks.service import Problem
 
 __all__ = ["Cold", "ItemReader", "Refused", "Wire"]
 
-_MAX_ID = 100
 _MAX_TYPE = 200
 _MAX_PROBLEMS = 20
 
@@ -122,8 +121,6 @@ class ItemReader:
             if top.schema is UNSET:
                 raise EventError("want an event, with schema, header and payload, or a payload with cls_type")
             event = decode(item)
-            if len(event.header.id) > _MAX_ID:
-                raise EventError(f"more than {_MAX_ID} characters", "$.header.id")
             return self._judge(event, caller, "$.payload", may_wait)
         return self._wrap(item, top, caller, fresh_id, may_wait)
 
@@ -132,6 +129,7 @@ class ItemReader:
         type, version = top.cls_type, top.version
         if not isinstance(type, str):
             raise EventError("want a text", "$.cls_type")
+        check_keys(item)
         payload = Raw(item.strip())
         if version is UNSET and (latest := self._latest_version(type, may_wait)) is not None:
             payload = Raw(msgspec.json.encode({**_members.decode(item), "version": latest}))
@@ -160,6 +158,7 @@ class ItemReader:
             return Refused(413, (problem,), type=schema.type, version=schema.version)
         if is_deeper(inner, self._limits.depth):
             raise EventError(f"nested deeper than {self._limits.depth}")
+        check_keys(inner)
         fields = _members.decode(inner)
         members = {"cls_type": schema.type, "version": schema.version, **fields}
         event = Event.new(wire.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))

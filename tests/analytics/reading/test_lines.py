@@ -1,4 +1,5 @@
 import json
+import re
 from datetime import datetime, timezone
 from typing import Any
 
@@ -35,7 +36,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "two documents": (lambda e: json.dumps(e).encode() * 2, "$: not JSON"),
     "a later major version": (lambda e: e | {"schema": "2.0.0"}, "$.schema: facility version 2.0.0"),
     "no version": (lambda e: e | {"schema": "new"}, "$.schema: not a version"),
-    "an odd id": (lambda e: e | {"header": e["header"] | {"id": "LG_1"}}, "$.header.id: want LG"),
+    "an odd id": (lambda e: e | {"header": e["header"] | {"id": "LG 1"}}, "$.header.id: want 1 to 128"),
     "a number for a channel": (
         lambda e: e | {"header": e["header"] | {"channel": 5}},
         "$.header.channel: expected `str`",
@@ -107,9 +108,26 @@ def test_a_washed_event_is_one_that_the_strict_decoder_takes_and_washing_again_c
     assert count_events(memoryview(washed + b"\n")) == 1
 
 
-def test_of_a_key_that_comes_twice_the_last_counts(make: Any) -> None:
-    line = json.dumps(make()).replace('"level": "INFO"', '"level": "INFO", "level": "ERROR"').encode()
-    assert json.loads(wash_line(line))["header"]["level"] == "ERROR"
+@pytest.mark.parametrize(
+    ("once", "twice", "where"),
+    [
+        ('"level": "INFO"', '"level": "INFO", "level": "ERROR"', "$.header.level"),
+        ('"payload": {', '"payload": {"cls_type": "log", "cls_type": "sale", ', "$.payload.cls_type"),
+        ('"payload": {', '"payload": {"cls_type": "log", "cls\\u005ftype": "sale", ', "$.payload.cls_type"),
+        ('"payload": {', '"payload": {"price": 1, "pr\\u0069ce": 2, ', "$.payload.price"),
+    ],
+)
+def test_a_line_with_a_key_twice_is_a_bad_line_whatever_reads_it(make: Any, once: str, twice: str, where: str) -> None:
+    line = json.dumps(make({"value": 0})).replace(once, twice).encode()
+    with pytest.raises(EventError, match=re.escape(where)):
+        wash_line(line)
+    if "level" not in where:  # of the header the parser itself refuses it
+        assert count_events(block(make(), line)) is None
+
+
+def test_events_inside_of_events_are_vouched_for(make: Any) -> None:
+    nested = make({"cls_type": "list", "events": [{"cls_type": "log", "text": "caf\u00e9 \u0041"}]})
+    assert count_events(block(nested, make())) == 2
 
 
 @pytest.mark.parametrize("written", ["NaN", "-Infinity", "inf", "[1, nan]", '{"a": [1,]}', '{"a": 1, }'])

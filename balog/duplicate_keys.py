@@ -1,0 +1,92 @@
+"""Find a key that a JSON object has twice, however each of the two is spelled.
+
+Of such a key some readers take the first value (DuckDB, simdjson) and others the last (Python, msgspec). A document with
+one means different things to them, so it is refused where it enters.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+__all__ = ["find_duplicate_key", "has_duplicate_key", "has_duplicate_member"]
+
+_decode = msgspec.json.Decoder().decode
+_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.Encoder().encode
+_REFUSALS = (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError)
+
+
+def has_duplicate_key(document: bytes | Raw) -> bool:
+    """Return whether any object of a JSON document has a key twice, compared as texts and not as they are spelled.
+
+    Raises:
+        RecursionError: nested too deep to be read.
+    """
+    data = bytes(document)
+    try:
+        again = _encode(_decode(data))  # each key once
+    except _REFUSALS:  # what only Python's json reads, such as 1e999 or half a surrogate pair
+        return find_duplicate_key(data) is not None
+    if again == data:
+        return False
+    if b"\\u003" in data:  # perhaps a colon in disguise
+        return find_duplicate_key(data) is not None
+    return data.count(b":") != again.count(b":")
+
+
+def has_duplicate_member(document: bytes) -> bool:
+    """Return whether a JSON object has a key twice at its top; what is inside of its values is not looked at.
+
+    Raises:
+        msgspec.DecodeError, UnicodeDecodeError, RecursionError: it is not an object, or cannot be read.
+    """
+    found = _members(document)
+    if b"\\u003" not in document:
+        return document.count(b":") != _encode(found).count(b":")
+    tops = json.loads(document.decode("utf-8", "surrogateescape"), object_pairs_hook=_Pairs, **_NUMBERS)
+    return len(tops) != len(found)
+
+
+def find_duplicate_key(document: bytes) -> str | None:
+    """Return the path of the first key that an object has twice (``$.payload.price``); None where there is none.
+
+    Raises:
+        RecursionError: nested too deep to be read.
+    """
+    try:
+        text = document.decode("utf-8", "surrogateescape")
+        return _find(json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS), "$")
+    except ValueError:  # not JSON, which is for others to say
+        return None
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object's members in their order, none of them left out."""
+
+
+_NUMBERS: dict[str, Any] = {"parse_int": len, "parse_float": len}  # only skipped: some are too long for Python
+
+
+def _find(value: Any, path: str) -> str | None:
+    if isinstance(value, _Pairs):
+        seen = set()
+        for key, member in value:
+            place = f"{path}.{_printable(key)}"
+            if key in seen:
+                return place
+            seen.add(key)
+            if found := _find(member, place):
+                return found
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            if found := _find(item, f"{path}[{number}]"):
+                return found
+    return None
+
+
+def _printable(key: str) -> str:
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in key[:100])

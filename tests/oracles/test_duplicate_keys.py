@@ -1,0 +1,143 @@
+"""JSON with keys that come twice, spelled in every legal way, against Python's own reader, which hands out all pairs."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from balog.delivery.api.bodies import split
+from balog.delivery.api.item_reading import ItemReader
+from balog.delivery.api.tokens import ANYONE, Caller
+from balog.delivery.durable.placing import Accepted
+from balog.delivery.settings import ServiceConfig
+from balog.duplicate_keys import find_duplicate_key, has_duplicate_key, has_duplicate_member
+from balog.errors import EventError
+from balog.event import decode
+from balog.registry import open_registry
+from tests.oracles.effort import examples
+
+KEYS = ["cls_type", "version", "type", "a", "", "a:b", 'q"', "b\\", "é", "\U0001f600", "header", "id", "\n", "/"]
+texts = st.one_of(st.sampled_from(KEYS), st.text(max_size=4))
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), texts
+)
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4), st.lists(st.tuples(texts, inner), max_size=4).map(lambda pairs: Members(pairs))
+    ),
+    max_leaves=12,
+)
+
+
+class Members(list):
+    """An object's members, of which two may have one key."""
+
+
+def spell(value: Any, chance: random.Random) -> str:
+    """Write a value as JSON, each text escaped at random and white space strewn in."""
+    space = chance.choice(["", "", " ", "\n", "\t "])
+    if isinstance(value, Members):
+        members = (f"{spell(key, chance)}{space}:{space}{spell(item, chance)}" for key, item in value)
+        return "{" + space + ("," + space).join(members) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(spell(item, chance) + space for item in value) + "]"
+    if isinstance(value, str):
+        return '"' + "".join(spell_char(char, chance) for char in value) + '"'
+    return json.dumps(value)
+
+
+def spell_char(char: str, chance: random.Random) -> str:
+    if chance.random() < 0.3:
+        return "".join(f"\\u{unit:04{chance.choice('xX')}}" for unit in units(char))
+    if char == "/" and chance.random() < 0.5:
+        return "\\/"
+    return json.dumps(char, ensure_ascii=chance.random() < 0.5)[1:-1]
+
+
+def units(char: str) -> list[int]:
+    data = char.encode("utf-16-be", "surrogatepass")
+    return [int.from_bytes(data[at : at + 2], "big") for at in range(0, len(data), 2)]
+
+
+def has_twice(text: str) -> bool:
+    """Tell by Python's reader alone whether an object has a key twice."""
+    found = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal found
+        found = found or len({key for key, _ in pairs}) < len(pairs)
+
+    json.loads(text, object_pairs_hook=look)
+    return found
+
+
+@examples(400)
+@given(values, st.integers(0, 1 << 32))
+def test_a_key_twice_is_found_however_it_is_spelled_and_nothing_else_is(value: Any, seed: int) -> None:
+    text = spell(value, random.Random(seed))
+    data = text.encode("utf-8", "surrogatepass")
+    expected = has_twice(text)
+    assert has_duplicate_key(data) == expected
+    assert (find_duplicate_key(data) is not None) == expected
+    if isinstance(value, Members) and "\\ud" not in text.lower():
+        assert has_duplicate_member(data) == (len({key for key, _ in value}) < len(value))
+
+
+@examples(150)
+@given(st.lists(st.tuples(texts, values), max_size=5).map(Members), st.integers(0, 1 << 32))
+def test_an_event_is_read_only_if_every_reader_sees_the_same_payload(members: Members, seed: int) -> None:
+    chance = random.Random(seed)
+    payload = spell(members, chance)
+    header = '{"id":"x-1","channel":"c","timestamp":"2026-11-20T07:46:12Z","level":"INFO"}'
+    text = f'{{"schema":"1.0.0","header":{header},"payload":{payload}}}'
+    if has_twice(text):
+        with pytest.raises(EventError, match="twice"):
+            decode(text.encode("utf-8", "surrogatepass"))
+        return
+    try:
+        event = decode(text.encode())
+    except (EventError, UnicodeEncodeError) as error:
+        assert "twice" not in str(error)
+    else:
+        assert json.loads(bytes(event.raw_payload)) == json.loads(payload)
+
+
+ONLY_SALE = Caller("shop", ("send",), ("sale*",))
+
+
+@examples(100)
+@given(
+    st.sampled_from(["single", "array", "lines", "event", "header", "nested"]),
+    st.booleans(),
+    st.integers(0, 1 << 32),
+)
+def test_the_service_takes_no_item_with_two_types(form: str, is_twice: bool, seed: int) -> None:
+    chance = random.Random(seed)
+    first = Members([("cls_type", "log")]) if is_twice else Members()
+    payload = Members([*first, ("message", "m"), ("cls_type", "sale")])
+    header = Members([("id", "x-1"), ("channel", "c"), ("timestamp", "2026-11-20T07:46:12Z"), ("level", "INFO")])
+    item: Any = payload
+    if form == "event":
+        item = Members([("schema", "1.0.0"), ("header", header), ("payload", payload)])
+    elif form == "header":
+        twice = Members([*header, *([("id", "x-2")] if is_twice else [])])
+        item = Members([("schema", "1.0.0"), ("header", twice), ("payload", Members([("cls_type", "sale")]))])
+    elif form == "nested":
+        item = Members([("cls_type", "sale"), ("rows", [Members([*first, ("cls_type", "sale")])])])
+    text = spell(item, chance)
+    body = {"array": f"[{text}, {text}]", "lines": text.replace("\n", " ")}.get(form, text).encode()
+    items = split(body, "lines" if form == "lines" else "json", 10)
+    reader = ItemReader(open_registry(None), ServiceConfig(topics="local:unused", unknown_types="accept"))
+    for one in reader.read(items.bodies, ONLY_SALE if chance.random() < 0.5 else ANYONE, "", None, may_wait=True):
+        if is_twice:
+            assert not isinstance(one, Accepted)
+            assert (one.status, "twice" in one.problems[0].reason) == (422, True)
+        else:
+            assert isinstance(one, Accepted)
+            assert not has_twice(one.body.decode())
