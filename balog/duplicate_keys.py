@@ -1,7 +1,7 @@
 """Find a key that a JSON object has twice, however each of the two is spelled.
 
-Of such a key some readers take the first value (DuckDB, simdjson) and others the last (Python, msgspec). A document with
-one means different things to them, so it is refused where it enters.
+Some readers take the first value of such a key (DuckDB, simdjson), others the last (Python, msgspec). So a document
+with one is refused where it enters.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def _is_known(version: str) -> bool:
     raise EventError(f"facility version {version} is not one that this release reads (1.x and 0.0.1)", "$.schema")
 
 
-is_id = re.compile(r"[!-~]{1,%d}" % MAX_ID_LENGTH).fullmatch
+is_id = re.compile(f"[!-~]{{1,{MAX_ID_LENGTH}}}").fullmatch
 """Match an id: 1 to 128 visible characters of ASCII. Balog's own are LG and 22 letters and digits, ordered by time."""
 
 

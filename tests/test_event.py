@@ -283,7 +283,10 @@ BAD_EVENTS = {
     "id with letters beyond ASCII": (written(id="LGé"), "$.header.id"),
     "id of 129 characters": (written(id="x" * 129), "$.header.id"),
     "a key twice": (written().replace(b'"level"', b'"lev\\u0065l":"DEBUG","level"'), "$.header.level"),
-    "a key of the payload twice": (written(payload={"a": {}}).replace(b"{}", b'[{"b":1,"\\u0062":2}]'), "$.payload.a[0].b"),
+    "a key of the payload twice": (
+        written(payload={"a": {}}).replace(b"{}", b'[{"b":1,"\\u0062":2}]'),
+        "$.payload.a[0].b",
+    ),
     "id with a newline": (written(id="LG1\n"), "$.header.id"),
     "empty channel": (written(channel=""), "$.header.channel"),
     "long channel": (written(channel="x" * 1001), "$.header.channel"),

@@ -14,6 +14,7 @@ from balog.delivery.api.listening import check_listen, is_loopback
 from balog.delivery.api.tokens import Tokens
 from balog.delivery.control.opening import open_store
 from balog.delivery.durable.fallback import open_fallback
+from balog.delivery.jobs.access import access_problems
 from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError, ConfigError
@@ -55,6 +56,7 @@ def service_problems(config: ServiceConfig) -> Iterator[ConfigError]:
     if (tokens := config.tokens) is not None:
         yield from _at("$.tokens", lambda: Tokens(tokens))
     yield from _at("$.listen", lambda: _check_reach(config))
+    yield from access_problems(config.document_access)
     yield from _check_tls(config)
     if config.limits.event_bytes > config.limits.in_flight_bytes:
         yield ConfigError("an event may be larger than all that may be in flight", path="$.limits.event_bytes")

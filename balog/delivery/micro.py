@@ -15,8 +15,9 @@ from balog.delivery.api.failed_events import FAILED_EVENTS
 from balog.delivery.client import Client
 from balog.delivery.control import open_control, read_document
 from balog.delivery.document import Document
+from balog.delivery.jobs.access import access_for
 from balog.delivery.service import Service
-from balog.delivery.settings import ServiceConfig
+from balog.delivery.settings import DocumentAccess, ServiceConfig
 from balog.errors import ConfigError, EventError
 from balog.event import Event, decode
 from balog.sinks.service import Problem
@@ -80,6 +81,10 @@ class Micro:
         self._folder = None if data is not None else tempfile.TemporaryDirectory(prefix="balog-micro-")
         place = Path(self._folder.name if self._folder is not None else data or "")
         try:
+            found, access = None, DocumentAccess()
+            if document is not None:
+                found, wanted = _read(document)
+                access = access_for(wanted)
             self.config = ServiceConfig(
                 topics=f"local:{place / 'topics'}",
                 fallback=f"local:{place / 'fallback'}",
@@ -87,11 +92,12 @@ class Micro:
                 registry=None if registry is None else str(registry),
                 unknown_types="accept" if registry is None else "refuse",
                 listen=listen,
+                document_access=access,
                 drain=5.0,
             )
             (place / "topics").mkdir(parents=True, exist_ok=True)  # so that there are none, rather than nowhere to look
-            if document is not None:
-                self._push(document)
+            if found is not None:
+                self._push(found)
             self._service = Service(self.config)
         except BaseException:
             self._clean()
@@ -166,18 +172,7 @@ class Micro:
             if event.header.id not in self._seen:
                 yield event
 
-    def _push(self, document: Document | str | Path) -> None:
-        if isinstance(document, Document):
-            data, source = msgspec.json.encode(document), ""
-        else:
-            source = str(document)
-            try:
-                data = Path(document).read_bytes()
-            except OSError as error:
-                raise ConfigError(f"cannot be read: {error.strerror}", source) from None
-        _, problems = read_document(data, source)
-        if problems:
-            raise problems[0]
+    def _push(self, data: bytes) -> None:
         control: Any = open_control(self.config.control or "")
         try:
             control.push(data, who="micro", message="the document that micro was started with")
@@ -187,3 +182,23 @@ class Micro:
     def _clean(self) -> None:
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _read(document: Document | str | Path) -> tuple[bytes, Document]:
+    """Return a document, given as such or as the file that has it, as JSON and as a struct.
+
+    Raises:
+        ConfigError: the file cannot be read, or something in the document cannot be.
+    """
+    if isinstance(document, Document):
+        data, source = msgspec.json.encode(document), ""
+    else:
+        source = str(document)
+        try:
+            data = Path(document).read_bytes()
+        except OSError as error:
+            raise ConfigError(f"cannot be read: {error.strerror}", source) from None
+    found, problems = read_document(data, source)
+    if found is None or problems:
+        raise problems[0]
+    return data, found

@@ -29,6 +29,7 @@ from balog.delivery.durable.intake import Intake
 from balog.delivery.durable.placing import Accepted
 from balog.delivery.durable.thread_work import Workers
 from balog.delivery.jobs import JobStatus
+from balog.delivery.jobs.access import document_problems
 from balog.delivery.jobs.making import job_maker
 from balog.delivery.jobs.sources import source_problems
 from balog.delivery.remote_registry import open_any_registry
@@ -111,7 +112,10 @@ class Service:
             self.name,
             make_job=job_maker(config, say),
             apply=self.intake.apply,
-            check=lambda document: source_problems(document, self.topics),
+            check=lambda document: [
+                *document_problems(document, config.document_access),
+                *source_problems(document, self.topics),
+            ],
             count=self._count,
             publish=self._publish,
             say=say,

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from balog.sinks.topic import TopicsUrl
 from balog.storage import Options
 
-__all__ = ["Limits", "ServiceConfig"]
+__all__ = ["DocumentAccess", "Limits", "ServiceConfig"]
 
 
 class Limits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -27,6 +27,24 @@ class Limits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     in_flight_bytes: Annotated[int, Meta(ge=1 << 20, description="Bytes of events that are not durable yet.")] = (
         64 << 20
     )
+
+
+class DocumentAccess(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """What the document may name of this machine and of the networks around it; without an entry, nothing."""
+
+    variables: Annotated[
+        tuple[str, ...], Meta(description="Environment variables for secrets; globs with * and ?, such as HOOK_*.")
+    ] = ()
+    folders: Annotated[
+        tuple[str, ...], Meta(description="Folders of files with secrets or certificates; links are followed first.")
+    ] = ()
+    networks: Annotated[
+        tuple[str, ...],
+        Meta(description="Private networks that tables, and callbacks with private, may connect to: 10.1.0.0/16."),
+    ] = ()
+    clusters: Annotated[
+        tuple[str, ...], Meta(description="Proxies of YTsaurus that tables may name, written as there.")
+    ] = ()
 
 
 class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -79,6 +97,7 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
         ]
         | None
     ) = None
+    document_access: DocumentAccess = DocumentAccess()
     limits: Limits = Limits()
     drain: Annotated[
         float,

@@ -84,8 +84,11 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
         """``clickhouse URL/DATABASE``."""
         return f"clickhouse {self.url.rstrip('/')}/{self.database}"
 
-    def build(self) -> ClickHouseSink:
+    def build(self, pool: Any = None) -> ClickHouseSink:
         """Make the sink.
+
+        Args:
+            pool: asked in the place of a pool of the sink's own, see ``HttpClient``.
 
         Raises:
             ConfigError: a URL that is none, a password that is not there, a registry that can't be opened.
@@ -102,6 +105,7 @@ class ClickHouseSinkConfig(SinkOptions, tag_field="type", tag="clickhouse", forb
             ca_file=self.ca_file,
             is_gzipped=self.compress,
             secrets=[password] if password else [],
+            pool=pool,
         )
         return ClickHouseSink(client, self.database, _SchemaTypes(self.registry, self.registry_options))
 

@@ -8,6 +8,7 @@ import msgspec
 
 from balog.delivery.document import Callback, Document
 from balog.delivery.durable.routing import route_problems
+from balog.duplicate_keys import find_duplicate_key
 from balog.errors import ConfigError
 from balog.problems import problems
 
@@ -28,6 +29,8 @@ def read_document(data: bytes, source: str = "") -> tuple[Document | None, list[
         plain = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return None, [ConfigError(f"is not JSON: {error or 'nested too deep'}", source)]
+    if twice := find_duplicate_key(data.removeprefix(b"\xef\xbb\xbf")):
+        return None, [ConfigError("this key is there twice; want it once", source, twice)]
     if found := problems(plain, Document, source):
         return None, found
     document = msgspec.convert(plain, Document)

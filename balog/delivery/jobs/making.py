@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from balog.delivery.jobs import Job, Kind
+from balog.delivery.jobs.callbacks.addresses import Networks
 from balog.delivery.settings import ServiceConfig
 
 __all__ = ["job_maker"]
@@ -18,6 +19,8 @@ def job_maker(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[Ki
         say: takes one line for people.
     """
 
+    networks = Networks(config.document_access.networks)
+
     def make(kind: Kind, part: Any) -> Job:
         # A service without callbacks needs none of their packages.
         if kind == "filter":
@@ -27,9 +30,9 @@ def job_maker(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[Ki
         if kind == "table":
             from balog.delivery.jobs.tables import TableJob
 
-            return TableJob(part, config.topics, say, config.registry, config.registry_options)
+            return TableJob(part, config.topics, say, config.registry, config.registry_options, networks)
         from balog.delivery.jobs.callbacks import CallbackJob
 
-        return CallbackJob(part, config.topics, say, config.control, config.control_options)
+        return CallbackJob(part, config.topics, say, config.control, config.control_options, networks)
 
     return make

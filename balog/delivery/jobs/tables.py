@@ -9,10 +9,13 @@ from msgspec.structs import asdict
 
 from balog.consumers.forwarding import SinkConsumer
 from balog.delivery.document import AnyTable, ClickHouseTable, LoadedTable, YTsaurusTable
+from balog.delivery.jobs.callbacks.addresses import ANYWHERE, Networks
+from balog.delivery.jobs.callbacks.connecting import Cutter, open_guarded_pool
 from balog.delivery.jobs.engines import EngineJob
 from balog.errors import ConfigError
 from balog.expressions import Expression
 from balog.sinks import ClickHouseSinkConfig, SinkConfig, YTsaurusSinkConfig
+from balog.sinks.clickhouse import ClickHouseSink
 from balog.sinks.http import check_url
 
 __all__ = ["TableJob", "check_table", "sink_of"]
@@ -57,6 +60,26 @@ def check_table(config: AnyTable) -> None:
         raise ConfigError("has credentials in it; give a token", path="proxy")
 
 
+class _GuardedClickHouse:
+    """ClickHouse's sink whose connections go to public addresses and listed networks only; see ``SinkConfig``."""
+
+    def __init__(self, config: ClickHouseSinkConfig, networks: Networks) -> None:
+        self.name, self.where, self.batch, self.retry = config.name, config.where, config.batch, config.retry
+        self._config = config
+        self._networks = networks
+
+    def build(self) -> ClickHouseSink:
+        config = self._config
+        check_url(config.url)
+        pool = open_guarded_pool(config.url, config.timeout, config.ca_file, networks=self._networks, cutter=Cutter())
+        return config.build(pool)
+
+
+def _guarded(config: SinkConfig, networks: Networks) -> SinkConfig:
+    # YTsaurus' client brings its own connections, to whatever its proxy names: the operator lists such a proxy by name.
+    return _GuardedClickHouse(config, networks) if isinstance(config, ClickHouseSinkConfig) else config
+
+
 class TableJob(EngineJob):
     """A table's events on their way into it, see :class:`balog.delivery.jobs.Job`.
 
@@ -69,6 +92,7 @@ class TableJob(EngineJob):
         say: takes one line for people.
         registry: the place of the schemas that ClickHouse's columns are made of.
         registry_options: of that place.
+        networks: private ones that may be connected to.
 
     Raises:
         ConfigError: the sink can't be built; ``path`` is the table's member.
@@ -82,8 +106,9 @@ class TableJob(EngineJob):
         say: Callable[[str], None],
         registry: str | None = None,
         registry_options: Mapping[str, Any] | None = None,
+        networks: Networks = ANYWHERE,
     ) -> None:
-        self._sink = sink_of(config, registry, registry_options)
+        self._sink = _guarded(sink_of(config, registry, registry_options), networks)
         super().__init__("table", config.name, home_url, say, batch=self._sink.batch.events)
         self._sources = config.sources
 

@@ -5,9 +5,10 @@ From IANA's registries of special-purpose addresses (RFC 6890), whatever the ver
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-__all__ = ["why_private"]
+__all__ = ["ANYWHERE", "Networks", "why_private"]
 
 _IPV4 = {
     "this network": ["0.0.0.0/8"],
@@ -68,10 +69,52 @@ def _why_private_4(address: IPv4Address) -> str:
 def _why_private_6(address: IPv6Address) -> str:
     if address.scope_id is not None:
         return "the local link"
-    for block, below in _EMBEDDING:
-        if address in block:
-            return _why_private_4(IPv4Address((int(address) >> below) & 0xFFFF_FFFF))
+    embedded = _embedded(address)
+    if isinstance(embedded, IPv4Address):
+        return _why_private_4(embedded)
     for block, kind in _BLOCKS_6:
         if address in block:
             return kind
     return "" if address in _PUBLIC_6 else "a reserved block"
+
+
+def _embedded(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """Return the IPv4 address that an IPv6 address leads to, else the address itself."""
+    for block, below in _EMBEDDING:
+        if isinstance(address, IPv6Address) and address in block:
+            return IPv4Address((int(address) >> below) & 0xFFFF_FFFF)
+    return address
+
+
+class Networks:
+    """The networks beside the public Internet that connections may go to.
+
+    Args:
+        blocks: networks as ``10.1.0.0/16`` or ``fd00::/8``, or single addresses.
+
+    Raises:
+        ValueError: a text that is not a network.
+    """
+
+    def __init__(self, blocks: Sequence[str] = ()) -> None:
+        self._blocks: list[IPv4Network | IPv6Network] = [ip_network(block, strict=False) for block in blocks]
+
+    def __bool__(self) -> bool:
+        return bool(self._blocks)
+
+    def why_refused(self, address: str) -> str:
+        """Return what kind of address it is where nobody may connect to it, as a noun; "" where one may.
+
+        Raises:
+            ValueError: not an address.
+        """
+        kind = why_private(address)
+        if not kind:
+            return ""
+        found = ip_address(address.partition("%")[0])
+        is_listed = any(one in block for one in (found, _embedded(found)) for block in self._blocks)
+        return "" if is_listed else kind
+
+
+ANYWHERE = Networks(["0.0.0.0/0", "::/0"])
+"""Every network; for what the operator wrote, never for what was pushed."""

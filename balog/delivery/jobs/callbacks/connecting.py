@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from balog.delivery.jobs.callbacks.addresses import why_private
+from balog.delivery.jobs.callbacks.addresses import Networks
 from balog.errors import ConfigError, MissingExtraError
 
-__all__ = ["Cutter", "PrivateAddressError", "open_guarded_pool"]
+__all__ = ["ASK_OPERATOR", "Cutter", "PrivateAddressError", "open_guarded_pool"]
 
 _NODELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -27,10 +27,8 @@ _NODELAY = (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 class PrivateAddressError(OSError):
     """A name that leads to where nobody may be called."""
 
-    def __init__(self, kind: str) -> None:
-        super().__init__(
-            errno.EACCES, f"the host has an address of {kind}; if that is meant, set private: true in its callback"
-        )
+    def __init__(self, kind: str, advice: str) -> None:
+        super().__init__(errno.EACCES, f"the host has an address of {kind}; {advice}")
 
 
 class Cutter:
@@ -91,13 +89,26 @@ class _Request:
                 self._handle.shutdown(socket.SHUT_RDWR)
 
 
-def open_guarded_pool(url: str, timeout: float, ca_file: str | None, *, private: bool, cutter: Cutter) -> Any:
+ASK_OPERATOR = "the service's settings list no such network: document_access.networks"
+"""What the error of a refused address advises, where only the operator can allow it."""
+
+
+def open_guarded_pool(
+    url: str,
+    timeout: float,
+    ca_file: str | None,
+    *,
+    networks: Networks,
+    cutter: Cutter,
+    advice: str = ASK_OPERATOR,
+) -> Any:
     """Give a urllib3 pool for a URL, for ``HttpClient``: certificates verified, addresses checked.
 
     Args:
         timeout: seconds for connecting, to all addresses of the name together, and for each wait for an answer.
         ca_file: the authorities to trust instead of the system's.
-        private: addresses of private networks and of this machine are allowed.
+        networks: beside the public Internet, those that may be connected to.
+        advice: what an error says of an address that is refused.
 
     Raises:
         ConfigError: a ``ca_file`` that is none, or a URL with an address in it that is not allowed.
@@ -113,7 +124,7 @@ def open_guarded_pool(url: str, timeout: float, ca_file: str | None, *, private:
     def connect(connection: Any) -> socket.socket:
         host = (connection.host or "").strip("[]")
         try:
-            return _connect(host, connection.port, timeout, private, connection)
+            return _connect(host, connection.port, timeout, networks, advice)
         except TimeoutError:
             raise urllib3.exceptions.ConnectTimeoutError(connection, "no connection in time") from None
         except OSError as error:
@@ -165,13 +176,12 @@ def open_guarded_pool(url: str, timeout: float, ca_file: str | None, *, private:
     return pool
 
 
-def _connect(host: str, port: int, timeout: float, private: bool, connection: Any) -> socket.socket:
+def _connect(host: str, port: int, timeout: float, networks: Networks, advice: str) -> socket.socket:
     end = time.monotonic() + timeout
     places = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    if not private:
-        for *_, place in places:
-            if kind := why_private(str(place[0])):
-                raise PrivateAddressError(kind)
+    for *_, place in places:
+        if kind := networks.why_refused(str(place[0])):
+            raise PrivateAddressError(kind, advice)
     trouble: OSError = OSError(errno.EHOSTUNREACH, "the host has no address")
     for family, kind_, protocol, _, place in places:
         rest = end - time.monotonic()

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from balog.delivery.document import Callback
-from balog.delivery.jobs.callbacks.addresses import why_private
-from balog.delivery.jobs.callbacks.connecting import Cutter, open_guarded_pool
+from balog.delivery.jobs.callbacks.addresses import ANYWHERE, Networks
+from balog.delivery.jobs.callbacks.connecting import ASK_OPERATOR, Cutter, open_guarded_pool
 from balog.errors import ConfigError
 from balog.expressions import Expression
 from balog.secrets import Secret
@@ -67,7 +67,7 @@ def check_callback(config: Callback) -> None:
             condition; ``path`` is the field.
     """
     if isinstance(config.url, str):
-        _check_url(config.url, config.private)
+        _check_url(config.url, ANYWHERE if config.private else Networks(), config.private)
     for name, value in config.headers.items():
         if isinstance(value, str):
             reveal_headers({name: value}, ours="webhook-")
@@ -85,6 +85,7 @@ class Endpoint:
 
     Args:
         config: the callback's.
+        networks: private ones that a callback with ``private`` may call.
 
     Attributes:
         place: where it is, for people: host and port, or the name of the secret that has the URL.
@@ -95,11 +96,12 @@ class Endpoint:
         MissingExtraError: urllib3 is not installed.
     """
 
-    def __init__(self, config: Callback) -> None:
+    def __init__(self, config: Callback, networks: Networks = ANYWHERE) -> None:
         check_callback(config)
         self._config = config
+        self._networks = networks if config.private else Networks()
         self._cutter = Cutter()
-        self._revealed = _reveal(config)
+        self._revealed = _reveal(config, self._networks)
         self._client = self._build(self._revealed)
         self._read_at = time.monotonic()
         self._lock = threading.Lock()
@@ -140,7 +142,7 @@ class Endpoint:
             return
         self._read_at = now
         try:
-            revealed = _reveal(self._config)
+            revealed = _reveal(self._config, self._networks)
             old = None
             if (revealed.url, revealed.headers) != (self._revealed.url, self._revealed.headers):
                 old, self._client = self._client, self._build(revealed)
@@ -158,8 +160,14 @@ class Endpoint:
 
     def _build(self, revealed: _Revealed) -> HttpClient:
         config = self._config
-        options = {"private": config.private, "cutter": self._cutter}
-        pool = open_guarded_pool(revealed.url, config.timeout, config.ca_file, **options)  # type: ignore[arg-type]
+        pool = open_guarded_pool(
+            revealed.url,
+            config.timeout,
+            config.ca_file,
+            networks=self._networks,
+            cutter=self._cutter,
+            advice=ASK_OPERATOR if config.private else "if that is meant, set private: true in its callback",
+        )
         return _Client(revealed.url, headers=revealed.headers, timeout=config.timeout, pool=pool)
 
 
@@ -180,22 +188,21 @@ class _Revealed(Struct, frozen=True):
         return "_Revealed(…)"
 
 
-def _reveal(config: Callback) -> _Revealed:
+def _reveal(config: Callback, networks: Networks) -> _Revealed:
     url = config.url
     if isinstance(url, Secret):
         url = url.reveal("url")
-        _check_url(url, config.private)
+        _check_url(url, networks, config.private)
     return _Revealed(url, reveal_headers(config.headers, ours="webhook-"), read_keys(config.secrets))
 
 
-def _check_url(url: str, private: bool) -> None:
+def _check_url(url: str, networks: Networks, is_private: bool) -> None:
     check_url(url)
-    if private:
-        return
     host = urlsplit(url).hostname or ""
     try:
-        kind = why_private(host)
+        kind = networks.why_refused(host)
     except ValueError:
         return  # a name, or another form of an address: seen when it is connected to
     if kind:
-        raise ConfigError(f"is an address of {kind}; if that is meant, set private: true", path="url")
+        advice = ASK_OPERATOR if is_private else "if that is meant, set private: true"
+        raise ConfigError(f"is an address of {kind}; {advice}", path="url")

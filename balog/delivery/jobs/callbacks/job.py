@@ -10,6 +10,7 @@ from typing import Any
 
 from balog.delivery.document import Callback
 from balog.delivery.jobs import JobStatus, Kind
+from balog.delivery.jobs.callbacks.addresses import ANYWHERE, Networks
 from balog.delivery.jobs.callbacks.disabling import place_of
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, check_callback
 from balog.delivery.jobs.callbacks.pump import Pump
@@ -35,6 +36,7 @@ class CallbackJob:
         say: takes one line for people: trouble, recovery, dead letters, that it is disabled.
         control: the service's place of versions, where also is kept which callbacks are disabled.
         control_options: of that place.
+        networks: private ones that a callback with ``private`` may call.
 
     Raises:
         ConfigError: something in the config that can't be.
@@ -49,8 +51,10 @@ class CallbackJob:
         say: Callable[[str], None],
         control: str | None = None,
         control_options: Mapping[str, Any] | None = None,
+        networks: Networks = ANYWHERE,
     ) -> None:
         check_callback(config)
+        self._networks = networks
         self.name = config.name
         self.group = f"callback.{config.name}"
         self._config = config
@@ -63,7 +67,7 @@ class CallbackJob:
     def check(self) -> None:
         """See whether its secrets are there, see ``Job``."""
         if not self._config.disabled:
-            Endpoint(self._config).close()
+            Endpoint(self._config, self._networks).close()
 
     def start(self) -> None:
         """Begin, see ``Job``.
@@ -75,7 +79,7 @@ class CallbackJob:
         if self._config.disabled:
             return
         with ExitStack() as stack:
-            self._endpoint = Endpoint(self._config)
+            self._endpoint = Endpoint(self._config, self._networks)
             stack.callback(self._endpoint.close)
             self._switch = Switch(self._config, place_of(self._control, self._url), self._news, self._control_options)
             stack.callback(self._switch.close)
