@@ -27,7 +27,7 @@ from pyspark.sql import SparkSession
 from balog.analytics.java import find_java, wrap
 from balog.errors import BalogError, ConfigError, MissingExtraError
 
-__all__ = ["start"]
+__all__ = ["cause", "start"]
 
 _LOG4J = """rootLogger.level = error
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
@@ -96,6 +96,14 @@ def start(application: str, settings: Mapping[str, str], master: str = "", remot
         spark = _had(builder, master)
     _load_sketches(spark)
     return spark
+
+
+def cause(error: BaseException) -> str:
+    """Return one line of what Spark raised: where a worker's Python failed, the exception there."""
+    text = str(error).strip()
+    behind = text.rpartition("Traceback (most recent call last):\n")[2]
+    lines = (behind if behind != text else text).splitlines()
+    return next((line.strip() for line in lines if line.strip() and not line.startswith(" ")), type(error).__name__)
 
 
 def _load_sketches(spark: SparkSession) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from balog.analytics.progress import Progress
     from balog.analytics.tables.loading import Options, Summary
     from balog.analytics.tables.store import Store
+    from balog.analytics.tables.verification import Sample
 
 __all__ = ["command"]
 
@@ -36,6 +38,14 @@ __all__ = ["command"]
 @click.option("--compact", is_flag=True, help="Then write the small files of each day again, as few.")
 @click.option("--keep", metavar="LENGTH", help="Then remove whole days that are older: 90d, 12w.")
 @click.option("--dry-run", is_flag=True, help="With --keep: say which days, and remove none.")
+@click.option(
+    "--verify",
+    metavar="ROWS",
+    default="10000,1000",
+    show_default=True,
+    help="Typed rows to compare with their payloads before each commit: so many of a batch, then one in so many of "
+    "each table; or all, or none.",
+)
 @click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
 @click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
 def command(
@@ -52,6 +62,7 @@ def command(
     compact: bool,
     keep: str | None,
     dry_run: bool,
+    verify: str,
     master: str | None,
     remote: str | None,
 ) -> None:
@@ -80,6 +91,7 @@ def command(
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute, read_inputs
         from balog.analytics.reporting.periods import length, moment
+        from balog.analytics.sessions import cause
         from balog.analytics.tables import check_place, is_tables, open_store
         from balog.analytics.tables.catalogs import session_settings
         from balog.analytics.tables.loading import Options
@@ -100,6 +112,7 @@ def command(
         moment(since, now, "--since") if since else None,
         moment(until, now, "--until") if until else None,
         {"form": form} if form else {},
+        sample=_sample(verify),
     )
     paths = [absolute(source) for source in sources]
     if paths:  # what can't be read need not wait for Spark
@@ -133,8 +146,7 @@ def command(
                     say("Compacting")
                     _lines("compacted", store.compact(), "compacted nothing: no day has several small files", say)
         except PySparkException as error:
-            first = (str(error).strip().splitlines() or [""])[0]
-            raise BalogError(f"Spark: {first:.300}; what was committed is safe, run it again") from None
+            raise BalogError(f"Spark: {cause(error):.300}; what was committed is safe, run it again") from None
         finally:
             spark.stop()
 
@@ -156,6 +168,18 @@ def _from_document(
         wrong = "give --table NAME" if name is None else f"no table {name!r:.110} that is loaded"
         raise ConfigError(f"{wrong}; there are {', '.join(tables) or 'none'}", path, "$.tables")
     return tuple(existing_topics("balog load", tables[name].sources, url)), tables[name].to
+
+
+def _sample(text: str) -> Sample:
+    """Return the sample that an option's text asks for."""
+    from balog.analytics.tables.verification import Sample
+
+    if text in ("all", "none"):
+        return Sample(0, int(text == "all"))
+    found = re.fullmatch(r"([0-9]{1,12}),([0-9]{1,12})", text)
+    if found is None:
+        raise ConfigError(f"{text!r:.60}: want FIRST,EVERY, such as 10000,1000, or all, or none", "--verify")
+    return Sample(int(found[1]), int(found[2]))
 
 
 def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options, say: Progress) -> None:

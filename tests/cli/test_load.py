@@ -27,6 +27,7 @@ def load(*words: str) -> Result:
         (["x", "--keep", "soon"], "--keep: 'soon' is no length of time"),
         (["x", "--since", "soon"], "--since: 'soon' is no moment"),
         (["x", "--form", "nonsense"], "nonsense"),
+        (["x", "--verify", "some"], "--verify: 'some': want FIRST,EVERY"),
         (["nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
     ],
 )

@@ -94,7 +94,7 @@ def build(
     tasks = share_files(events.files)
     derive = Derive(stage, kinds)
     made: dict[str, list[Staged]] = defaultdict(list)
-    for table, file, _ in in_workers(spark, len(tasks), lambda number: derive.run(tasks[number])):
+    for table, file, _ in in_workers(spark, len(tasks), lambda number: derive.run(*tasks[number])):
         made[table].append(file)
     built.parts = {"events": events, "quarantine": bad}
     for kind in kinds:

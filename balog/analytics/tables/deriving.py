@@ -18,12 +18,14 @@ from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.rollups.worker import roll_batches
 from balog.analytics.tables.evolution import FACILITY
 from balog.analytics.tables.staging import Days, Stage, encode_files
+from balog.analytics.tables.store import RowError
 from balog.analytics.tables.typed import Columns
+from balog.analytics.tables.verification import difference
 
 if TYPE_CHECKING:
     from balog.analytics.tables.store import Staged
 
-__all__ = ["ROLLED", "Derive", "Kind", "share_files"]
+__all__ = ["ROLLED", "Derive", "Kind", "Task", "share_files"]
 
 ROLLED = "-rollup"
 """The place below a batch's folder for rollup rows, which become tables from there."""
@@ -31,6 +33,8 @@ ROLLED = "-rollup"
 _ROWS = 100_000  # at a time
 _WAITING = 192 * 1024 * 1024  # bytes of all tables together before all are written
 _TASK_ROWS = 300_000
+_COMPARED = 1_000  # rows that are turned into Python's values at a time
+_LOOKED_UP = ("run_id", "application")
 _QUARANTINE = arrow_type(QUARANTINE)
 
 
@@ -49,22 +53,31 @@ class Derive:
     stage: Stage
     kinds: Sequence[Kind]
 
-    def run(self, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """Read staged files of events; gives rows of ``staging.FILES``, those of ``ROLLED`` among them."""
+    def run(self, paths: Iterable[str], before: int = 0) -> Iterator[pa.RecordBatch]:
+        """Read staged files of events; gives rows of ``staging.FILES``, those of ``ROLLED`` among them.
+
+        Args:
+            before: events of the batch that are in the files of earlier tasks.
+
+        Raises:
+            RowError: an event can't be made a row, or its row is not what its payload says.
+        """
         tables = {kind.cls_type: _Typed(self.stage, kind) for kind in self.kinds}
         rolled = Days(self.stage, ROLLED, self.stage.loaded.date())
         for path in paths:
             with pq.ParquetFile(path) as file:
                 for read in file.iter_batches(_ROWS, use_threads=False):
                     batch = read
-                    for name in ("run_id", "application"):
+                    for name in _LOOKED_UP:
                         batch = batch.append_column(name, _looked_up(read.column("context"), name))
                     for rows in roll_batches(iter([_to_roll(batch)])):
                         rolled.add(pa.Table.from_batches([rows]))
                     types = batch.column("cls_type")
                     for name in pc.unique(types).to_pylist():
                         if name in tables:
-                            tables[name].add(batch.filter(pc.equal(types, name)))
+                            some = batch.filter(pc.equal(types, name))
+                            tables[name].add(some, before)
+                            before += some.num_rows
                     if sum(table.days.waiting for table in tables.values()) > _WAITING:
                         for table in tables.values():
                             table.days.flush()
@@ -79,14 +92,67 @@ class _Typed:
     def __init__(self, stage: Stage, kind: Kind) -> None:
         self.kind = kind
         self.days = Days(stage, kind.table)
+        self._sample = stage.sample
         self._schema = t.StructType.fromJson(json.loads(kind.schema))
         self._arrow = arrow_schema(self._schema)
         self._columns = Columns(self._schema, kind.cls_type)
+        self._seen = 0
 
-    def add(self, events: pa.RecordBatch) -> None:
-        payload = self._columns.arrays(events.column("payload_json").cast(pa.binary()).to_pylist())
+    def add(self, events: pa.RecordBatch, before: int) -> None:
+        """Take events of the type; ``before`` rows of the batch come before them.
+
+        Raises:
+            RowError: see ``Derive.run``.
+        """
+        try:
+            made = self._made(events)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever it is, the user learns which event it comes from
+            raise self._culprit(events, error) from error
+        self._check(events, made, before)
+        self._seen += events.num_rows
+        self.days.add(made)
+
+    def _made(self, events: pa.RecordBatch, columns: Columns | None = None) -> pa.Table:
+        columns = columns or self._columns
+        payload = columns.arrays(events.column("payload_json").cast(pa.binary()).to_pylist())
         arrays = [events.column(name) if name in FACILITY.names else payload[name] for name in self._schema.names]
-        self.days.add(pa.Table.from_arrays(arrays, self._schema.names).cast(self._arrow))
+        return pa.Table.from_arrays(arrays, self._schema.names).cast(self._arrow)
+
+    def _check(self, events: pa.RecordBatch, made: pa.Table, before: int) -> None:
+        numbers = self._sample.rows(before, self._seen, events.num_rows)
+        for start in range(0, len(numbers), _COMPARED):
+            some = pa.array(numbers[start : start + _COMPARED])
+            rows = made.take(some).to_pylist()
+            contexts, texts, ids = (events.column(name).take(some) for name in ("context", "payload_json", "id"))
+            for row, context, text, event in zip(rows, *(one.to_pylist() for one in (contexts, texts, ids))):
+                field = difference(self._schema, self.kind.cls_type, row, text)
+                said = dict(reversed(context or ()))
+                field = field or next((name for name in _LOOKED_UP if row[name] != said.get(name)), None)
+                if field is not None or row["id"] != event:
+                    reason = "the row has another value than the payload"
+                    raise RowError(self.kind.table, field or "id", event, reason)
+
+    def _culprit(self, events: pa.RecordBatch, error: Exception) -> RowError:
+        """Find the first event, and its field, that can't be made a row by itself."""
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        ids, texts = (events.column(name).to_pylist() for name in ("id", "payload_json"))
+        columns = Columns(self._schema, self.kind.cls_type)
+        for number, (event, text) in enumerate(zip(ids, texts)):
+            if self._fails(columns, text.encode(), events.slice(number, 1)):
+                fields = json.loads(text) if text.startswith("{") else {}
+                parts = ((name, json.dumps({name: value}).encode()) for name, value in fields.items())
+                field = next((name for name, part in parts if self._fails(columns, part)), "payload_json")
+                return RowError(self.kind.table, field, event, said)
+        return RowError(self.kind.table, "payload_json", ids[0], f"{said} (of {len(ids):,} events together)")
+
+    def _fails(self, columns: Columns, text: bytes, events: pa.RecordBatch | None = None) -> bool:
+        try:
+            columns.arrays([text]) if events is None else self._made(events, columns)
+        except Exception:  # what it is was said of all events together
+            return True
+        return False
 
 
 def _looked_up(maps: pa.MapArray, name: str) -> pa.Array:
@@ -106,14 +172,22 @@ def _to_roll(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*columns, pa.nulls(batch.num_rows, _QUARANTINE)], [*names, "quarantine"])
 
 
-def share_files(files: Sequence[Staged]) -> list[list[str]]:
+class Task(NamedTuple):
+    """Staged files of events that are read together, and how many events of the batch earlier tasks have."""
+
+    paths: list[str]
+    before: int
+
+
+def share_files(files: Sequence[Staged]) -> list[Task]:
     """Share files out among tasks, those of a day together, so that few tasks write to the same day."""
-    tasks: list[list[str]] = []
-    rows = 0
+    tasks: list[Task] = []
+    rows = before = 0
     for file in sorted(files, key=lambda file: (file.day, file.path)):
         if not tasks or rows + file.rows > _TASK_ROWS:
-            tasks.append([])
+            tasks.append(Task([], before))
             rows = 0
-        tasks[-1].append(file.path)
+        tasks[-1].paths.append(file.path)
         rows += file.rows
+        before += file.rows
     return tasks

@@ -12,11 +12,14 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.streaming import need_streams
+from balog.analytics.sessions import cause
 from balog.analytics.tables.building import Built, build, stage_frame
 from balog.analytics.tables.loading import Options, Summary, stage_of
+from balog.analytics.tables.positions import position_of
 from balog.analytics.tables.staging import READ
-from balog.analytics.tables.store import Batch, Store
+from balog.analytics.tables.store import Batch, RowError, Store
 from balog.errors import BalogError, ConfigError
 
 if TYPE_CHECKING:
@@ -80,7 +83,7 @@ def follow(
     if stream.failure is not None:
         raise stream.failure
     if error is not None:
-        raise BalogError(f"the stream ended: {_first_line(str(error))}; run it again to go on")
+        raise BalogError(f"the stream ended: {cause(error):.300}; run it again to go on")
     stream.summary.seconds = time.monotonic() - began
     return stream.summary
 
@@ -98,7 +101,7 @@ class _Stream:
         compact: bool,
     ) -> None:
         self._spark, self._store, self._options, self._say = spark, store, options, say
-        self._compact = compact
+        self._compact, self._paths = compact, paths
         known = json.dumps([sorted(paths), sorted(options.reader.items())])
         self.checkpoint = Path(store.checkpoint(f"follow-{hashlib.sha256(known.encode()).hexdigest()[:16]}"))
         self._name = _name(self.checkpoint)
@@ -127,7 +130,11 @@ class _Stream:
         self._say(f"Reading {words}")
         batch = f"{self._name}-{number}"
         stage = stage_of(self._store, self._store.staging(batch), batch, self._options)
-        built = build(self._spark, self._store, stage, stage_frame(stage, frame))
+        try:
+            built = build(self._spark, self._store, stage, stage_frame(stage, frame))
+        except RowError as error:
+            inputs = read_inputs({**self._options.reader, "paths": json.dumps(list(self._paths))})
+            raise error.at(position_of(error.event, inputs)) from None
         self._store.commit(Batch(batch, built.parts, stream=(self._name, number)))
         self._say(f"Waiting after {words}")
         return built
@@ -145,7 +152,3 @@ def _name(checkpoint: Path) -> str:
         part.write_text(f"{checkpoint.name}-{os.urandom(4).hex()}")
         part.replace(path)
     return path.read_text()
-
-
-def _first_line(text: str) -> str:
-    return (text.strip().splitlines() or [""])[0][:300]

@@ -14,8 +14,10 @@ from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.source import EventReader, EventSource
 from balog.analytics.tables.building import Built, build, in_workers
 from balog.analytics.tables.listing import BATCH_BYTES, Listing, Share, list_sources
+from balog.analytics.tables.positions import position_of
 from balog.analytics.tables.staging import READ, Stage
-from balog.analytics.tables.store import Batch, Store
+from balog.analytics.tables.store import Batch, RowError, Store
+from balog.analytics.tables.verification import Sample
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,6 +37,7 @@ class Options:
         batch_bytes: about so many bytes of events, decompressed, are one commit.
         progress: a folder in which workers count events, see ``balog.analytics.progress``; "" for nobody.
         found: the files that the sources mean, where somebody has listed them; else they are listed.
+        sample: which typed rows are compared with their payloads before a commit.
     """
 
     since: datetime | None = None
@@ -43,6 +46,7 @@ class Options:
     batch_bytes: int = BATCH_BYTES
     progress: str = ""
     found: tuple[File, ...] | None = None
+    sample: Sample = field(default_factory=Sample)
 
 
 @dataclass
@@ -91,6 +95,7 @@ def load(
     Raises:
         ConfigError: a path that does not exist or may not be listed.
         TableError: the tables could not be written; batches before that are there.
+        RowError: an event can't be made a row, or its row is not what its payload says; as before.
     """
     options = options or Options()
     began = time.monotonic()
@@ -121,7 +126,10 @@ def _load_one(spark: SparkSession, store: Store, share: Share, options: Options,
     reader = reader_of(share, options)
     tasks = list(reader.partitions())
     staged = list(in_workers(spark, len(tasks), lambda number: stage.run(reader.read(tasks[number]))))
-    built = build(spark, store, stage, staged, say)
+    try:
+        built = build(spark, store, stage, staged, say)
+    except RowError as error:
+        raise error.at(position_of(error.event, reader.inputs)) from None
     say("Committing")
     # A load of some time has not seen all of its files: they are read again when more is asked for.
     sources = {} if options.since or options.until else share.sources
@@ -140,4 +148,5 @@ def stage_of(store: Store, folder: str, batch: str, options: Options) -> Stage:
     """Give what writes a batch's events into a folder."""
     floor: date | None = store.loaded().floor
     schemas = {name: schema.json() for name in store.names() if (schema := store.schema(name)) is not None}
-    return Stage(folder, batch, datetime.now(timezone.utc), floor, options.since, options.until, schemas)
+    now = datetime.now(timezone.utc)
+    return Stage(folder, batch, now, floor, options.since, options.until, schemas, options.sample)

@@ -5,6 +5,8 @@ Of the columns of one field the first that can hold a value takes it:
 - a number column takes a text that is a JSON number (facility 0.0.1 wrote numbers so), a whole-number column no
   fraction, ``double`` no whole number beyond 2^53, which it would round;
 - a timestamp or date column, which only a registry's schema makes, takes RFC 3339 text of at most microseconds;
+- a number that a double rounds (more than 17 digits, ``1e-400``) is in its ``double`` column as the nearest double,
+  and once more, as it was written, in the rest;
 - a list goes whole or not at all, an object in parts.
 
 What holds nothing (null, ``{}``, ``[]``, and lists and objects of only those) needs no column.
@@ -22,7 +24,20 @@ from pyspark.sql import types as t
 
 from balog.analytics.tables.evolution import field_of
 
-__all__ = ["EXACT", "TIMESTAMP", "WHOLE", "homes", "is_void", "number_of", "place"]
+__all__ = [
+    "EXACT",
+    "TIMESTAMP",
+    "WHOLE",
+    "Inexact",
+    "has_inexact",
+    "homes",
+    "is_void",
+    "may_be_inexact",
+    "number_of",
+    "place",
+    "raw_number",
+    "read_number",
+]
 
 EXACT = 1 << 53
 """Whole numbers up to here are exact in a double."""
@@ -34,6 +49,58 @@ TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\Z"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _REFUSED = object()
 _MOST_DIGITS = 17  # what a double keeps of a decimal fraction
+
+
+_ALIKE = bytes.maketrans(b"0123456789E", b"0000000000e")
+_INEXACT = re.compile(
+    rb"(?=[1-9][0-9.]{18})[0-9]+\.[0-9]|\.0*[1-9][0-9]{17}|[1-9][0-9]{17,}[eE]|[0-9][eE][+-]?[0-9]{3}"
+)
+"""What a number that a double rounds contains; a text in quotes may contain it, too."""
+
+
+class Inexact:
+    """A number of JSON that a double can't hold as it was written.
+
+    Attributes:
+        text: the number as JSON.
+        nearest: the nearest double, None where that is infinite or, for another number than zero, zero.
+    """
+
+    __slots__ = ("nearest", "text")
+
+    def __init__(self, text: str, nearest: float | None) -> None:
+        self.text, self.nearest = text, nearest
+
+
+def read_number(text: str) -> float | Inexact:
+    """Return the value of a JSON number with a fraction or an exponent."""
+    value = float(text)
+    digits = re.split("[eE]", text)[0].replace(".", "").strip("-0")
+    if abs(value) == float("inf") or (digits and not value):
+        return Inexact(text, None)
+    return Inexact(text, value) if len(digits) > _MOST_DIGITS else value
+
+
+def raw_number(value: Any) -> msgspec.Raw:
+    """Return an ``Inexact`` as msgspec's encoder takes it.
+
+    Raises:
+        NotImplementedError: it is something else.
+    """
+    if not isinstance(value, Inexact):
+        raise NotImplementedError
+    return msgspec.Raw(value.text.encode())
+
+
+def may_be_inexact(texts: bytes) -> bool:
+    """Return False, fast, where no number of a JSON text can be ``Inexact``."""
+    alike = texts.translate(_ALIKE, b".")
+    return b"0" * (_MOST_DIGITS + 1) in alike or b"e000" in alike or b"e-000" in alike or b"e+000" in alike
+
+
+def has_inexact(text: bytes) -> bool:
+    """Return False where no number of a JSON text is ``Inexact``, and True where one seems to be."""
+    return _INEXACT.search(text) is not None
 
 
 def homes(struct: t.StructType, columns: list[t.StructField] | None = None) -> dict[str, list[t.StructField]]:
@@ -64,6 +131,8 @@ def place(value: dict[str, Any], columns: dict[str, list[t.StructField]]) -> tup
             stored = _fit(item, column.dataType)
             if stored is not _REFUSED:
                 taken[column.name] = stored
+                if _is_inexact(item):
+                    rest[field] = item
                 break
         else:
             if is_void(item):
@@ -94,7 +163,13 @@ def _fit(value: Any, kind: t.DataType) -> Any:
         return _text(value, kind)
     if isinstance(value, bool):
         return value if isinstance(kind, t.BooleanType) else _REFUSED
+    if isinstance(value, Inexact):
+        return _REFUSED if value.nearest is None else _number(value.nearest, kind)
     return _number(value, kind) if isinstance(value, (int, float)) else _REFUSED
+
+
+def _is_inexact(value: Any) -> bool:
+    return any(map(_is_inexact, value)) if isinstance(value, list) else isinstance(value, Inexact)
 
 
 def _text(value: str, kind: t.DataType) -> Any:
@@ -116,8 +191,8 @@ def number_of(text: str) -> int | float | None:
         return None
     if not set(text) & set(".eE"):
         return int(text)
-    digits = re.split("[eE]", text)[0].replace(".", "").lstrip("-0")
-    return float(text) if len(digits) <= _MOST_DIGITS and abs(float(text)) != float("inf") else None
+    number = read_number(text)
+    return number if isinstance(number, float) else None
 
 
 def _number(value: int | float, kind: t.DataType) -> Any:

@@ -1,4 +1,5 @@
-"""When a disk refuses what a worker writes: told to the driver as one row, not as a failed task.
+"""When a disk refuses what a worker writes, or a row is not what it should be: the driver gets one row of it, and no
+failed task.
 
 To try the task again would not help, and Spark would print a stack for each try.
 """
@@ -6,13 +7,14 @@ To try the task again would not help, and Spark would print a stack for each try
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Callable, Iterator
 from datetime import date
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec
 
-from balog.analytics.tables.staging import REFUSED, encode_files
-from balog.analytics.tables.store import Staged
+from balog.analytics.tables.staging import REFUSED, WRONG, encode_files
+from balog.analytics.tables.store import RowError, Staged
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +26,10 @@ _P = ParamSpec("_P")
 
 
 def told(write: Callable[_P, Iterator[pa.RecordBatch]]) -> Callable[_P, Iterator[pa.RecordBatch]]:
-    """Have a function of a worker that gives rows of ``staging.FILES`` end with one that says what the disk refused."""
+    """Have a function of a worker that gives rows of ``staging.FILES`` end with one of its error, if it has one.
+
+    Those are what a disk refuses, and ``RowError``.
+    """
 
     @wraps(write)
     def run(*args: _P.args, **named: _P.kwargs) -> Iterator[pa.RecordBatch]:
@@ -35,5 +40,8 @@ def told(write: Callable[_P, Iterator[pa.RecordBatch]]) -> Callable[_P, Iterator
                 raise
             reason = f"{error.strerror or error}".partition("Detail:")[0].strip()
             yield encode_files([(REFUSED, Staged(reason, date.min, 0, 0), None)])
+        except RowError as error:
+            said = json.dumps([error.table, error.field, error.event, error.cause]).encode()
+            yield encode_files([(WRONG, Staged("", date.min, 0, 0), said)])
 
     return run

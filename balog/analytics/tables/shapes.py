@@ -20,7 +20,7 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading.registry_types import find_schema, payload_type
 from balog.analytics.tables.evolution import DEEPEST, MOST_COLUMNS, merge
-from balog.analytics.tables.placing import is_void, number_of
+from balog.analytics.tables.placing import Inexact, is_void, number_of
 from balog.analytics.tables.typed import Columns
 
 __all__ = ["Shape", "Watcher", "from_registry"]
@@ -69,6 +69,10 @@ class Shape(msgspec.Struct, omit_defaults=True):
         if isinstance(value, list):
             new, self.item = int(self.item is None), self.item or Shape()
             return new + sum(self.item.observe(inner, level + 1) for inner in value)
+        if isinstance(value, Inexact):
+            value = value.nearest
+            if value is None:  # no column holds it
+                return 0
         number = number_of(value) if isinstance(value, str) else value
         kinds = self.numeric if isinstance(value, str) and number is not None else self.kinds
         kind = "text" if number is None else _kind(number)

@@ -6,6 +6,7 @@ What goes back to the driver is a small row for each file.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +22,8 @@ from pyspark.sql import types as t
 from balog.analytics.reading.forms.base import TIMELESS_ID
 from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.tables.observing import Shapes
-from balog.analytics.tables.store import Staged, TableError
+from balog.analytics.tables.store import RowError, Staged, TableError
+from balog.analytics.tables.verification import Sample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +38,7 @@ __all__ = [
     "REFUSED",
     "SHAPE",
     "TIMELESS",
+    "WRONG",
     "Days",
     "Stage",
     "decode_files",
@@ -80,10 +83,10 @@ FILES = t.StructType(
 )
 """What a worker tells of each file that it wrote; ``OLD``, ``FUTURE``, ``TIMELESS`` and ``SHAPE`` are no tables."""
 
-OLD, FUTURE, TIMELESS, SHAPE, REFUSED = "-old", "-future", "-timeless", "-shape", "-refused"
+OLD, FUTURE, TIMELESS, SHAPE, REFUSED, WRONG = "-old", "-future", "-timeless", "-shape", "-refused", "-wrong"
 """Counts of events of days before the floor, which are left out, of events more than a day ahead, and of those that
 say no time of their own; what the payloads of the type ``path`` look like, as ``shapes.Shape``; why nothing could be
-written."""
+written; the arguments of a ``RowError`` as JSON in ``shape``."""
 
 _GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each day is written
 _GROUP_ROWS = 250_000
@@ -103,6 +106,7 @@ class Stage:
         floor: events of days before it are counted and left out.
         since, until: events before or from then on are left out.
         schemas: what the tables have, by name, as Spark's JSON.
+        sample: which typed rows are compared with their payloads.
     """
 
     folder: str
@@ -112,6 +116,7 @@ class Stage:
     since: datetime | None = None
     until: datetime | None = None
     schemas: Mapping[str, str] = field(default_factory=dict)
+    sample: Sample = field(default_factory=Sample)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write rows of ``READ`` as the tables ``events`` and ``quarantine``; gives rows of ``FILES``."""
@@ -337,8 +342,11 @@ def decode_files(table: pa.Table) -> Iterator[_Row]:
 
     Raises:
         TableError: a worker could not write.
+        RowError: an event can't be made a row, or its row is not what its payload says.
     """
     for row in table.to_pylist():
+        if row["table"] == WRONG:
+            raise RowError(*json.loads(row["shape"]))
         if row["table"] == REFUSED:
             raise TableError(f"{row['path']}; what was committed before is there, this batch is not", "writing tables")
         file = Staged(row["path"], row["day"], row["rows"], row["size"], row["first"], row["last"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Batch", "Loaded", "Part", "Source", "Staged", "Store", "TableError", "read_files", "table_name"]
+__all__ = ["Batch", "Loaded", "Part", "RowError", "Source", "Staged", "Store", "TableError", "read_files", "table_name"]
 
 
 class TableError(BalogError):
@@ -35,6 +35,31 @@ class TableError(BalogError):
         super().__init__(f"{place}: {reason}")
         self.reason = reason
         self.place = place
+
+
+class RowError(TableError):
+    """An event can't be made a row of its type's table, or its row is not what its payload says.
+
+    Args:
+        table: the type's table.
+        field: the path of the payload's field.
+        event: the event's id.
+        reason: what is wrong.
+        position: the file that the event comes from and its offset there, in bytes, if known.
+    """
+
+    def __init__(
+        self, table: str, field: str, event: str, reason: str, position: tuple[str, int] | None = None
+    ) -> None:
+        self.table, self.field, self.event, self.position, self.cause = table, field, event, position, reason
+        where = f"table {table}, field {field:.200}, event {event:.140}"
+        if position is not None:
+            where = f"{position[0]}, offset {position[1]}: {where}"
+        super().__init__(f"{reason}; what was committed before is there, this batch is not", where)
+
+    def at(self, position: tuple[str, int] | None) -> RowError:
+        """Return the same error with the position of the event in its source."""
+        return RowError(self.table, self.field, self.event, self.cause, position)
 
 
 class Source(NamedTuple):

@@ -6,7 +6,6 @@ payload that does not fit is shared out value by value (see ``placing``).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -19,7 +18,17 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading.arrow_types import arrow_type
 from balog.analytics.tables.evolution import RECOVERED, payload_fields
-from balog.analytics.tables.placing import EXACT, WHOLE, homes, is_void, place
+from balog.analytics.tables.placing import (
+    EXACT,
+    WHOLE,
+    has_inexact,
+    homes,
+    is_void,
+    may_be_inexact,
+    place,
+    raw_number,
+    read_number,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,42 +65,31 @@ class Columns:
         self._homes = homes(schema, self._fields)
         self._cls_type = cls_type
         self._void: dict[str, Any] = {"cls_type": cls_type}
-        self._decode()
-
-    def _decode(self) -> None:
         self._model = _Model(self._homes, self._void)
-        self._one = msgspec.json.Decoder(self._model.type).decode
-        self._many = msgspec.json.Decoder(list[self._model.type]).decode  # type: ignore[name-defined]
 
     def rests(self, texts: Sequence[bytes]) -> Iterator[dict[str, Any]]:
         """Give of each payload what no column holds, where there is such a thing and it is an object."""
-        for start, found in self._decoded(texts):
-            for number, row in enumerate(found):
-                if row is None and (rest := self._share(texts[start + number])[1]):
+        for _, some, rows in self._pieces(texts):
+            for text, row in zip(some, rows):
+                if row is None and (rest := self._share(text)[1]):
                     yield rest
 
-    def _decoded(self, texts: Sequence[bytes]) -> Iterator[tuple[int, list[Any]]]:
-        """Give where some payloads begin, and their objects; None is one that does not fit as it is."""
+    def _pieces(self, texts: Sequence[bytes]) -> Iterator[tuple[_Model, Sequence[bytes], list[Any]]]:
+        """Yield payloads some at a time, with their objects and the model that made those.
+
+        An object can be read by its own model only: another one has the fields in other places.
+        """
         for start in range(0, len(texts), _TOGETHER):
             some = texts[start : start + _TOGETHER]
-            try:
-                found = self._many(b"[" + b",".join(some) + b"]")
-            except _UNFIT:
-                found = []
-            yield start, found if len(found) == len(some) else list(map(self._single, some))
-
-    def _single(self, text: bytes) -> Any:
-        try:
-            return self._one(text)
-        except _UNFIT:
-            return None
+            model = self._model
+            yield model, some, model.decode(some)
 
     def _share(self, text: bytes) -> tuple[dict[str, Any], dict[str, Any] | None]:
         try:
-            payload = msgspec.json.decode(text)
+            payload = _PLAIN.decode(text)
             if not isinstance(payload, dict):
                 return {}, None
-            if payload.get("cls_type") == self._cls_type:
+            if payload.get("cls_type") == self._cls_type and "cls_type" not in self._homes:
                 del payload["cls_type"]
             taken, rest = place(payload, self._homes)
             self._learn(payload)
@@ -100,34 +98,38 @@ class Columns:
         return taken, rest
 
     def _learn(self, payload: dict[str, Any]) -> None:
-        """Know fields that hold nothing, which many programs write each time, for the next time."""
+        """Know fields that hold nothing, which many programs write each time, from the next piece on."""
         known = {*self._homes, *self._void}
         new = {name for name, value in payload.items() if name not in known and is_void(value)}
         if new and len(self._void) < _MOST_LEARNED:
             self._void |= dict.fromkeys(new)
-            self._decode()
+            self._model = _Model(self._homes, self._void)
 
     def arrays(self, texts: Sequence[bytes]) -> dict[str, pa.Array]:
         """Give the columns of some payloads, ``payload_recovered`` among them, by name."""
         import pyarrow as pa
 
-        model = self._model  # sharing out may learn, and make another
-        rows: list[Any] = []
+        read: list[tuple[_Model, list[Any]]] = []  # runs of rows of one model
         slow: dict[int, tuple[dict[str, Any], str | None]] = {}
-        for start, found in self._decoded(texts):
-            for number, row in enumerate(found):
+        count = 0
+        for model, some, rows in self._pieces(texts):
+            for number, (text, row) in enumerate(zip(some, rows), count):
                 if row is None:
-                    text = texts[start + number]
                     taken, rest = self._share(text)
                     kept = text.decode(errors="replace") if rest is None else _json(rest) if rest else None
-                    slow[start + number] = taken, kept
-            rows += found
-        made = model.arrays(rows)
-        made[RECOVERED] = pa.nulls(len(rows), pa.string())
+                    slow[number] = taken, kept
+            count += len(rows)
+            if read and read[-1][0] is model:
+                read[-1][1].extend(rows)
+            else:
+                read.append((model, rows))
+        parts = [model.arrays(rows) for model, rows in read] or [self._model.arrays([])]
+        made = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
+        made[RECOVERED] = pa.nulls(count, pa.string())
         if slow:
-            order = [-1] * len(rows)
+            order = [-1] * count
             for number, index in enumerate(slow):
-                order[index] = len(rows) + number
+                order[index] = count + number
             takes = pa.array([index if other < 0 else other for index, other in enumerate(order)])
             for column in self._fields:
                 kind = arrow_type(column.dataType)
@@ -139,8 +141,12 @@ class Columns:
         return made
 
 
+_PLAIN = msgspec.json.Decoder(float_hook=read_number)
+_EXACT_JSON = msgspec.json.Encoder(enc_hook=raw_number)
+
+
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _EXACT_JSON.encode(value).decode()
 
 
 class _Model:
@@ -164,6 +170,25 @@ class _Model:
         fields = [(name, hints[field], None) for name, field in names.items()]
         self.type: Any = msgspec.defstruct("Fields", fields, rename=names, forbid_unknown_fields=True, gc=False)
         self._empty = self.type()
+        self._one = msgspec.json.Decoder(self.type).decode
+        self._many = msgspec.json.Decoder(list[self.type]).decode  # type: ignore[name-defined]
+
+    def decode(self, texts: Sequence[bytes]) -> list[Any]:
+        """Return an object for each payload, None for one that does not fit as it is."""
+        joined = b"[" + b",".join(texts) + b"]"
+        if may_be_inexact(joined):
+            return [None if may_be_inexact(text) and has_inexact(text) else self._single(text) for text in texts]
+        try:
+            found = self._many(joined)
+        except _UNFIT:
+            found = []
+        return found if len(found) == len(texts) else list(map(self._single, texts))
+
+    def _single(self, text: bytes) -> Any:
+        try:
+            return self._one(text)
+        except _UNFIT:
+            return None
 
     def arrays(self, rows: Sequence[Any]) -> dict[str, pa.Array]:
         """Give the columns of the rows; None is a row of nulls."""

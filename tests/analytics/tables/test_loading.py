@@ -276,3 +276,103 @@ def test_a_plan_tells_how_tables_would_grow_and_writes_nothing(place: Path, dump
     assert (planned.files, planned.batches) == (1, 1)
     assert any(line.startswith("order: new table") for line in planned.lines)
     assert not place.exists()
+
+
+@pytest.fixture
+def workers_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs the tasks of workers in this process, where a test can replace what they call."""
+    import pyarrow as pa
+
+    from balog.analytics.tables import building, loading
+    from balog.analytics.tables.refusals import told
+    from balog.analytics.tables.staging import decode_files
+
+    def run_here(spark: Any, tasks: int, run: Callable[[int], Any]) -> Any:
+        each = told(run)
+        batches = [batch for number in range(tasks) for batch in each(number)]
+        return decode_files(pa.Table.from_batches(batches)) if batches else iter(())
+
+    monkeypatch.setattr(building, "in_workers", run_here)
+    monkeypatch.setattr(loading, "in_workers", run_here)
+
+
+@pytest.mark.usefixtures("workers_here")
+def test_a_value_in_another_column_stops_the_commit_and_is_named_with_its_place(
+    load: Load, place: Path, dump: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from balog.analytics.tables.store import RowError
+    from balog.analytics.tables.typed import Columns
+    from balog.analytics.tables.verification import Sample
+
+    load(dump("a.jsonl", *range(6)))
+    path = dump("b.jsonl", *range(6, 60))
+    arrays = Columns.arrays
+
+    def swapped(self: Columns, texts: list[bytes]) -> Any:
+        made = arrays(self, texts)
+        if "number" in made:
+            made["number"] = made["number"].take(list(reversed(range(len(texts)))))
+        return made
+
+    monkeypatch.setattr(Columns, "arrays", swapped)
+    with pytest.raises(RowError) as caught:
+        load(path)
+    error = caught.value
+    assert (error.table, error.field) == ("order", "number")
+    assert error.position is not None
+    assert error.position[0] == str(path)
+    line = path.read_bytes()[error.position[1] :].partition(b"\n")[0]
+    assert json.loads(line)["header"]["id"] == error.event
+    assert str(error).startswith(f"{path}, offset {error.position[1]}: table order, field number, event LG")
+    assert len(rows(place, "events")) == 6
+    assert len(rows(place, "order")) == 2
+    assert load(path, sample=Sample(0, 0)).rows["order"] == 18  # nobody compares
+
+
+@pytest.mark.usefixtures("workers_here")
+def test_an_event_that_fails_a_worker_is_named_with_its_place(
+    load: Load, place: Path, dump: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from balog.analytics.tables.typed import Columns
+
+    path = dump("a.jsonl", *range(60))
+    arrays = Columns.arrays
+
+    def fragile(self: Columns, texts: list[bytes]) -> Any:
+        if any(b'"number":41' in text.replace(b" ", b"") for text in texts):
+            raise TypeError("no such luck")
+        return arrays(self, texts)
+
+    monkeypatch.setattr(Columns, "arrays", fragile)
+    with pytest.raises(Exception, match=r"a\.jsonl, offset \d+: table order, field number, .*TypeError: no such luck"):
+        load(path)
+    assert not (place / "events").exists()
+
+
+def test_a_sample_has_the_first_rows_of_a_batch_and_then_some_of_each_table() -> None:
+    from balog.analytics.tables.verification import Sample
+
+    assert Sample(10, 4).rows(0, 0, 20) == [*range(10), 12, 16]
+    assert Sample(10, 4).rows(8, 3, 8) == [0, 1, 5]
+    assert Sample(10, 0).rows(8, 3, 8) == [0, 1]
+    assert Sample(0, 1).rows(10**9, 77, 3) == [0, 1, 2]
+    assert Sample(0, 0).rows(0, 0, 3) == []
+    assert Sample().rows(10**9, 0, 2001) == [0, 1000, 2000]
+
+
+def test_the_place_of_an_event_is_found_in_every_form(tmp_path: Path) -> None:
+    import gzip
+
+    from balog.analytics.reading.inputs import read_inputs
+    from balog.analytics.tables.positions import position_of
+    from tests.analytics.tables.conftest import event
+
+    lines = [json.dumps(event(number)) for number in range(9)]
+    (tmp_path / "a.jsonl").write_text("\n".join([lines[0], "no event LG0000000000000000000007", *lines[1:5]]))
+    with gzip.open(tmp_path / "b.jsonl.gz", "wt") as file:
+        file.write("\n".join(lines[5:]) + "\n")
+    inputs = read_inputs({"paths": json.dumps([str(tmp_path)])})
+    assert position_of(f"LG{0:022d}", inputs) == (str(tmp_path / "a.jsonl"), 0)
+    assert position_of(f"LG{1:022d}", inputs) == (str(tmp_path / "a.jsonl"), len(lines[0]) + 35)
+    assert position_of(f"LG{7:022d}", inputs) == (str(tmp_path / "b.jsonl.gz"), len(lines[5]) + len(lines[6]) + 2)
+    assert position_of(f"LG{70:022d}", inputs) is None

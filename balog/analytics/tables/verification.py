@@ -1,0 +1,212 @@
+"""Compare rows of a payload type's table with the payloads that they were made of.
+
+Nothing here is shared with the code that fills the columns (``typed``, ``placing``): payloads are read by Python's own
+``json``, numbers as exact decimals. So a mistake there does not repeat itself here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date, datetime, timezone
+from decimal import Decimal, InvalidOperation
+from typing import Any, NamedTuple
+
+from pyspark.sql import types as t
+
+__all__ = ["Sample", "difference"]
+
+_RECOVERED = "payload_recovered"
+_FACILITY = ("id", "timestamp", "channel", "level", "run_id", "application", _RECOVERED)
+_DOUBLE_DIGITS = 17
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)")
+_UNREADABLE = object()
+_LARGEST = 10**308  # that certainly is a double
+_LONGEST_INT = 4000  # digits; Python refuses to turn longer ones into an int
+
+
+class Sample(NamedTuple):
+    """Which typed rows a load compares with their payloads.
+
+    Attributes:
+        first: so many rows of each batch, from its beginning.
+        every: after those, one row in so many of each table; 0 for none.
+    """
+
+    first: int = 10_000
+    every: int = 1_000
+
+    def rows(self, before: int, seen: int, count: int) -> list[int]:
+        """Return which of ``count`` rows are compared.
+
+        Args:
+            before: rows of the batch that come before these.
+            seen: rows of the same table that this worker had before these.
+        """
+        first = min(max(self.first - before, 0), count)
+        rest = range(first + -(seen + first) % self.every, count, self.every) if self.every else ()
+        return [*range(first), *rest]
+
+
+def difference(schema: t.StructType, cls_type: str, row: Mapping[str, Any], payload: str) -> str | None:
+    """Return the path of the first field whose value is not where it should be, or None.
+
+    Args:
+        schema: the table's columns.
+        cls_type: the payload's type, which is the table's name and needs no column.
+        row: the values of the columns, as Arrow gives them to Python.
+        payload: the payload's JSON text.
+    """
+    document = _read(payload)
+    kept = row[_RECOVERED]
+    if document is _UNREADABLE:
+        return None if kept in (None, payload) else _RECOVERED
+    rest = {} if kept is None else _read(kept)
+    columns = [column for column in schema if "field" in column.metadata or column.name not in _FACILITY]
+    if not isinstance(rest, dict):
+        return None if rest == document else _RECOVERED
+    if not isinstance(document, dict):
+        return _RECOVERED
+    named = [one.name for one in columns if one.metadata.get("field", one.name) == "cls_type"]
+    if document.get("cls_type") == cls_type and "cls_type" not in rest and all(row[name] is None for name in named):
+        document = {name: value for name, value in document.items() if name != "cls_type"}
+    return _object(document, [(row, columns), (rest, None)], "")
+
+
+class _NotJsonError(ValueError):
+    pass
+
+
+def _refuse(text: str) -> Any:
+    raise _NotJsonError(text)
+
+
+def _whole(text: str) -> int | Decimal:
+    return int(text) if len(text) < _LONGEST_INT else Decimal(text)
+
+
+def _number(text: str) -> Any:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond what Python's decimals have
+        return _Digits(text)
+
+
+class _Digits(str):
+    """A number that nothing in Python holds: the same only when it is written the same."""
+
+    __slots__ = ()
+
+
+def _read(text: str) -> Any:
+    try:
+        return json.loads(text, parse_int=_whole, parse_float=_number, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return _UNREADABLE
+
+
+_Part = tuple[Any, Any]
+"""Where a part of a value is: the value, and its column's type, None for JSON."""
+
+
+def _object(document: dict[str, Any], parts: list[tuple[Mapping[str, Any], Any]], path: str) -> str | None:
+    """Compare an object with the parts of it that columns and the rest have."""
+    found: dict[str, list[_Part]] = {}
+    for values, columns in parts:
+        for field, value, kind in _fields(values, columns):
+            if value is not None:
+                found.setdefault(field, []).append((value, kind))
+    for field in (*document, *(field for field in found if field not in document)):
+        wrong = _value(document.get(field), found.get(field, []), f"{path}{field}")
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _fields(values: Mapping[str, Any], columns: Any) -> Iterator[tuple[str, Any, Any]]:
+    if columns is None:
+        yield from ((field, value, None) for field, value in values.items())
+    else:
+        for column in columns:
+            yield column.metadata.get("field", column.name), values[column.name], column.dataType
+
+
+def _value(value: Any, parts: list[_Part], path: str) -> str | None:
+    """Return None when the parts together are the value; else where they are not."""
+    if not parts or _holds_nothing(value):
+        missing = not parts and not _holds_nothing(value)
+        stray = any(not _holds_nothing(part) for part, _ in parts)
+        return path if missing or stray else None
+    if isinstance(value, dict):
+        if not all(isinstance(part, Mapping) for part, _ in parts):
+            return path
+        return _object(value, [(part, None if kind is None else kind.fields) for part, kind in parts], f"{path}.")
+    if isinstance(value, list):
+        if not all(isinstance(part, list) and len(part) == len(value) for part, _ in parts):
+            return path
+        for number, item in enumerate(value):
+            inner = [(part[number], None if kind is None else kind.elementType) for part, kind in parts]
+            wrong = _value(item, [part for part in inner if part[0] is not None], f"{path}[{number}]")
+            if wrong is not None:
+                return wrong
+        return None
+    close = [_likeness(value, part, kind) for part, kind in parts]
+    return None if all(close) and _EXACT in close else path
+
+
+_EXACT, _NEAREST = 2, 1
+
+
+def _likeness(value: Any, part: Any, kind: Any) -> int:
+    """Return ``_EXACT`` for a part that is the value, ``_NEAREST`` for the double nearest to it, 0 for another."""
+    if isinstance(value, bool) or isinstance(part, bool):
+        return _EXACT if value is part else 0
+    if isinstance(value, str) and not isinstance(value, _Digits):
+        return _EXACT if _is_text(value, part, kind) else 0
+    if not isinstance(value, (int, Decimal)):
+        return _EXACT if type(part) is type(value) and part == value else 0
+    if not isinstance(part, (int, float, Decimal)):
+        return 0
+    if part == value:
+        return _EXACT
+    if isinstance(part, int) or (isinstance(value, int) and abs(value) > _LARGEST) or float(part) != float(value):
+        return 0
+    return _EXACT if _is_double(value) else _NEAREST if isinstance(part, float) else 0
+
+
+def _is_double(value: int | Decimal) -> bool:
+    """Tell whether a number may be one that a program wrote of a double: a fraction of at most 17 digits."""
+    if isinstance(value, int) or float(value) in (0.0, float("inf"), float("-inf")):
+        return False
+    digits = value.as_tuple().digits
+    return len(digits) <= _DOUBLE_DIGITS or len("".join(map(str, digits)).strip("0")) <= _DOUBLE_DIGITS
+
+
+def _is_text(value: str, part: Any, kind: Any) -> bool:
+    if kind is None or isinstance(part, str):
+        return bool(value == part)
+    try:
+        if isinstance(part, datetime):
+            found = _TIME.fullmatch(value)
+            if found is None:
+                return False
+            zone = "+00:00" if found[3] == "Z" else found[3]
+            moment = datetime.fromisoformat(f"{found[1]}.{found[2] or '':0<6}{zone}")
+            return moment == (part if part.tzinfo else part.replace(tzinfo=timezone.utc))
+        if isinstance(part, date):
+            return part == date.fromisoformat(value)
+    except (ValueError, OverflowError):
+        return False
+    number = _read(value)  # a text that is a number of JSON, in a column of numbers
+    is_number = isinstance(number, (int, Decimal)) and not isinstance(number, bool)
+    return is_number and value == value.strip() and _likeness(number, part, kind) == _EXACT
+
+
+def _holds_nothing(value: Any) -> bool:
+    """Tell null, empty objects and lists, and those of nothing else: they need no column."""
+    if isinstance(value, Mapping):
+        return all(map(_holds_nothing, value.values()))
+    if isinstance(value, list):
+        return all(map(_holds_nothing, value))
+    return value is None
