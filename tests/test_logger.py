@@ -647,16 +647,16 @@ class TestAnyPayload:
             ("text", {"value": "text"}, "a payload is an object; this one was not"),
             (0, {"value": 0}, "a payload is an object; this one was not"),
             (Pair(1, 2), {"value": [1, 2]}, "a payload is an object; this one was not"),
-            ({"x": 1j, "y": 1}, {"x": "1j", "y": 1}, "complex has no JSON form, its repr is written"),
-            (Job(1, 1j), {"rows": 1, "rest": "1j"}, "complex has no JSON form, its repr is written"),
-            (Order(1, 1j), {"number": 1, "rest": "1j"}, "complex has no JSON form, its repr is written"),
-            ({"n": float("nan"), "b": b"ab"}, {"n": None, "b": "YWI="}, NO_NUMBER),
-            ({"n": [1, {"m": float("-inf")}]}, {"n": [1, {"m": None}]}, NO_NUMBER),
-            (Order(1, float("inf")), {"number": 1, "rest": None}, NO_NUMBER),
-            ({None: 1}, {"None": 1}, "could not be encoded as it was"),
-            ({"x": "\ud800"}, {"x": "?"}, "text with lone surrogates"),
-            (msgspec.Raw(b"{oops"), {"value": "{oops"}, "Raw that is not JSON"),
-            ({"x": msgspec.Raw(b"\n}")}, {"x": "\n}"}, "Raw that is not JSON"),
+            ({"x": 1j, "y": 1}, {"x": "1j", "y": 1}, "complex has no JSON form, its repr is written, at $.x"),
+            (Job(1, 1j), {"rows": 1, "rest": "1j"}, "complex has no JSON form, its repr is written, at $.rest"),
+            (Order(1, 1j), {"number": 1, "rest": "1j"}, "complex has no JSON form, its repr is written, at $.rest"),
+            ({"n": float("nan"), "b": b"ab"}, {"n": None, "b": "YWI="}, f"{NO_NUMBER}, at $.n"),
+            ({"n": [1, {"m": float("-inf")}]}, {"n": [1, {"m": None}]}, f"{NO_NUMBER}, at $.n[1].m"),
+            (Order(1, float("inf")), {"number": 1, "rest": None}, f"{NO_NUMBER}, at $.rest"),
+            ({None: 1}, {"None": 1}, "a key without a JSON form, its repr is written, at $"),
+            ({"x": "\ud800"}, {"x": "?"}, "text with lone surrogates, a question mark is written for each, at $.x"),
+            (msgspec.Raw(b"{oops"), {"value": "{oops"}, "Raw that is not JSON, at $"),
+            ({"x": msgspec.Raw(b"\n}")}, {"x": "\n}"}, "Raw that is not JSON, at $.x"),
         ],
     )
     @pytest.mark.parametrize("fields", [{}, {"more": 5}])
@@ -703,7 +703,9 @@ class TestAnyPayload:
         ((_, line),) = lines.written
 
         assert len(line) < 8 * 2**20
-        assert "cut off" in lines.take().payload["problem"]
+        event = lines.take()
+        assert "left out" in event.payload["problem"]
+        assert "left out" in event.header.context["problem"]
 
     def test_a_million_characters_are_written_whole(self, lines: Lines) -> None:
         get_logger("a").info("x", payload={"text": "y" * 10**6})

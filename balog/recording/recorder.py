@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import complain
+from balog.errors import EventError, complain
 from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, decode, encode, format_timestamp
 from balog.ids import new_id
 from balog.outputs import Output
@@ -157,7 +157,8 @@ class Recorder:
         """Encode what is bound as the members of a JSON object, redacted; empty for nothing."""
         if not values:
             return b""
-        return self._clean(self._encode(dict(values)))[1:-1]
+        members = dict(values)
+        return self._clean(members, self._encode(members))[1:-1]
 
     def encode_channel(self, name: str) -> bytes:
         """Encode a channel's name as a JSON string, redacted; once for each name."""
@@ -208,7 +209,7 @@ class Recorder:
         if self.validator is not None:
             encoded = self.validator.check(encoded)
         if self.redactor is not None:
-            encoded = self.redactor.redact_encoded(encoded)
+            encoded = self._clean(payload, encoded)
         return b"".join(
             (
                 _HEAD,
@@ -249,9 +250,14 @@ class Recorder:
         self.changed()
         return encode_somehow(value)
 
-    def _clean(self, encoded: bytes) -> bytes:
+    def _clean(self, value: Any, encoded: bytes) -> bytes:
         redactor = self.redactor
-        return encoded if redactor is None else redactor.redact_encoded(encoded)
+        if redactor is None:
+            return encoded
+        try:
+            return redactor.redact_encoded(encoded)
+        except EventError as error:  # msgspec writes a Raw inside a payload as it is
+            return redactor.redact_encoded(self._encode_somehow(value, error))
 
     def _context(self, bound: Mapping[str, Any], encoded_bound: bytes) -> bytes:
         """Put together the members of the context; of two with the same name the one that is nearer to the call."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from typing import Any
 
@@ -11,28 +10,26 @@ import msgspec
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.payload import log_payload
 from balog.recording import exceptions
-from balog.recording.salvage import clean_text, is_deeper_than, safe_str, salvage
+from balog.recording.salvage import (
+    MAX_BYTES,
+    MAX_LEVELS,
+    NO_NUMBER,
+    clean_text,
+    holds_no_number,
+    is_deeper_than,
+    safe_str,
+    salvage,
+    to_data,
+    unused,
+)
 
 __all__ = ["encode_as_it_is", "encode_channel", "encode_object", "encode_somehow", "message_text", "payload_of"]
 
-_MAX_LEVELS = 200
-_MAX_BYTES = 3 * 1024 * 1024
-"""What a payload or a context may have: twice that is well below what a broker searches in one piece."""
-
 _BRACE, _NEWLINE = b"{\n"
 _NO_OBJECT = "a payload is an object; this one was not"
-_NO_NUMBER = "a number that is nan or infinite, null is written"
 
 
-def _to_data(value: Any) -> Any:
-    """Give a pydantic model as JSON-like data; msgspec asks for what it does not know itself."""
-    dump = getattr(type(value), "model_dump", None)
-    if dump is None:
-        raise TypeError(f"{type(value).__name__} has no JSON form")
-    return dump(value, mode="json")
-
-
-_encode = msgspec.json.Encoder(enc_hook=_to_data).encode
+_encode = msgspec.json.Encoder(enc_hook=to_data).encode
 _decode = msgspec.json.decode
 
 
@@ -84,13 +81,13 @@ def _as_dict(payload: Any, strict: bool) -> dict[Any, Any]:
     if isinstance(payload, dict):
         return payload
     try:
-        data = _decode(payload) if type(payload) is msgspec.Raw else msgspec.to_builtins(payload, enc_hook=_to_data)
+        data = _decode(payload) if type(payload) is msgspec.Raw else msgspec.to_builtins(payload, enc_hook=to_data)
     except Exception:
         if strict:
             raise
         data, problem = salvage(payload)
         if isinstance(data, dict):
-            return {**data, "problem": problem}
+            return with_problem(data, problem)
     if isinstance(data, dict):
         return data
     if strict:
@@ -119,31 +116,41 @@ def encode_as_it_is(value: Any) -> bytes:
         Exception: it has no such form, or none that keeps all of it; more than 3 MiB or 200 levels.
     """
     encoded = _encode(value)
-    if len(encoded) > 2 * _MAX_LEVELS or type(value) is msgspec.Raw or _NEWLINE in encoded:
+    if len(encoded) > 2 * MAX_LEVELS or type(value) is msgspec.Raw or _NEWLINE in encoded:
         encoded = _checked(value, encoded)
     if encoded[0] != _BRACE:
         raise TypeError(_NO_OBJECT)
-    if encoded.find(b"null") >= 0 and _holds_no_number(value):
-        raise ValueError(_NO_NUMBER)
+    if encoded.find(b"null") >= 0 and holds_no_number(value):
+        raise ValueError(NO_NUMBER)
     return encoded
 
 
 def encode_somehow(value: Any) -> bytes:
-    """Encode as one JSON object in one line, by changing what does not encode; the object's ``problem`` tells of it.
+    """Encode as one JSON object in one line, by changing the values that do not encode. Never raises.
 
-    More than 3 MiB or 200 levels are cut down. Never raises.
+    The object's ``problem`` names each change with its path. Where the value has a ``problem`` of its own, a text has
+    ours added, and anything else is kept beside ``problem 2``. Of more than 3 MiB or 200 levels the rest is cut off.
     """
     try:
         encoded = _checked(value, _encode(value))
+        data, problem = _decode(encoded), _NO_OBJECT
+        if isinstance(data, dict):
+            data, problem = salvage(value)
     except Exception:
         data, problem = salvage(value)
-    else:
-        data, problem = _decode(encoded), _NO_NUMBER
-        if not isinstance(data, dict):
-            data, problem = {"value": msgspec.Raw(encoded)}, _NO_OBJECT
     if not isinstance(data, dict):
         data = {"value": data}
-    return _encode({**data, "problem": problem})
+    return _encode(with_problem(data, problem))
+
+
+def with_problem(data: dict[str, Any], problem: str) -> dict[str, Any]:
+    """Return the data with a description of what was changed in it, beside what it says itself."""
+    own = data.get("problem")
+    if own is None:
+        return {**data, "problem": problem}
+    if isinstance(own, str):
+        return {**data, "problem": f"{own}; {problem}"}
+    return {**data, unused("problem", data): problem}
 
 
 def _checked(value: Any, encoded: bytes) -> bytes:
@@ -151,23 +158,6 @@ def _checked(value: Any, encoded: bytes) -> bytes:
     if type(value) is msgspec.Raw or _NEWLINE in encoded:  # msgspec passes Raw on unseen
         encoded = _encode(_decode(encoded))
     size = len(encoded)  # each level takes two bytes
-    if size > _MAX_BYTES or (size > 2 * _MAX_LEVELS and is_deeper_than(encoded, _MAX_LEVELS)):
-        raise ValueError(f"more than {_MAX_BYTES} bytes or {_MAX_LEVELS} levels")
+    if size > MAX_BYTES or (size > 2 * MAX_LEVELS and is_deeper_than(encoded, MAX_LEVELS)):
+        raise ValueError(f"more than {MAX_BYTES} bytes or {MAX_LEVELS} levels")
     return encoded
-
-
-def _holds_no_number(value: Any) -> bool:
-    """Tell whether some null of the encoded value was "nan" or infinite."""
-    try:
-        left = [msgspec.to_builtins(value, enc_hook=_to_data)]
-    except Exception:
-        return False
-    while left:
-        part = left.pop()
-        if isinstance(part, dict):
-            left.extend(part.values())
-        elif isinstance(part, (list, tuple, set, frozenset)):
-            left.extend(part)
-        elif isinstance(part, float) and not math.isfinite(part):
-            return True
-    return False

@@ -1,130 +1,426 @@
-"""Any Python value as JSON-like data, as well as it can be had: for payloads that do not encode as they are."""
+"""Fallback encoding: any Python value as JSON-like data, at the cost of the values alone that have no JSON form."""
 
 from __future__ import annotations
 
 import dataclasses
+import heapq
+import math
 import re
 from collections.abc import Mapping
 from enum import Enum
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["MAX_DEPTH", "clean_text", "is_deeper_than", "safe_str", "salvage"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_LEVELS",
+    "NO_NUMBER",
+    "clean_text",
+    "holds_no_number",
+    "is_deeper_than",
+    "safe_str",
+    "salvage",
+    "to_data",
+    "unused",
+]
 
-MAX_DEPTH = 20
-"""Levels of nesting that ``salvage`` keeps."""
+MAX_LEVELS = 200
+MAX_BYTES = 3 * 1024 * 1024
+"""Limits of an encoded payload or context: twice these bytes are well below what a broker searches in one piece."""
 
-_MAX_ITEMS = 10_000
-_MAX_TEXT = 64 * 1024
-_MAX_TEXT_IN_ALL = 512 * 1024
+NO_NUMBER = "a number that is nan or infinite, null is written"
 
-_BUILTIN = (str, bytes, bytearray, memoryview, int, float, dict, list, tuple, set, frozenset, type(None))
+_MAX_REPR = 64 * 1024
+_MAX_SHORT_TEXT = 256
+_MAX_PROBLEMS = 50
+_MAX_PATH = 200
+_MAX_LEVELS_AS_A_WHOLE = 20
+_CUT = "…"
+_NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+
+
+def to_data(value: Any) -> Any:
+    """Return a pydantic model as JSON-like data; msgspec calls this for objects that it does not know."""
+    dump = getattr(type(value), "model_dump", None)
+    if dump is None:
+        raise TypeError(f"{type(value).__name__} has no JSON form")
+    return dump(value, mode="json")
+
+
+_encode = msgspec.json.Encoder(enc_hook=to_data).encode
+_decode = msgspec.json.decode
 
 
 def salvage(value: Any) -> tuple[Any, str]:
-    """Turn a value into data that every JSON encoder takes; never raises.
+    """Turn a value into data that every JSON encoder takes. Never raises.
 
-    What JSON has no word for is written as its ``repr``. Texts are cut at 64 Ki characters, and when there are 512 Ki
-    in all; nesting beyond 20 levels (so also a cycle) and more than 10,000 items in all are cut off.
+    Values that JSON can write stay as they are, whatever stands beside them. A value without a JSON form becomes its
+    ``repr``, of at most 64 Ki characters; nan and infinity become null. Only what is more than 3 MiB of JSON in all,
+    deeper than 200 levels or inside itself is cut off. Small values are kept first.
 
     Returns:
-        The data, a dict for a dict, and one clause that says what was wrong with the first thing that was replaced.
+        The data (a dict for a dict), and a text that names each kind of change, its first path and its number.
     """
-    work = _Salvage()
-    data = work.convert(value, 0)
+    work = _Fallback()
+    data = work.convert(value)
     if isinstance(value, dict) and not isinstance(data, dict):
         data = {"value": data}
-    return data, work.problem or "could not be encoded as it was"
+    return data, work.problem() or "could not be encoded as it was"
 
 
-class _Salvage:
+class _Path:
+    """The place of a value; ``identity`` is the id of the container at this place."""
+
+    __slots__ = ("identity", "levels", "outer", "step")
+
+    def __init__(self, step: str | int, outer: _Path | None, levels: int) -> None:
+        self.step = step
+        self.outer = outer
+        self.levels = levels
+        self.identity = 0
+
+    def to(self, step: str | int) -> _Path:
+        return _Path(step, self, self.levels + 1)
+
+    def is_inside(self, identity: int) -> bool:
+        """Return whether one of the containers around this place is the one with this id."""
+        place = self.outer
+        while place is not None:
+            if place.identity == identity:
+                return True
+            place = place.outer
+        return False
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        place: _Path | None = self
+        while place is not None and place.outer is not None:
+            step = place.step
+            if isinstance(step, int):
+                steps.append(f"[{step}]")
+            else:
+                steps.append(f".{step}" if _NAME.fullmatch(step) else f"[{_encode(step[:100]).decode()}]")
+            place = place.outer
+        text = "$" + "".join(reversed(steps))
+        return text if len(text) <= _MAX_PATH else text[:_MAX_PATH] + _CUT
+
+
+class _Waiting(NamedTuple):
+    """A container or a long text that is not converted yet; ``holder[slot]`` is the place of its data."""
+
+    weight: int
+    number: int
+    value: Any
+    holder: Any
+    slot: Any
+    path: _Path
+
+
+class _Fallback:
+    """One conversion. Containers and long texts wait, and the smallest is next, until the room is used up."""
+
     def __init__(self) -> None:
-        self.problem = ""
-        self._items = 0
-        self._text_left = _MAX_TEXT_IN_ALL
+        self._room = MAX_BYTES
+        self._problems: dict[str, tuple[str, int]] = {}
+        self._unnamed = 0
+        self._waiting: list[_Waiting] = []
+        self._number = 0
 
-    def _note(self, problem: str) -> None:
-        self.problem = self.problem or problem
+    def convert(self, value: Any) -> Any:
+        result: list[Any] = [None]
+        # What is no object itself is written into one.
+        self._put(value, result, 0, _Path("$", None, 1 if isinstance(value, dict) else 2))
+        while self._waiting:
+            _, _, part, holder, slot, path = heapq.heappop(self._waiting)
+            if type(part) is str:
+                holder[slot] = self._cut(part, path)
+            else:
+                self._open(part, holder, slot, path)
+        return result[0]
 
-    def convert(self, value: Any, depth: int) -> Any:
-        self._items += 1
-        if depth > MAX_DEPTH or self._items > _MAX_ITEMS:
-            self._note("too deep or too large, cut off")
-            return "…"
+    def problem(self) -> str:
+        texts = [
+            f"{reason}, at {path}" + (f" and {count - 1} more" if count > 1 else "")
+            for reason, (path, count) in self._problems.items()
+        ]
+        if self._unnamed:
+            texts.append(f"and {self._unnamed} more changes")
+        return "; ".join(texts)
+
+    def _note(self, reason: str, path: _Path) -> None:
+        first, count = self._problems.get(reason, ("", 0))
+        if not count and len(self._problems) >= _MAX_PROBLEMS:
+            self._unnamed += 1
+        else:
+            self._problems[reason] = first or str(path), count + 1
+
+    def _put(self, value: Any, holder: Any, slot: Any, path: _Path) -> None:
+        """Write a scalar to its place, or let a container or a long text wait."""
         try:
-            return self._convert(value, depth)
-        except Exception as error:  # a container may run code of its own when it is read
-            self._note(f"{type(value).__name__} cannot be read: {type(error).__name__}")
-            return f"<{type(value).__name__}>"
+            if not _is_container(value):
+                value = self._scalar(value, path)
+        except Exception as error:  # an object may run code of its own when it is read
+            value = self._unreadable(value, error, path)
+        if type(value) is str:
+            if len(value) > _MAX_SHORT_TEXT:
+                holder[slot] = ""
+                self._room -= 8
+                self._wait(len(value), value, holder, slot, path)
+            else:
+                holder[slot] = self._cut(value, path)
+        elif not _is_container(value):
+            holder[slot] = value
+            self._room -= len(_encode(value)) + 1
+        elif path.levels > MAX_LEVELS:
+            self._note(f"deeper than {MAX_LEVELS} levels, cut off", path)
+            holder[slot] = _CUT
+        elif path.is_inside(id(value)):
+            self._note("inside itself, cut off", path)
+            holder[slot] = _CUT
+        else:
+            path.identity = id(value)
+            holder[slot] = None
+            self._room -= 3
+            self._wait(8 * _length(value), value, holder, slot, path)
 
-    def _convert(self, value: Any, depth: int) -> Any:
-        if value is None or isinstance(value, bool):
-            return value
-        if type(value) is int and -(2**63) <= value < 2**63:
-            return value
-        if type(value) is float:
-            return value
-        if isinstance(value, str):
-            return self._text(value)
-        if isinstance(value, dict):
-            return self._members(value, depth)
-        if isinstance(value, (list, tuple, set, frozenset)):
-            return [self.convert(item, depth + 1) for item in self._some(value)]
-        if isinstance(value, msgspec.Struct):
-            return self._members({name: getattr(value, name) for name in value.__struct_fields__}, depth)
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            names = (field.name for field in dataclasses.fields(value))
-            return self._members({name: getattr(value, name) for name in names if hasattr(value, name)}, depth)
-        if isinstance(value, msgspec.Raw):
-            return self._raw(value, depth)
-        if isinstance(dump := getattr(type(value), "model_dump", None), FunctionType):  # a pydantic model
-            return self._members(dump(value), depth)
-        if isinstance(value, Mapping):
-            return self._members(dict(value), depth)
+    def _wait(self, weight: int, value: Any, holder: Any, slot: Any, path: _Path) -> None:
+        self._number += 1
+        heapq.heappush(self._waiting, _Waiting(weight, self._number, value, holder, slot, path))
+
+    def _open(self, value: Any, holder: Any, slot: Any, path: _Path) -> None:
+        """Convert a container: as a whole if it can be, else part by part."""
+        if path.levels <= _MAX_LEVELS_AS_A_WHOLE and self._convert_as_a_whole(value, holder, slot, path):
+            return
         try:
-            plain = msgspec.to_builtins(value)
+            parts = self._raw(value, path) if type(value) is msgspec.Raw else _parts(value)
+        except Exception as error:
+            holder[slot] = self._cut(self._unreadable(value, error, path), path)
+            return
+        if type(value) is msgspec.Raw:
+            self._put(parts, holder, slot, _Path(path.step, path.outer, path.levels))
+        elif isinstance(parts, list):
+            holder[slot] = self._items(parts, path)
+        else:
+            holder[slot] = self._members(parts, path)
+
+    def _convert_as_a_whole(self, value: Any, holder: Any, slot: Any, path: _Path) -> bool:
+        try:
+            encoded = _encode(value)
+            if len(encoded) > self._room or is_deeper_than(encoded, MAX_LEVELS - path.levels + 1):
+                return False
+            if encoded.find(b"null") >= 0 and holds_no_number(value):
+                return False
+            data = _decode(encoded)
+            if _encode(data) != encoded and type(value) is not msgspec.Raw:  # of two equal keys one is gone
+                return False
         except Exception:
-            plain = value
-        if plain is not value and isinstance(plain, _BUILTIN):  # dates, UUIDs, enums, decimals, bytes
-            return self.convert(plain, depth + 1)
-        self._note(f"{type(value).__name__} has no JSON form, its repr is written")
-        return self._text(safe_str(value, repr))
+            return False
+        holder[slot] = data
+        self._room -= len(encoded)
+        return True
 
-    def _raw(self, value: msgspec.Raw, depth: int) -> Any:
+    def _raw(self, value: msgspec.Raw, path: _Path) -> Any:
         try:
-            data = msgspec.json.decode(value)
+            return _decode(value)
         except Exception:
-            self._note("Raw that is not JSON")
-            return self._text(bytes(value).decode("utf-8", "replace"))
-        return self.convert(data, depth)
+            self._note("Raw that is not JSON", path)
+            return bytes(value).decode("utf-8", "replace")
 
-    def _members(self, value: dict[Any, Any], depth: int) -> dict[str, Any]:
-        return {self._key(key): self.convert(item, depth + 1) for key, item in self._some(value.items())}
+    def _items(self, items: list[Any], path: _Path) -> list[Any]:
+        data: list[Any] = []
+        for number, item in enumerate(items):
+            if self._room <= 0:
+                self._note(f"{len(items) - number} of {len(items)} items left out", path)
+                break
+            data.append(None)
+            self._put(item, data, number, path.to(number))
+        return data
 
-    def _some(self, items: Any) -> list[Any]:
-        """Give the items that there is still room for: a copy, as another thread may go on changing them."""
-        room = max(0, _MAX_ITEMS - self._items) + 1
-        return list(items)[:room]
+    def _members(self, members: dict[Any, Any], path: _Path) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        left_out = 0
+        for number, (key, item) in enumerate(members.items()):
+            if self._room <= 0:
+                left_out += len(members) - number
+                break
+            name = self._key(key, path)
+            size = len(_encode(name)) + 2
+            if size > self._room:
+                left_out += 1
+                continue
+            if name in data:
+                self._note("two keys that are written the same, one has a number added", path.to(name))
+                name = unused(name, data)
+            self._room -= size
+            data[name] = None
+            self._put(item, data, name, path.to(name))
+        if left_out:
+            self._note(f"{left_out} of {len(members)} members left out", path)
+        return data
 
-    def _key(self, key: Any) -> str:
+    def _key(self, key: Any, path: _Path) -> str:
         if isinstance(key, bytes):
-            key = key.decode("utf-8", "replace")
-        elif isinstance(key, Enum):
-            key = key.value
-        return self._text(key if isinstance(key, str) else safe_str(key, repr))
+            return key.decode("utf-8", "replace")
+        if isinstance(key, str) and not isinstance(key, Enum):
+            return self._clean(key, path)
+        try:
+            (name,) = _decode(_encode({key: None}))
+        except Exception:
+            self._note("a key without a JSON form, its repr is written", path)
+            return self._clean(safe_str(key, repr)[:_MAX_REPR], path)
+        text: str = name
+        return text
 
-    def _text(self, text: str) -> str:
+    def _scalar(self, value: Any, path: _Path) -> Any:
+        """Return data for what is no container; the data may be one."""
+        if value is None or value is True or value is False:
+            return value
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                self._note(NO_NUMBER, path)
+                return None
+            return float.__float__(value)
+        if isinstance(value, str) and not isinstance(value, Enum):
+            return self._clean(value, path)
+        try:
+            plain = msgspec.to_builtins(value)  # dates, UUIDs, enums, decimals, bytes
+            _encode(plain)
+        except Exception:
+            if isinstance(value, int):
+                return self._integer(value, path)
+            self._note(f"{type(value).__name__} has no JSON form, its repr is written", path)
+            return self._representation(value, path)
+        return self._clean(plain, path) if isinstance(plain, str) else plain
+
+    def _integer(self, value: int, path: _Path) -> Any:
+        number = int.__int__(value)
+        try:
+            _encode(number)
+        except Exception:
+            self._note("a number too long to write", path)
+            return self._representation(number, path)
+        return number
+
+    def _representation(self, value: Any, path: _Path) -> str:
+        text = clean_text(safe_str(value, repr))
+        if len(text) > _MAX_REPR:
+            self._note(f"{len(text) - _MAX_REPR} of {len(text)} characters of a repr left out", path)
+            return text[:_MAX_REPR] + _CUT
+        return text
+
+    def _unreadable(self, value: Any, error: Exception, path: _Path) -> str:
+        self._note(f"{type(value).__name__} cannot be read: {type(error).__name__}", path)
+        return f"<{type(value).__name__}>"
+
+    def _clean(self, text: str, path: _Path) -> str:
         cleaned = clean_text(text)
-        if cleaned != text:
-            self._note("text with lone surrogates")
-        limit = min(_MAX_TEXT, self._text_left)
-        self._text_left -= min(len(cleaned), limit)
-        if len(cleaned) > limit:
-            self._note("too large, cut off")
-            return cleaned[:limit] + "…"
+        if cleaned != str.__str__(text):
+            self._note("text with lone surrogates, a question mark is written for each", path)
         return cleaned
+
+    def _cut(self, text: str, path: _Path) -> str:
+        """Return the text, or as much of it as there is room for."""
+        room = max(0, self._room)
+        kept = text[:room]
+        while (size := len(_encode(kept))) > room and kept:
+            kept = kept[: min(len(kept) - 1, len(kept) * room // size)]
+        self._room -= size + 1
+        if len(kept) == len(text):
+            return text
+        self._note(f"{len(text) - len(kept)} of {len(text)} characters left out", path)
+        return kept + _CUT
+
+
+def _is_container(value: Any) -> bool:
+    kind = type(value)
+    return (
+        isinstance(value, (dict, list, tuple, set, frozenset, msgspec.Struct, msgspec.Raw, Mapping))
+        or (hasattr(kind, "__dataclass_fields__") or hasattr(kind, "__attrs_attrs__"))
+        or isinstance(getattr(kind, "model_dump", None), FunctionType)
+    ) and not isinstance(value, Enum)
+
+
+def _length(value: Any) -> int:
+    try:
+        return len(value)
+    except Exception:
+        return 8
+
+
+def _parts(value: Any) -> list[Any] | dict[Any, Any] | Any:
+    """Return a container's items as a list, its members as a dict: copies, as another thread may change it.
+
+    Subclasses of the built-in containers are read as msgspec reads them, without their own methods.
+    """
+    if isinstance(value, dict):
+        return dict.copy(value)
+    if isinstance(value, list):
+        return list.copy(value)
+    if isinstance(value, tuple):
+        return list(tuple.__getitem__(value, slice(None)))
+    if isinstance(value, (set, frozenset)):
+        return list(frozenset.union(frozenset(), value))
+    if isinstance(value, msgspec.Struct):
+        return _struct_parts(value)
+    if isinstance(dump := getattr(type(value), "model_dump", None), FunctionType):  # a pydantic model
+        return dict(dump(value))
+    if isinstance(value, Mapping):
+        return dict(value)
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    else:
+        names = [field.name for field in type(value).__attrs_attrs__]
+    members = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return {name: member for name, member in members.items() if member is not msgspec.UNSET}
+
+
+def _struct_parts(value: msgspec.Struct) -> list[Any] | dict[str, Any]:
+    """Return the parts of a Struct as msgspec encodes them: with its tag, its renamed fields and without defaults."""
+    config = value.__struct_config__
+    members = [getattr(value, name) for name in value.__struct_fields__]
+    if config.array_like:
+        return members if config.tag is None else [config.tag, *members]
+    parts: dict[str, Any] = {}
+    if config.tag is not None and config.tag_field is not None:
+        parts[config.tag_field] = config.tag
+    defaults = value.__struct_defaults__
+    defaults = (msgspec.NODEFAULT,) * (len(members) - len(defaults)) + defaults
+    for name, member, default in zip(value.__struct_encode_fields__, members, defaults, strict=True):
+        is_default = member is default or (
+            type(member) in (list, dict, set) and not member and getattr(default, "factory", None) is type(member)
+        )
+        if member is not msgspec.UNSET and not (config.omit_defaults and is_default):
+            parts[name] = member
+    return parts
+
+
+def unused(name: str, *taken: dict[Any, Any]) -> str:
+    """Return the name, with a number added when it is taken."""
+    number = 1
+    free = name
+    while any(free in one for one in taken):
+        number += 1
+        free = f"{name} {number}"
+    return free
+
+
+def holds_no_number(value: Any) -> bool:
+    """Return whether one of the nulls of the encoded value was nan or infinite."""
+    try:
+        left = [msgspec.to_builtins(value, enc_hook=to_data)]
+    except Exception:
+        return False
+    while left:
+        part = left.pop()
+        if isinstance(part, dict):
+            left.extend(part.values())
+        elif isinstance(part, (list, tuple, set, frozenset)):
+            left.extend(part)
+        elif isinstance(part, float) and not math.isfinite(part):
+            return True
+    return False
 
 
 def clean_text(text: str) -> str:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.recording.salvage import MAX_DEPTH, clean_text, is_deeper_than, safe_str, salvage
+from balog.recording.salvage import MAX_BYTES, MAX_LEVELS, clean_text, is_deeper_than, safe_str, salvage
 
 
 class Colour(enum.Enum):
@@ -61,6 +61,13 @@ class HostileList(list[Any]):
         raise RuntimeError("no items for you")
 
 
+class HostileMapping(UserDict[str, Any]):
+    def __iter__(self) -> Any:
+        raise RuntimeError("no items for you")
+
+    keys = items = __iter__  # type: ignore[assignment]
+
+
 class Text(str):
     """Like what templating libraries hand out."""
 
@@ -95,7 +102,7 @@ def depth(value: Any) -> int:
         (b"ab", "YWI="),
         (Text("x"), "x"),
         (Point(1, Order(2, [Point(3)])), {"x": 1, "rest": {"number": 2, "rest": [{"x": 3, "rest": None}]}}),
-        (2**70, str(2**70)),
+        (2**70, 2**70),
         ("a\ud800b", "a?b"),
         (complex(1, 2), "(1+2j)"),
         (msgspec.Raw(b"{oops"), "{oops"),
@@ -113,13 +120,13 @@ def test_one_bad_value_spoils_nothing_around_it(around: Any) -> None:
 
     assert data["rest"] == "1j"
     assert 1 in data.values()
-    assert problem == "complex has no JSON form, its repr is written"
+    assert problem == "complex has no JSON form, its repr is written, at $.rest"
 
 
 @pytest.mark.parametrize(
     "value",
-    [Hostile(), HostileList([1]), [Hostile()], {"k": Hostile()}, [10**5000]],
-    ids=["object", "list", "item", "member", "digits"],
+    [Hostile(), HostileMapping(), [Hostile()], {"k": Hostile()}, [10**5000]],
+    ids=["object", "mapping", "item", "member", "digits"],
 )
 def test_code_that_raises_is_described(value: Any) -> None:
     data, problem = salvage(value)
@@ -128,18 +135,26 @@ def test_code_that_raises_is_described(value: Any) -> None:
     assert problem
 
 
-def test_a_dict_stays_a_dict_even_if_it_cannot_be_read() -> None:
-    data, problem = salvage(HostileDict(a=1))
+def test_methods_of_a_container_s_subclass_are_not_called() -> None:
+    data, problem = salvage({"dict": HostileDict(a=1, b=1j), "list": HostileList([1, 1j])})
 
-    assert data == {"value": "<HostileDict>"}
-    assert problem == "HostileDict cannot be read: RuntimeError"
+    assert data == {"dict": {"a": 1, "b": "1j"}, "list": [1, "1j"]}
+    assert problem == "complex has no JSON form, its repr is written, at $.dict.b and 1 more"
 
 
-def test_a_cycle_is_cut_off() -> None:
-    data, problem = salvage(cyclic())
+def test_a_mapping_that_cannot_be_read_costs_itself_alone() -> None:
+    data, problem = salvage({"mapping": HostileMapping(), "n": 1})
 
-    assert depth(data) <= MAX_DEPTH + 1
-    assert problem == "too deep or too large, cut off"
+    assert data == {"mapping": "<HostileMapping>", "n": 1}
+    assert problem == "HostileMapping cannot be read: RuntimeError, at $.mapping"
+
+
+def test_a_cycle_is_cut_off_where_it_closes() -> None:
+    data, problem = salvage({**cyclic(), "twice": [[1], [1]]})
+
+    assert data["again"] == [{"again": "…"}]
+    assert data["twice"] == [[1], [1]]
+    assert problem == "inside itself, cut off, at $.again[0].again"
 
 
 def test_a_hundred_thousand_levels_are_cut_off() -> None:
@@ -149,26 +164,103 @@ def test_a_hundred_thousand_levels_are_cut_off() -> None:
 
     data, problem = salvage(deep)
 
-    assert depth(data) <= MAX_DEPTH + 1
-    assert "cut off" in problem
+    assert depth({"value": data}) == MAX_LEVELS
+    assert problem.startswith(f"deeper than {MAX_LEVELS} levels, cut off, at $[0][0]")
 
 
-def test_a_large_list_and_large_texts_are_cut_off_in_all() -> None:
-    assert len(salvage(list(range(10**6)))[0]) <= 10_001
-    data, problem = salvage(["x" * 100_000] * 5000)
-    assert len(json.dumps(data)) < 800_000
-    assert problem == "too large, cut off"
-    assert list(salvage({"x" * 100_000: 1})[0]) == ["x" * 65536 + "…"]
+@pytest.mark.parametrize("levels", [50, 198])
+def test_an_odd_value_costs_no_level_of_what_stands_beside_it(levels: int) -> None:
+    deep: Any = "ground"
+    for _ in range(levels):
+        deep = [deep]
+
+    data, problem = salvage({"odd": 1j, "deep": deep})
+
+    assert data == {"odd": "1j", "deep": deep}
+    assert problem == "complex has no JSON form, its repr is written, at $.odd"
 
 
-def test_a_dict_that_another_thread_changes_while_it_is_read_is_no_error() -> None:
-    class Changing(dict[str, Any]):
-        def items(self) -> Any:
-            for key in self.keys():
-                self[key + "x"] = 1
-                yield key, 1
+def test_an_odd_value_costs_nothing_of_long_lists_and_texts_beside_it() -> None:
+    beside = {
+        "rows": list(range(20_000)),
+        "text": "x" * 200_000,
+        "objects": [{"n": n, "none": None} for n in range(2000)],
+    }
+    data, problem = salvage({"odd": 1j, **beside})
 
-    assert salvage({"d": Changing(a=1)})[0] == {"d": "<Changing>"}
+    assert data == {"odd": "1j", **beside}
+    assert problem == "complex has no JSON form, its repr is written, at $.odd"
+
+
+def test_odd_values_of_one_kind_are_counted_and_the_first_is_named() -> None:
+    data, problem = salvage({"rows": [{"n": n, "odd key": 1j} for n in range(100)], "nan": [math.nan, 1.5]})
+
+    assert data["rows"] == [{"n": n, "odd key": "1j"} for n in range(100)]
+    assert data["nan"] == [None, 1.5]
+    assert problem.split("; ") == [
+        "a number that is nan or infinite, null is written, at $.nan[0]",
+        'complex has no JSON form, its repr is written, at $.rows[0]["odd key"] and 99 more',
+    ]
+
+
+def test_what_is_too_large_in_all_is_cut_where_it_is_large_and_every_cut_is_counted() -> None:
+    small = {"a": 1, "b": {"c": ["x"] * 100}}
+    data, problem = salvage({"rows": list(range(10**6)), "text": "x" * 1_000_000, **small})
+
+    assert len(msgspec.json.encode(data)) <= MAX_BYTES
+    assert data["text"] == "x" * 1_000_000
+    assert {name: data[name] for name in small} == small
+    kept = len(data["rows"])
+    assert data["rows"] == list(range(kept))
+    assert problem == f"{10**6 - kept} of {10**6} items left out, at $.rows"
+
+    data, problem = salvage({"text": "\0é" * 10**6, "n": 1})
+    kept = len(data["text"]) - 1
+    assert kept > 500_000
+    assert len(msgspec.json.encode(data)) <= MAX_BYTES
+    assert problem == f"{2 * 10**6 - kept} of {2 * 10**6} characters left out, at $.text"
+
+    data, problem = salvage({"names": {f"{number}": number for number in range(10**6)}, "n": 1})
+    assert problem == f"{10**6 - len(data['names'])} of {10**6} members left out, at $.names"
+    assert list(salvage({"x" * 100_000: 1})[0]) == ["x" * 100_000]
+
+
+def test_problems_are_bounded_and_counted() -> None:
+    data, problem = salvage({f"text{number}": "x" * (100_000 + number) for number in range(200)})
+
+    assert problem.count("left out") == 50
+    assert problem.endswith("; and 119 more changes")
+    assert len(problem) < 10_000
+    assert len(data) == 200
+
+
+def test_two_keys_that_are_written_the_same_both_stay() -> None:
+    data, problem = salvage({1: "a", "1": "b", "odd": 1j})
+
+    assert data == {"1": "a", "1 2": "b", "odd": "1j"}
+    assert "two keys that are written the same" in problem
+
+
+def test_a_struct_keeps_its_tag_its_names_and_what_it_leaves_out() -> None:
+    class Sale(msgspec.Struct, tag_field="cls_type", tag="sale", rename="camel", omit_defaults=True):
+        unit_price: Any
+        items: list[int] = []
+        note: str | None = None
+        extra: Any = msgspec.UNSET
+
+    class Pair(msgspec.Struct, array_like=True, tag="pair"):
+        left: Any
+        right: int = 2
+
+    assert salvage(Sale(1j))[0] == {"cls_type": "sale", "unitPrice": "1j"}
+    assert salvage(Sale(1j, [1], "n", 2))[0] == {
+        "cls_type": "sale",
+        "unitPrice": "1j",
+        "items": [1],
+        "note": "n",
+        "extra": 2,
+    }
+    assert salvage([Pair(1j)])[0] == [["pair", "1j", 2]]
 
 
 values = st.recursive(

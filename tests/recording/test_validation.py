@@ -79,7 +79,9 @@ class TestMode:
     def test_tag_keeps_what_was_wrong_before(self) -> None:
         payload = logged({**self.WRONG, "x": object()}, "tag")
 
-        assert payload["problem"].startswith("object has no JSON form, its repr is written; is no refund: expected")
+        assert payload["problem"].startswith(
+            "object has no JSON form, its repr is written, at $.x; is no refund: expected"
+        )
 
     def test_raise_tells_the_caller(self) -> None:
         with pytest.raises(PayloadError, match=r"^payload is no refund: expected `int`, got `str` at \$\.amount$"):
