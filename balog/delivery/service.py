@@ -42,7 +42,7 @@ from balog.topics import Topics, open_topics
 __all__ = ["Service"]
 
 _REFRESH = 5.0  # seconds between two looks at the registry
-_ASKERS = 8  # threads that wait for the registry
+_READERS = 8  # threads that wait for the registry, or for a validation that takes long
 _FAREWELL = 1.0  # seconds for clients to take their last answer
 _PUBLISH = 10.0  # seconds for an event of the service's own to become durable
 
@@ -62,7 +62,7 @@ class Service:
 
     Attributes:
         say: as given.
-        askers: threads for what may have to wait for the registry, so that nothing else waits for it.
+        readers: threads for events that wait for the registry, or whose validation may take long.
         started: when, by the monotonic clock.
 
     Raises:
@@ -92,6 +92,7 @@ class Service:
             self.tokens = Tokens(config.tokens, say) if config.tokens is not None else None
             self.registry = open_any_registry(config.registry, config.registry_options, patience=float("inf"))
             stack.callback(self.registry.close)
+            self.registry.is_shared = True
             self.topics = topics if topics is not None else stack.enter_context(open_topics(config.topics))
             # Looking opens and closes all topics there are, so it has a home of its own.
             looked_at = topics if topics is not None else stack.enter_context(open_topics(config.topics))
@@ -122,7 +123,8 @@ class Service:
             drain=config.drain,
             kept=kept_of(config.control, config.fallback, config.topics) if config.control is not None else None,
         )
-        self.askers = Workers(_ASKERS, "registry")
+        self.readers = Workers(_READERS, "reading")
+        self._refreshers = Workers(1, "registry")
         self.room: Any = None
         self.url = ""
         self.lost: list[str] = []
@@ -197,7 +199,8 @@ class Service:
             self._thread.join()
             self._thread = None
         self.inspector.close()
-        self.askers.close()
+        self.readers.close()
+        self._refreshers.close()
         self._closing.close()
 
     def __enter__(self) -> Service:
@@ -264,6 +267,7 @@ class Service:
             refreshing.cancel()
         server.should_exit = True
         self.is_stopping = True
+        self.reader.stop()
         self.lost = await self.intake.stop(self.config.drain)
         await asyncio.wait([serving], timeout=_FAREWELL)
         server.force_exit = True
@@ -277,7 +281,7 @@ class Service:
         while True:
             await asyncio.sleep(_REFRESH)
             try:
-                await self.askers.run(self.registry.refresh).future
+                await self._refreshers.run(self.registry.refresh).future
                 found = ""
             except Exception as error:  # a look that ends would leave the registry as it is for ever
                 found = str(error) if isinstance(error, BalogError) else f"{type(error).__name__}"

@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
+from math import inf
 from typing import Any
 
 import msgspec
 
 from balog.errors import MissingExtraError, split_refusal
-from balog.registry.schema import MAX_SCHEMA_BYTES, Fault, SchemaError
+from balog.registry import worker_pool
+from balog.registry.nesting import is_deeper
+from balog.registry.pattern_size import MAX_PATTERN_BYTES
+from balog.registry.schema import MAX_SCHEMA_BYTES, Fault, Schema, SchemaError
 from balog.registry.unfolding import unfold
+from balog.registry.worker_pool import MAX_SECONDS, check_apart
 
 __all__ = ["JsonValidator", "decode_schema", "json_path"]
 
@@ -23,6 +28,7 @@ MAX_FAULTS = 100
 _MAX_PLACES = 5_000
 _MAX_WAYS = 1_000_000
 _MAX_SAID = 100
+_MAX_BRANCHED = 12  # levels of a payload, by a schema that branches within itself
 
 
 class JsonValidator:
@@ -48,6 +54,7 @@ class JsonValidator:
         except ImportError:
             raise MissingExtraError("validating by JSON Schema", "schema") from None
         self.document = decode_schema(schema, where) if isinstance(schema, bytes) else dict(schema)
+        self._source = schema if isinstance(schema, bytes) else msgspec.json.encode(self.document)
         self._unfolding = unfold(self.document, where)
         self._searcher: Any = None
         try:
@@ -59,11 +66,25 @@ class JsonValidator:
         self.is_valid: Callable[[Any], bool] = self._validator.is_valid
         self._decode = msgspec.json.Decoder().decode
 
-    def check(self, payload: bytes) -> list[Fault]:
-        """See ``Validator``; at most 100 faults, and of what is large, or by a schema that branches within itself, one.
+    def worst_seconds(self, payload: bytes) -> float:
+        """See ``Validator``."""
+        unfolding = self._unfolding
+        if unfolding.is_branching and is_deeper(payload, _MAX_BRANCHED):
+            return inf
+        return (_places(payload) * unfolding.place_ns + len(payload) * unfolding.byte_ns) * 1e-9
 
-        To collect all faults takes as long as there are ways to them, which a small payload could make many billions.
+    def check(self, payload: bytes) -> list[Fault]:
+        """See ``Validator``; at most 100 faults.
+
+        For large payloads (thousands of values) and schemas that branch within themselves, validation stops at the
+        first error: a small payload could have many billions of ways to its errors.
         """
+        if worker_pool.is_worker or self.worst_seconds(payload) <= MAX_SECONDS:
+            return self.check_here(payload)
+        return check_apart(Schema("", "", "json", self._source), payload)
+
+    def check_here(self, payload: bytes) -> list[Fault]:
+        """Check in this process, however long it takes."""
         try:
             document = self._decode(payload)
         except (msgspec.DecodeError, UnicodeError) as error:
@@ -73,7 +94,7 @@ class JsonValidator:
         try:
             if self.is_valid(document):
                 return []
-            places = payload.count(b",") + payload.count(b"{") + payload.count(b"[") + 1
+            places = _places(payload)
             if self._unfolding.is_branching or places > _MAX_PLACES or places * self._unfolding.size > _MAX_WAYS:
                 return [self._first(document)]
             found = islice(_faults(iter(self._validator.iter_errors(document))), MAX_FAULTS)
@@ -94,10 +115,15 @@ class JsonValidator:
         return Fault("$", "is not valid")
 
 
+def _places(payload: bytes) -> int:
+    """Return how many values a payload has at most."""
+    return payload.count(b",") + payload.count(b"{") + payload.count(b"[") + 1
+
+
 def _compiled(document: Any) -> Any:
     import jsonschema_rs
 
-    options = jsonschema_rs.RegexOptions()
+    options = jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_BYTES)
     return jsonschema_rs.validator_for(document, validate_formats=True, offline=True, pattern_options=options, mask="…")
 
 

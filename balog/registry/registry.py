@@ -13,6 +13,7 @@ from balog.errors import BalogError
 from balog.registry.naming import check_message, check_type, check_version, latest, major, order
 from balog.registry.schema import MAX_SCHEMA_BYTES, Schema, SchemaError, Validator
 from balog.registry.store import FolderStore, Kept, Listing, PackagedStore, Store
+from balog.registry.worker_pool import COMPARE_SECONDS, WorkExceededError, workers
 from balog.storage import StorageError
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Registry:
     Attributes:
         place: where it is, for people.
         problem: why the store could not be listed the last time; "" when it could.
+        is_shared: whether others wait for this process while it registers a version. Then versions are compared in a
+            child process, for at most 30 s of processor time.
     """
 
     def __init__(self, store: Store | None = None, patience: float = 5.0) -> None:
@@ -92,6 +95,7 @@ class Registry:
         self._store: Store = store or self._packaged
         self.place = self._store.place
         self.problem = ""
+        self.is_shared = False
         self._patience = patience
         self._own = self._packaged.listing()
         self._listing: dict[str, dict[str, tuple[Store, Kept]]] | None = None
@@ -206,7 +210,7 @@ class Registry:
             return Verdict(compatible=True, bump="none")
         from balog.registry.comparing import compare_history, least_version
 
-        verdict = compare_history(before, schema, mode)
+        verdict = self._compare_apart(before, schema, mode) if self.is_shared else compare_history(before, schema, mode)
         least = least_version(before, verdict)
         if order(schema.version) < order(least):
             why = next((f"{found.path}: {found.reason}" for found in verdict.findings if found.breaks), "")
@@ -217,6 +221,19 @@ class Registry:
                 verdict,
             )
         return verdict
+
+    def _compare_apart(self, before: list[Schema], schema: Schema, mode: Mode) -> Verdict:
+        from balog.registry.comparing import Verdict
+
+        try:
+            found = workers().run("judge", [before, schema, mode], COMPARE_SECONDS)
+        except WorkExceededError:
+            raise IncompatibleError(
+                f"{schema.type} {schema.version} can't be compared with {before[-1].version} within "
+                f"{COMPARE_SECONDS:g} s; take a new major version, or a simpler schema",
+                Verdict(compatible=False, bump="major"),
+            ) from None
+        return msgspec.convert(found, Verdict)
 
     def check(self, schema: Schema) -> Validator:
         """See whether a schema can be registered at all, apart from what there is; errors as of ``register``."""

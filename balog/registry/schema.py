@@ -54,4 +54,14 @@ class Validator(Protocol):
     """Tells whether payloads are of one version of one type; may be used from any thread."""
 
     def check(self, payload: bytes) -> list[Fault]:
-        """Give every fault of a payload, which is JSON; none when it is valid."""
+        """Return every fault of a payload, which is JSON; none when it is valid.
+
+        A payload that may take long is checked in a child process, for at most 1 s of processor time. One that takes
+        longer has the fault ``TOO_LONG``.
+
+        Raises:
+            WorkBusyError: no child process is free; the same may work later.
+        """
+
+    def worst_seconds(self, payload: bytes) -> float:
+        """Return an upper bound, estimated, of the seconds that ``check`` takes where it runs in this process."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from balog.registry.pattern_size import byte_ns, check_patterns, own_patterns
 from balog.registry.schema import SchemaError
 
 __all__ = ["Unfolding", "resolve", "unfold"]
@@ -25,10 +26,14 @@ class Unfolding(NamedTuple):
         size: ways from the root to a sub-schema, references followed, one into itself once.
         is_branching: it leads back to itself and holds a value against several sub-schemas at once, so the ways to a
             place deep in a payload can double with each level.
+        place_ns: nanoseconds that a value takes at most, by all of these ways.
+        byte_ns: nanoseconds that a byte of text takes at most, by all patterns and formats on these ways.
     """
 
     size: int
     is_branching: bool
+    place_ns: float
+    byte_ns: float
 
 
 def unfold(document: dict[str, Any], where: str = "") -> Unfolding:
@@ -46,16 +51,17 @@ def unfold(document: dict[str, Any], where: str = "") -> Unfolding:
         raise SchemaError(
             "a $ref leads back to where it is before it goes into a member or an item of the value", where
         )
+    check_patterns(document, where)
     walk = _Walk(document)
     try:
-        size = walk.count(document)
+        size, place_ns, byte_ns = walk.count(document)
     except RecursionError:
         raise SchemaError("its references lead through too many others", where) from None
     if size > MAX_UNFOLDED:
         raise SchemaError(
             f"unfolds to more than {MAX_UNFOLDED} checks; let fewer alternatives refer to alternatives", where
         )
-    return Unfolding(size, walk.is_recursive and walk.has_choices)
+    return Unfolding(size, walk.is_recursive and walk.has_choices, place_ns, byte_ns)
 
 
 def resolve(document: Any, reference: Any) -> Any:
@@ -135,37 +141,80 @@ def _inner(node: Any) -> Iterator[Any]:
         yield from node
 
 
+Cost = tuple[int, float, float]
+"""Ways, nanoseconds a value, nanoseconds a byte of text."""
+
+
 class _Walk:
     def __init__(self, document: Any) -> None:
         self._document = document
-        self._known: dict[int, int] = {}
+        self._known: dict[int, Cost] = {}
         self._open: set[int] = set()
         self.is_recursive = self.has_choices = False
 
-    def count(self, node: Any) -> int:
-        """Count the ways to the dicts below a node."""
+    def count(self, node: Any) -> Cost:
+        """Count the ways to the dicts below a node, and what they cost."""
         if not isinstance(node, (dict, list)):
-            return 0
+            return 0, 0, 0
         if id(node) in self._open:
             self.is_recursive = True
-            return 0
+            return 0, 0, 0
         if id(node) in self._known:
             return self._known[id(node)]
         self._open.add(id(node))
         if isinstance(node, list):
-            count = sum(self.count(child) for child in node)
+            parts = [self.count(child) for child in node]
         else:
+            parts = [_own_cost(node), self._follow(node)]
             # Definitions count where they are referred to.
-            count = 1 + sum(self.count(child) for name, child in node.items() if name not in ("$defs", "definitions"))
-            count += self._follow(node)
+            parts += [
+                self._members(child) if name == "properties" and isinstance(child, dict) else self.count(child)
+                for name, child in node.items() if name not in ("$defs", "definitions")
+            ]  # fmt: skip
             self.has_choices = self.has_choices or not _CHOICES.isdisjoint(node)
         self._open.remove(id(node))
+        count = sum(part[0] for part in parts), sum(part[1] for part in parts), sum(part[2] for part in parts)
         self._known[id(node)] = count
         return count
 
-    def _follow(self, node: dict[str, Any]) -> int:
+    def _members(self, properties: dict[str, Any]) -> Cost:
+        """Count the ways into all properties; a value is that of one of them."""
+        parts = [self.count(child) for child in properties.values()] or [(0, 0, 0)]
+        return sum(part[0] for part in parts) + 1, max(part[1] for part in parts), max(part[2] for part in parts)
+
+    def _follow(self, node: dict[str, Any]) -> Cost:
         reference = node.get("$ref")
         target = resolve(self._document, reference)
         if any(name in node for name in _ELSEWHERE) or (isinstance(reference, str) and target is None):
             self.is_recursive = True  # by an anchor, or at run time: it may lead anywhere
         return self.count(target)
+
+
+_NODE_NS = 150.0
+_MEMBER_NS = 50.0  # of a list that a value is compared with: enum, required …
+_DIVISION_NS = 20_000.0  # multipleOf is exact
+_TEXT_NS = 100.0  # a byte, of a format
+
+
+def _own_cost(node: dict[str, Any]) -> Cost:
+    """Estimate what a sub-schema asks of a value by itself, from above: slow machines, and errors to be said."""
+    place, text = _NODE_NS, 0.0
+    for name in ("enum", "required", "const", "dependentRequired"):
+        place += _MEMBER_NS * _size(node.get(name))
+    if "multipleOf" in node or "divisibleBy" in node:
+        place += _DIVISION_NS
+    if "format" in node:
+        text += _TEXT_NS
+    for pattern in own_patterns(node):
+        place += _NODE_NS
+        text += byte_ns(pattern)
+    return 1, place, text
+
+
+def _size(value: Any) -> int:
+    count, rest = 0, [value]
+    while rest:
+        inner = list(_inner(rest.pop()))
+        count += len(inner)
+        rest += inner
+    return count

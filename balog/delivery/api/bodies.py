@@ -6,7 +6,6 @@ import asyncio
 import io
 import sys
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
@@ -19,7 +18,7 @@ from balog.singer.batch.compression import Limits as Inflated
 from balog.singer.batch.compression import decompress
 from balog.singer.batch.dialects import BatchError
 
-__all__ = ["Form", "Gone", "Items", "Room", "content_form", "inflate", "is_deeper", "read_body", "read_whole", "split"]
+__all__ = ["Form", "Gone", "Items", "Room", "content_form", "inflate", "read_body", "read_whole", "split"]
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -247,21 +246,6 @@ def _not_json(error: Exception, body: bytes, begin: bytes) -> Refusal:
 
 def _too_many(most: int) -> Refusal:
     return Refusal(413, f"the body holds more than {most} events; send fewer at once")
-
-
-_NO_MARKS = bytes(set(range(256)) - set(b'{}[]"'))
-_STEPS = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
-
-
-def is_deeper(document: bytes, limit: int) -> bool:
-    """Tell whether JSON has more than ``limit`` objects and arrays inside each other; cheap, nothing is decoded."""
-    if document.count(b"{") + document.count(b"[") <= limit:
-        return False
-    if b"\\" in document:
-        document = document.replace(b"\\\\", b"").replace(b'\\"', b"")
-    marks = document.translate(None, _NO_MARKS)
-    outside = b"".join(marks.split(b'"')[::2])  # every second part lies between two strings
-    return max(accumulate(map(_STEPS.__getitem__, outside)), default=0) > limit
 
 
 async def read_whole(request: Request, most: int, what: str) -> bytes:

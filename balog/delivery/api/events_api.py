@@ -141,7 +141,7 @@ class EventsApi:
     async def _read_slowly(self, items: Items, caller: Caller, key: str, wire: Wire | None) -> list[Accepted | Refused]:
         """Read items whose schemas are not here yet, where nobody else waits for the registry."""
         read = partial(self._service.reader.read, items.bodies, caller, key, wire, may_wait=True)
-        return await self._service.askers.run(read).future
+        return await self._service.readers.run(read).future
 
     async def _place(
         self,

@@ -9,21 +9,26 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from balog.delivery.api.bodies import is_deeper
 from balog.delivery.api.tokens import Caller
 from balog.delivery.durable.placing import Accepted
 from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
 from balog.event import Event, check_keys, decode, encode
 from balog.registry import Fault, Schema, Validator
+from balog.registry.nesting import is_deeper
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
 from balog.registry.schema import SchemaError
+from balog.registry.worker_pool import TOO_LONG, WorkBusyError, end_workers
 from balog.sinks.service import Problem
 
 __all__ = ["Cold", "ItemReader", "Refused", "Wire"]
 
 _MAX_TYPE = 200
 _MAX_PROBLEMS = 20
+_MOST_SLOW = 3  # events of a request whose validation takes too long; what comes after them is not read
+_DENSE_BYTES = 64 << 10
+_DENSE_SECONDS = 0.2
+"""Payloads of which 64 KiB could take so long are not validated by the event loop."""
 
 
 class Refused(NamedTuple):
@@ -39,6 +44,9 @@ class Refused(NamedTuple):
     version: str = ""
 
 
+_NOT_READ = Refused(503, (Problem("$", "not read: others of the request take too long to validate; send it again"),))
+
+
 class Wire(NamedTuple):
     """What the request says of a payload in protobuf."""
 
@@ -48,7 +56,7 @@ class Wire(NamedTuple):
 
 
 class Cold(Exception):
-    """A schema has to be fetched first, which must not hold up who else is served."""
+    """A schema has to be fetched first, or validation may take long, which must not delay other requests."""
 
 
 class _Top(Struct):
@@ -70,6 +78,12 @@ class ItemReader:
         self._takes_unknown = config.unknown_types == "accept"
         self._validators: dict[tuple[str, str | None], Validator | None] = {}
         self._latest: dict[str, str] = {}
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Stop every validation that takes long; events that are not read yet get 503."""
+        self._is_stopping = True
+        end_workers()
 
     def forget(self) -> None:
         """Ask the registry anew: it may have other versions by now."""
@@ -87,10 +101,14 @@ class ItemReader:
             may_wait: this thread may wait for a schema.
 
         Raises:
-            Cold: a schema is not here yet, and ``may_wait`` is false.
+            Cold: a schema is not here yet, or validation may take long, and ``may_wait`` is false.
         """
         found: list[Accepted | Refused] = []
+        slow = 0
         for index, item in enumerate(items):
+            if slow >= _MOST_SLOW or self._is_stopping:
+                found.append(_NOT_READ)
+                continue
             fresh_id = _derived_id(f"{caller.name}\0{key}\0{index}", item) if key else ""
             try:
                 found.append(
@@ -102,6 +120,8 @@ class ItemReader:
                 found.append(Refused(422, (Problem(error.path, error.reason),), type=wire.type if wire else ""))
             except _Refuse as refuse:
                 found.append(refuse.refused)
+            last = found[-1]
+            slow += isinstance(last, Refused) and any(one.reason == TOO_LONG for one in last.problems)
         return found
 
     def _read(self, item: bytes, caller: Caller, fresh_id: str, may_wait: bool) -> Accepted | Refused:
@@ -151,7 +171,7 @@ class ItemReader:
         try:
             kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
             inner, faults = kind.read(item)
-        except (MissingExtraError, SchemaError) as error:
+        except (MissingExtraError, SchemaError, WorkBusyError) as error:
             raise _Refuse(Refused(503, (Problem("$", str(error)),), type=wire.type)) from None
         if len(inner) > self._limits.event_bytes:  # a byte on the wire may be many in JSON
             problem = Problem("$", f"{len(inner)} bytes as JSON; the limit is {self._limits.event_bytes}")
@@ -196,17 +216,31 @@ class ItemReader:
         try:
             if faults is None:
                 validator = self._validator(said_type, said_version or None, may_wait) if said_type else None
-                faults = () if validator is None else validator.check(bytes(event.raw_payload))
+                faults = () if validator is None else self._check(validator, bytes(event.raw_payload), may_wait)
         except UnknownTypeError as error:
             return refuse(422, Problem(f"{path}.cls_type", _unknown(error, caller)))
         except UnknownVersionError as error:
             return refuse(422, Problem(f"{path}.version", str(error)))
+        except WorkBusyError as error:
+            return refuse(503, Problem(path, str(error)))
         except BalogError as error:
             return refuse(503, Problem(path, f"the registry has no answer now: {error}"))
         if faults:
             told = (Problem(path + fault.path.removeprefix("$"), fault.reason) for fault in faults[:_MAX_PROBLEMS])
             return refuse(422, *told)
         return Accepted(event, encode(event))
+
+    @staticmethod
+    def _check(validator: Validator, payload: bytes, may_wait: bool) -> list[Fault]:
+        """Return the faults of a payload.
+
+        Raises:
+            Cold: a request of such payloads could take long, and ``may_wait`` is false.
+            WorkBusyError: too many others take long now.
+        """
+        if not may_wait and validator.worst_seconds(payload) * (_DENSE_BYTES / max(len(payload), 1)) > _DENSE_SECONDS:
+            raise Cold
+        return validator.check(payload)
 
     def _validator(self, type: str, version: str | None, may_wait: bool) -> Validator | None:
         """Give the validator of a version, or None where an unknown one is taken as it is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
+from math import inf
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ from google.protobuf import message_factory
 from google.protobuf.message import DecodeError
 
 from balog.errors import EventError, split_refusal
+from balog.registry import worker_pool
 from balog.registry.json_schema import json_path
 from balog.registry.protobuf import describing
 from balog.registry.protobuf.compiling import run_protoc
@@ -19,7 +21,8 @@ from balog.registry.protobuf.rules import Rules
 from balog.registry.protobuf.schema import make_json_schema
 from balog.registry.protobuf.unknown import has_more_defaults, missing, unknown
 from balog.registry.protobuf.writing import UnwritableError, make_writer
-from balog.registry.schema import Fault, SchemaError
+from balog.registry.schema import Fault, Schema, SchemaError
+from balog.registry.worker_pool import MAX_SECONDS, check_apart, compile_apart, read_apart
 
 __all__ = ["CompiledMessage", "compiled"]
 
@@ -40,11 +43,14 @@ class CompiledMessage:
         pool: the pool that it lives in, alone with what its file imports.
     """
 
-    def __init__(self, descriptor: Any, pool: Any) -> None:
+    def __init__(self, descriptor: Any, pool: Any, schema: Schema) -> None:
+        self._schema = schema
         describing.check_storable(descriptor)
         self.name: str = descriptor.full_name
         self.descriptor, self.pool = descriptor, pool
         self.rules = Rules(descriptor, pool)
+        if self.worst_seconds(b"") == inf and not worker_pool.is_worker:
+            compile_apart(schema)
         self._class = message_factory.GetMessageClass(descriptor)
         self._read, self._write = make_reader(descriptor), make_writer(descriptor)
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
@@ -55,8 +61,18 @@ class CompiledMessage:
         )
         self._own = [name for name in describing.BESIDE if name in names]
 
+    def worst_seconds(self, payload: bytes) -> float:
+        """See ``Validator``. Only rules are counted: all else is Python, during which others go on."""
+        return self.rules.worst_seconds(len(payload))
+
     def check(self, payload: bytes) -> list[Fault]:
-        """Give every fault of a payload, which is JSON, at most 100; none when it is valid."""
+        """See ``Validator``; at most 100 faults."""
+        if self.worst_seconds(payload) > MAX_SECONDS and not worker_pool.is_worker:
+            return check_apart(self._schema, payload)
+        return self.check_here(payload)
+
+    def check_here(self, payload: bytes) -> list[Fault]:
+        """Check in this process, however long it takes."""
         message, found = self._parsed(payload)
         if message is not None:
             found += _apart(self._broken(message), found)
@@ -76,7 +92,14 @@ class CompiledMessage:
 
         Raises:
             EventError: as of ``to_json``.
+            WorkBusyError: as of ``check``.
         """
+        if self.worst_seconds(wire) > MAX_SECONDS and not worker_pool.is_worker:
+            return read_apart(self._schema, wire)
+        return self.read_here(wire)
+
+    def read_here(self, wire: bytes) -> tuple[bytes, list[Fault]]:
+        """Read in this process, however long it takes."""
         message, document = self._written(wire)
         return self._encode(document), _faults(self._broken(message))
 
@@ -167,7 +190,7 @@ _LOCKS = [threading.Lock() for _ in range(16)]
 @lru_cache(maxsize=256)
 def _compiled(source: bytes, message: str) -> CompiledMessage:
     pool = _pool(source)
-    return CompiledMessage(describing.choose_message(pool, message), pool)
+    return CompiledMessage(describing.choose_message(pool, message), pool, Schema("", "", "protobuf", source, message))
 
 
 @lru_cache(maxsize=256)

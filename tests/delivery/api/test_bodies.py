@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.delivery.api.bodies import Room, content_form, inflate, is_deeper, split
+from balog.delivery.api.bodies import Room, content_form, inflate, split
 from balog.delivery.api.item_reading import ItemReader, Refused
 from balog.delivery.api.refusals import Refusal
 from balog.delivery.api.tokens import ANYONE
 from balog.delivery.durable.placing import Accepted
 from balog.delivery.settings import Limits, ServiceConfig
 from balog.event import decode
+from balog.registry.nesting import is_deeper
 from balog.registry.registry import open_registry
 
 reader = ItemReader(open_registry(), ServiceConfig(topics="local:unused", limits=Limits(depth=10, event_bytes=2000)))

@@ -1,0 +1,84 @@
+"""The child process of a ``WorkerPool``: it answers one call at a time, each within a bound of processor time.
+
+The kernel ends the process when a call goes on for too long, also
+where it is in a library that can't be interrupted, and when nobody is there any more to wait for it.
+"""
+
+from __future__ import annotations
+
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from balog.errors import EventError
+from balog.registry import worker_pool
+from balog.registry.registry import make_validator
+from balog.registry.schema import Schema, SchemaError
+from balog.registry.worker_pool import read_frame, write_frame
+
+if TYPE_CHECKING:
+    from balog.registry.comparing import Verdict
+
+__all__ = ["main"]
+
+MAX_MEMORY = 4 << 30  # bytes of address space
+
+
+def _check(schema: Any, payload: bytes) -> Any:
+    return _validator(msgspec.convert(schema, Schema)).check_here(payload)
+
+
+def _read(schema: Any, wire: bytes) -> Any:
+    """Return the JSON of an encoded protobuf message with its faults, or where it is none, and why."""
+    try:
+        return _validator(msgspec.convert(schema, Schema)).read_here(wire)
+    except EventError as error:
+        return {"reason": error.reason, "path": error.path}
+
+
+def _compile(schema: Any) -> Any:
+    try:
+        _validator(msgspec.convert(schema, Schema))
+    except SchemaError as error:
+        return {"reason": error.reason, "path": error.path}
+    return None
+
+
+def _judge(before: Any, schema: Any, mode: Any) -> Verdict:
+    from balog.registry.comparing import compare_history
+
+    return compare_history(msgspec.convert(before, list[Schema]), msgspec.convert(schema, Schema), mode)
+
+
+@lru_cache(maxsize=64)
+def _validator(schema: Schema) -> Any:
+    return make_validator(schema)
+
+
+_CALLS: dict[str, Callable[..., Any]] = {"compile": _compile, "check": _check, "read": _read, "judge": _judge}
+
+
+def main() -> None:
+    """Answer calls from stdin on stdout until stdin ends."""
+    worker_pool.is_worker = True
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a whole terminal: the parent decides
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    if sys.platform == "linux":
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        most = MAX_MEMORY if hard == resource.RLIM_INFINITY else min(MAX_MEMORY, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while (call := read_frame(source)) is not None:
+        name, arguments, seconds = call
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        try:
+            answer = [True, _CALLS[name](*arguments)]
+        except Exception as error:
+            answer = [False, f"{type(error).__name__}: {error}"[:300]]
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        write_frame(sink, answer)

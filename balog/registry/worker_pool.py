@@ -1,0 +1,247 @@
+"""Calls that a schema or a payload can make long, in child processes that are ended when they take too long.
+
+A validator written in Rust or C holds the interpreter's lock for the whole call, so no thread of this process could go
+on, and nothing in it could end the call.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import IO, Any
+
+import msgspec
+
+from balog.errors import BalogError, EventError
+from balog.registry.schema import Fault, Schema, SchemaError
+
+__all__ = [
+    "CHECK_SECONDS",
+    "COMPARE_SECONDS",
+    "COMPILE_SECONDS",
+    "MAX_SECONDS",
+    "TOO_LONG",
+    "WorkBusyError",
+    "WorkExceededError",
+    "WorkerPool",
+    "check_apart",
+    "compile_apart",
+    "end_workers",
+    "is_worker",
+    "read_apart",
+    "read_frame",
+    "workers",
+    "write_frame",
+]
+
+CHECK_SECONDS = 1.0
+"""Processor time in which a payload is held against its schema."""
+
+MAX_SECONDS = 0.01
+"""What may take longer than that runs in a child process."""
+
+TOO_LONG = f"takes more than {CHECK_SECONDS:g} s to be held against its schema; send less, or simplify the schema"
+
+COMPILE_SECONDS = 3.0
+"""Processor time in which a schema's own rules are tried."""
+
+COMPARE_SECONDS = 30.0
+"""Processor time in which a new version is compared with those before it."""
+
+is_worker = False
+"""Whether this process is a child of a pool, which runs every call itself."""
+
+_WAIT = 5.0  # seconds for a child to be free
+_SLOWER = 10.0  # on a busy machine, a second of processor time takes so many
+
+_CHILD = "import sys; sys.path[:] = sys.argv[1:]; from balog.registry.worker import main; main()"
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+
+
+def read_frame(file: IO[bytes]) -> Any:
+    """Return what the next frame holds, its length in four bytes and MessagePack; None at the end."""
+    head = file.read(4)
+    if len(head) < 4:
+        return None
+    data = file.read(int.from_bytes(head, "big"))
+    return _decode(data)
+
+
+def write_frame(file: IO[bytes], content: Any) -> None:
+    """Write a frame at once."""
+    data = _encode(content)
+    file.write(len(data).to_bytes(4, "big") + data)
+    file.flush()
+
+
+class WorkExceededError(BalogError):
+    """A call took more processor time, or more memory, than it may."""
+
+
+class WorkBusyError(BalogError):
+    """No child process is free, or none can be started."""
+
+    retryable = True
+
+
+class _Child:
+    def __init__(self) -> None:
+        command = [sys.executable, "-I", "-c", _CHILD, *filter(None, sys.path)]
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/"
+            )
+        except OSError as error:
+            raise WorkBusyError(f"no process can be started to validate in: {error.strerror or error}") from None
+
+    def ask(self, name: str, arguments: list[Any], seconds: float) -> Any:
+        process = self.process
+        assert process.stdin is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101
+        try:
+            write_frame(process.stdin, [name, arguments, seconds])
+            if not select.select([process.stdout], [], [], seconds * _SLOWER)[0]:
+                raise WorkExceededError(f"takes more than {seconds * _SLOWER:g} s")
+            answer = read_frame(process.stdout)
+        except (OSError, ValueError):  # it ended, or was ended by `close`
+            answer = None
+        if answer is None:
+            raise WorkExceededError(f"takes more than {seconds:g} s of processor time")
+        return answer
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for file in (self.process.stdin, self.process.stdout):
+            if file is not None:
+                with suppress(OSError):
+                    file.close()
+
+
+class WorkerPool:
+    """At most ``count`` child processes, each started when it is needed. Any thread may use it."""
+
+    def __init__(self, count: int) -> None:
+        self._free = threading.Semaphore(count)
+        self._idle: list[_Child] = []
+        self._busy: set[_Child] = set()
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._owner = os.getpid()
+
+    def run(self, name: str, arguments: list[Any], seconds: float = CHECK_SECONDS) -> Any:
+        """Return what a call of ``balog.registry.worker`` gives, as plain data.
+
+        Args:
+            seconds: of processor time that it may take.
+
+        Raises:
+            WorkExceededError: it takes more than that.
+            WorkBusyError: no child process is free within 5 s.
+            BalogError: the call itself raised; the message says what.
+        """
+        if not self._free.acquire(timeout=_WAIT):
+            raise WorkBusyError("all processes that validate are busy; try again")
+        try:
+            with self._lock:
+                child = self._idle.pop() if self._idle else None
+            if child is not None and child.process.poll() is not None:
+                child.kill()
+                child = None
+            if child is None:
+                child = _Child()
+            with self._lock:
+                self._busy.add(child)
+            is_well = False
+            try:
+                done, result = child.ask(name, arguments, seconds)
+                is_well = not self._is_closed
+            except WorkExceededError:
+                if self._is_closed:
+                    raise WorkBusyError("the processes that validate were ended") from None
+                raise
+            finally:
+                with self._lock:
+                    self._busy.discard(child)
+                    if is_well:
+                        self._idle.append(child)
+                if not is_well:
+                    child.kill()
+        finally:
+            self._free.release()
+        if not done:
+            raise BalogError(str(result))
+        return result
+
+    def close(self) -> None:
+        """End all children; calls under way raise WorkBusyError. A fork of the process ends none."""
+        if os.getpid() != self._owner:
+            return
+        self._is_closed = True
+        with self._lock:
+            idle, self._idle = self._idle, []
+            busy = list(self._busy)
+        for child in busy:
+            child.process.kill()  # whoever waits for it clears up
+        for child in idle:
+            child.kill()
+
+
+def compile_apart(schema: Schema) -> None:
+    """Compile a schema in a child process and try its rules.
+
+    Raises:
+        SchemaError: it is none, or its rules run for more than 3 s.
+    """
+    try:
+        refusal = workers().run("compile", [schema], COMPILE_SECONDS)
+    except WorkExceededError:
+        raise SchemaError(f"its rules take more than {COMPILE_SECONDS:g} s") from None
+    if refusal is not None:
+        raise SchemaError(refusal["reason"], path=refusal["path"])
+
+
+def read_apart(schema: Schema, wire: bytes) -> tuple[bytes, list[Fault]]:
+    """Read an encoded protobuf message in a child process; see ``CompiledMessage.read``."""
+    try:
+        found = workers().run("read", [schema, wire])
+    except WorkExceededError:
+        return b"{}", [Fault("$", TOO_LONG)]
+    if isinstance(found, dict):
+        raise EventError(found["reason"], found["path"])
+    return found[0], [Fault(*each) for each in found[1]]
+
+
+_pools: dict[int, WorkerPool] = {}
+
+
+def check_apart(schema: Schema, payload: bytes) -> list[Fault]:
+    """Hold a payload against a schema in a child process; see ``Validator.check``."""
+    try:
+        found = workers().run("check", [schema, payload])
+    except WorkExceededError:
+        return [Fault("$", TOO_LONG)]
+    return [Fault(*each) for each in found]
+
+
+def workers() -> WorkerPool:
+    """Return this process's pool; a fork has its own."""
+    pool = _pools.get(os.getpid())
+    if pool is None:
+        pool = _pools.setdefault(os.getpid(), WorkerPool(max(2, os.cpu_count() or 2)))
+    return pool
+
+
+@atexit.register
+def end_workers() -> None:
+    """End this process's children; the next call starts new ones."""
+    if (pool := _pools.pop(os.getpid(), None)) is not None:
+        pool.close()
