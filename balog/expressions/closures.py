@@ -16,7 +16,7 @@ from balog.expressions import tree
 from balog.expressions.access import COLUMN_GETTERS, path_getter
 from balog.expressions.comparing import FLIPPED, OPERATORS, comparison
 from balog.expressions.functions import CASTS, READERS
-from balog.expressions.patterns import MAX_SEARCHED, compile_regex
+from balog.expressions.patterns import compile_regex
 from balog.expressions.tree import Constant, Kind, Node
 
 __all__ = ["compile_test", "compile_value"]
@@ -236,7 +236,7 @@ def _like(node: tree.Like) -> Get:
 
 def _matches(node: tree.Matches) -> Get:
     get, search = _as(node.value, "string"), compile_regex(node.pattern).search
-    return lambda row: None if (text := get(row)) is None else search(text[:MAX_SEARCHED]) is not None
+    return lambda row: None if (text := get(row)) is None else search(text)
 
 
 # Values

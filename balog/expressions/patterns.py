@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+from balog.expressions.regex import MAX_SEARCHED, Anchor, Atom, Choice, Regex, Repeat, Sequence
 
 __all__ = ["MAX_PATTERN", "MAX_SEARCHED", "LikePattern", "compile_regex", "read_like"]
 
 MAX_PATTERN = 1000
 """Characters of a LIKE pattern or a regular expression."""
-
-MAX_SEARCHED = 65_536
-"""RLIKE looks at so many characters of a text, from its beginning: a search may take quadratic time."""
 
 Piece = tuple[str | None, ...]
 """Characters in a row; None stands for any one character."""
@@ -101,7 +101,7 @@ def read_like(pattern: str, escape: str | None = None, *, folded: bool = False) 
     return LikePattern(tuple(tuple(piece) for piece in kept), folded)
 
 
-def compile_regex(pattern: str) -> re.Pattern[str]:
+def compile_regex(pattern: str) -> Regex:
     """Compile a regular expression after a check that Java reads it alike and that it cannot take exponential time.
 
     Raises:
@@ -109,11 +109,7 @@ def compile_regex(pattern: str) -> re.Pattern[str]:
     """
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"a regular expression has at most {MAX_PATTERN} characters")
-    _check(pattern)
-    try:
-        return re.compile(pattern, re.ASCII)  # \d, \w and \s are ASCII in Java
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"not a regular expression: {error}") from None
+    return Regex(pattern, _parse(pattern))
 
 
 _GROUP = re.compile(r"\((?:\?(?::|i:|=|!|<=|<!))?(?!\?)")
@@ -129,16 +125,24 @@ _MOST_ROUNDS = 10
 class _Group:
     varies: bool = False  # holds a choice or a repeat whose number is not fixed
     endless: bool = False  # holds a repeat without an upper bound
+    folded: bool = False
+    looks: bool = False
+    branches: list[list[Any]] = field(default_factory=lambda: [[]])
 
     def take_in(self, inner: _Group) -> None:
         self.varies = self.varies or inner.varies
         self.endless = self.endless or inner.endless
 
+    def tree(self) -> Any:
+        parts = [Sequence(tuple(branch)) for branch in self.branches]
+        found = parts[0] if len(parts) == 1 else Choice(tuple(parts))
+        return Sequence((found,), looks=True) if self.looks else found
 
-def _check(pattern: str) -> None:
-    """Refuse what Java reads otherwise than Python, and repeats inside of repeats that can take exponential time."""
+
+def _parse(pattern: str) -> Any:
+    """Parse a pattern; refuse what Java reads otherwise, and repeats of repeats that can take exponential time."""
     place = len("(?i)") if pattern.startswith("(?i)") else 0
-    groups = [_Group()]
+    groups = [_Group(folded=place > 0)]
     inner: _Group | None = None  # what the atom before this place holds; None when there is nothing to repeat
     while place < len(pattern):
         char = pattern[place]
@@ -160,19 +164,28 @@ def _check(pattern: str) -> None:
             said = pattern[place : place + 3]
             raise ValueError(f"{said!r} at character {place + 1} is not in the part of regular expressions used here")
         if char == "(":
-            groups.append(_Group())
+            begin = match[0] if match else ""
+            groups.append(_Group(folded=groups[-1].folded or begin == "(?i:", looks=begin[1:] not in ("", "?:", "?i:")))
             inner = None
         elif char == ")":
             if len(groups) == 1:
                 raise ValueError("a ) without its ( in the regular expression")
             inner = groups.pop()
             groups[-1].take_in(inner)
+            groups[-1].branches[-1].append(inner.tree())
         elif char == "|":
             groups[-1].varies = True
+            groups[-1].branches.append([])
             inner = None
         else:
+            text = match[0] if match else char
+            is_anchor = text in ("^", "$", "\\A", "\\b", "\\B")
+            groups[-1].branches[-1].append(Anchor(text) if is_anchor else Atom(text, groups[-1].folded))
             inner = None if char in "^$" else _Group()
         place = match.end() if match else place + 1
+    if len(groups) > 1:
+        raise ValueError("a ( without its ) in the regular expression")
+    return groups[0].tree()
 
 
 def _repeat(group: _Group, inner: _Group, repeat: re.Match[str]) -> None:
@@ -185,3 +198,6 @@ def _repeat(group: _Group, inner: _Group, repeat: re.Match[str]) -> None:
         )
     group.varies = group.varies or endless or repeat[0] == "?" or bool(comma)
     group.endless = group.endless or endless
+    least = int(low) if low else int(repeat[0] == "+")
+    part = group.branches[-1].pop()
+    group.branches[-1].append(Repeat(part, least, None if endless else max(most, least)))

@@ -15,7 +15,7 @@ from balog.errors import ConfigError
 from balog.event import LEVELS, parse_level
 from balog.expressions import tree
 from balog.expressions.comparing import FLIPPED, OPERATORS
-from balog.expressions.patterns import MAX_SEARCHED, LikePattern
+from balog.expressions.patterns import LikePattern, compile_regex
 from balog.expressions.tree import Constant, Kind, Node
 
 __all__ = ["MAX_SQL", "SEVERITIES", "write"]
@@ -326,7 +326,8 @@ class _Writer:
 
     def _matches(self, node: tree.Matches) -> str:
         pattern = _text("(?d)" + node.pattern)  # Java then knows one line end, as Python does
-        return f"(substring({self.read_as(node.value, 'string')}, 1, {MAX_SEARCHED}) RLIKE {pattern})"
+        searched = compile_regex(node.pattern).searched
+        return f"(substring({self.read_as(node.value, 'string')}, 1, {searched}) RLIKE {pattern})"
 
 
 _WRITERS: dict[type[Node], Callable[[_Writer, Any], str]] = {
