@@ -1,7 +1,8 @@
 """Regular expressions whose search takes bounded time, of the part that means the same in Python and Spark's Java.
 
-``re`` tries alternatives one after the other, so the ways through ``a.*b.*c`` grow with the cube of the text. Short texts
-are left to it. For longer ones a lazily built automaton goes through the text once, and ``searched`` bounds their length.
+``re`` tries alternatives one after the other, so the ways through ``a.*b.*c`` grow with the cube of the text.
+Short texts are left to it. For longer ones a lazily built automaton goes through the text once, and ``searched`` bounds
+the length.
 """
 
 from __future__ import annotations

@@ -97,12 +97,11 @@ def test_sigterm_ends_a_service_in_the_middle_of_such_events(tmp_path: Path, kin
     with serving(tmp_path, kind) as (process, url, event), urllib3.PoolManager(retries=False, timeout=120) as http:
         http.request("POST", url + "/v1/events", body=b'{"cls_type": "sale", "version": "1.0.0"}')
         answers: list[Any] = []
+        events = b"[" + b",".join([event] * 3) + b"]"
 
         def post() -> None:
             try:
-                answers.append(
-                    http.request("POST", url + "/v1/events", body=b"[" + b",".join([event] * 3) + b"]").status
-                )
+                answers.append(http.request("POST", url + "/v1/events", body=events).status)
             except urllib3.exceptions.HTTPError as error:
                 answers.append(error)
 
