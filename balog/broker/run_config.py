@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from balog.broker.quarantine import QuarantineConfig
 from balog.errors import ConfigError
+from balog.singer.log_patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig
 from balog.sinks.spool import SpoolConfig
 
@@ -37,6 +38,10 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         Meta(description="What a line on stdout that is no Singer message does: pass, go to quarantine, end the run."),
     ] = "pass"
     quarantine: QuarantineConfig | None = None
+    log_patterns: Annotated[
+        list[LogPattern],
+        Meta(description="Lines of the command's stderr that balog does not know by itself.", max_length=20),
+    ] = []
 
     @property
     def looks(self) -> bool:
@@ -47,7 +52,8 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         """Refuse what the types can't.
 
         Raises:
-            ConfigError: lines are to be quarantined and there is no place for them, or the other way round.
+            ConfigError: lines are to be quarantined and there is no place for them, or the other way round; a log
+                pattern cannot be read.
         """
         if self.junk == "quarantine" and self.quarantine is None:
             where = 'junk is "quarantine"; say where: "quarantine": {"path": "junk.jsonl"}'
@@ -55,3 +61,12 @@ class RunConfig(Struct, forbid_unknown_fields=True, kw_only=True):
         if self.junk != "quarantine" and self.quarantine is not None:
             unused = f'nothing goes there while junk is "{self.junk}"; add "junk": "quarantine", or take it out'
             raise ConfigError(unused, path="$.quarantine")
+        self.patterns()
+
+    def patterns(self) -> list[Pattern]:
+        """Return what reads the lines that ``log_patterns`` describes.
+
+        Raises:
+            ConfigError: a format cannot be read.
+        """
+        return compile_patterns(self.log_patterns, "$.log_patterns")

@@ -113,6 +113,7 @@ class _Run:
         self._redactor = Redactor()
         self._stream: TapStream | None = None
         self._junk: JunkFilter | None = None
+        self._patterns = config.patterns()
         self._assembler = LineAssembler(application)
         self._reading = Stopwatch()
         self._logs = 0
@@ -145,7 +146,7 @@ class _Run:
         finally:
             if self._stream is None:
                 _let_go(target)
-        self._assembler = LineAssembler(self.application, {**context, "process": child.pid})
+        self._assembler = LineAssembler(self.application, {**context, "process": child.pid}, self._patterns)
         signals.attach(child)
         try:
             self._pump(child, signals)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Any, Generic, TypeVar, cast
 
 from balog.event import MAX_CHANNEL_LENGTH, Event
 from balog.payload import log_payload
-from balog.singer.dialects import LogLine, read_line
+from balog.singer.dialects import LogLine, read_line, without_colours
+from balog.singer.log_line import exception_in
+from balog.singer.log_patterns import Pattern
 
 __all__ = ["MAX_LINE", "LineAssembler", "RecordAssembler", "channel_of", "payload_of"]
 
@@ -19,27 +21,34 @@ _MAX_RECORD_LINES = 2000
 _MAX_RECORD = 1024 * 1024  # characters; what is over it begins a record of its own
 
 _TRACEBACK = "Traceback (most recent call last):"
-_EXCEPTION_LINE = re.compile(r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.DOTALL)
-_CHAINED = ("During handling of the above exception", "The above exception was the direct cause", _TRACEBACK)
+_GROUP = "  + Exception Group " + _TRACEBACK
+_TRACEBACKS = (_TRACEBACK, _GROUP)
+_FAILURES = (*_TRACEBACKS, "Exception in thread ", "Fatal Python error: ", "panic: ")
+_CHAINED = ("During handling of the above exception", "The above exception was the direct cause", *_TRACEBACKS)
+_INDENTED = (" ", "\t")
 
 
 class LineAssembler:
     """Turns chunks of a program's stderr into events.
 
     A line that a dialect knows begins a record. A line that none knows continues the record before it, when that record
-    came from a dialect or a traceback is under way; otherwise it is a record by itself.
+    came from a dialect or a traceback is under way; otherwise it is a record by itself. A traceback after a record of
+    DEBUG or INFO is a record of its own, at ERROR: the program did not catch it.
 
     Args:
         application: the program's name: the first part of each event's channel, and ``application`` in its context.
         context: further keys of every event's context.
+        patterns: what the user says of lines that balog does not know.
     """
 
-    def __init__(self, application: str, context: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, application: str, context: dict[str, Any] | None = None, patterns: Sequence[Pattern] = ()
+    ) -> None:
         self.application = application
         self.context: dict[str, Any] = {"application": application, **(context or {})}
         self._partial = b""
         self._cutting = False
-        self._records: RecordAssembler[None] = RecordAssembler()
+        self._records: RecordAssembler[None] = RecordAssembler(patterns=patterns)
 
     def feed(self, data: bytes) -> list[Event]:
         """Take the next bytes; give the events that they complete. A line over 256 KiB is cut there."""
@@ -112,17 +121,22 @@ class RecordAssembler(Generic[_Mark]):
 
     Args:
         zone: the zone of times that don't name theirs; None is this machine's.
+        patterns: what the user says of lines that balog does not know.
     """
 
-    def __init__(self, zone: tzinfo | None = None) -> None:
+    def __init__(self, zone: tzinfo | None = None, patterns: Sequence[Pattern] = ()) -> None:
         self._zone = zone
+        self._patterns = patterns
         self._record: _Record | None = None
         self._mark: _Mark | None = None
 
     def take(self, raw: bytes, mark: _Mark) -> list[tuple[_Mark, LogLine]]:
         """Take the next line; give the records that it completes. What is beyond 256 KiB of it is left out."""
-        line = raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r")
-        head = read_line(line, self._zone)
+        line = without_colours(raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r"))
+        if self._record is not None and self._record.awaits(line):
+            self._record.add(line)
+            return []
+        head = read_line(line, self._zone, self._patterns)
         if head is None and self._record is not None and self._record.takes(line):
             self._record.add(line)
             return []
@@ -135,8 +149,8 @@ class RecordAssembler(Generic[_Mark]):
         self._mark = mark
         if head is not None:
             self._record = _Record(head, from_dialect=True)
-        elif line.startswith(_TRACEBACK):
-            self._record = _Record(LogLine(level="ERROR"), lines=[line])
+        elif line.startswith(_FAILURES):
+            self._record = _Record(LogLine(level="ERROR", is_uncaught=True), lines=[line])
         else:
             self._record = _Record(LogLine(message=line))
         return records
@@ -157,43 +171,71 @@ class _Record:
         self.lines = lines or []
         self._from_dialect = from_dialect
         self._size = len(head.message)
+        self._is_in_traceback = bool(lines) and self.lines[0].startswith(_TRACEBACKS)
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self.lines) >= _MAX_RECORD_LINES or self._size > _MAX_RECORD
 
     def add(self, line: str) -> None:
         """Take a line that continues the record."""
         self.lines.append(line)
         self._size += len(line) + 1
+        self._is_in_traceback = self._is_in_traceback or line.startswith(_TRACEBACKS)
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether a traceback that comes now is not this record's: at its level none is logged, or it has its own."""
+        if not self._is_in_traceback:
+            return self.head.level in ("DEBUG", "INFO")
+        last = next((line for line in reversed(self.lines) if line), "")
+        return not last.startswith(_CHAINED)
+
+    def awaits(self, line: str) -> bool:
+        """Return whether a traceback is under way and this is its exception's line, whatever it looks like."""
+        last = self.lines[-1] if self.lines else ""
+        return (
+            self._is_in_traceback
+            and not line.startswith(_INDENTED)
+            and last.startswith((*_INDENTED, _TRACEBACK))
+            and not last.lstrip().startswith("+-")  # the end of an exception group
+            and line != ""
+            and not self._is_full
+            and not line.startswith("{")
+        )
 
     def takes(self, line: str) -> bool:
-        """Tell whether a line that no dialect knows belongs to this record."""
-        if len(self.lines) >= _MAX_RECORD_LINES or self._size > _MAX_RECORD or self.head.metric is not None:
+        """Return whether a line that no dialect knows belongs to this record."""
+        if self._is_full or self.head.metric is not None:
             return False
-        if self._from_dialect or line.startswith((" ", "\t")):
+        if self._from_dialect:
+            return not (line.startswith(_FAILURES) and self._is_whole)
+        if line.startswith(_GROUP) and not self._is_in_traceback:
+            return False
+        if line.startswith(_INDENTED):
             return True
-        if not any(text.startswith(_TRACEBACK) for text in self.lines[:1]):
+        if not self.head.is_uncaught:
             return False
-        # A bare traceback: its exception line ends it, unless another is chained to it.
-        ended = self.lines[-1] != "" and not self.lines[-1].startswith((" ", "\t", *_CHAINED))
+        # The exception's line ends a traceback, unless another is chained to it.
+        ended = self.lines[-1] != "" and not self.lines[-1].startswith((*_INDENTED, *_CHAINED))
         return not ended or line == "" or line.startswith(_CHAINED)
 
     def finished(self) -> LogLine:
         """Put the lines where they belong: a traceback to ``exc_text``, everything else to the message."""
         while self.lines and not self.lines[-1].strip():
             self.lines.pop()
-        start = next((i for i, text in enumerate(self.lines) if text.startswith(_TRACEBACK)), len(self.lines))
+        start = next((i for i, text in enumerate(self.lines) if text.startswith(_TRACEBACKS)), len(self.lines))
         head, trace = self.head, self.lines[start:]
         head.message = "\n".join([head.message, *self.lines[:start]] if head.message else self.lines[:start])
         if trace:
             head.exc_text = "\n".join(trace)
-            head.exception = _exception_in(trace)
-            head.message = head.message or trace[-1]
+            head.exception = exception_in(trace)
+            head.message = head.message or _last_words(trace, head.exception)
         return head
 
 
-def _exception_in(trace: list[str]) -> dict[str, Any] | None:
-    """Give type and message from the text of a traceback: the last line that is not indented, and what follows it."""
-    for index in range(len(trace) - 1, 0, -1):
-        match = _EXCEPTION_LINE.match(trace[index])
-        if match and trace[index - 1].startswith((" ", "\t")):
-            message = "\n".join([match["message"] or "", *trace[index + 1 :]])
-            return {"type": match["type"], "message": message.rstrip()}
-    return None
+def _last_words(trace: list[str], exception: dict[str, Any] | None) -> str:
+    """Return the line that says what was raised."""
+    if exception is not None and trace[0] == _GROUP:
+        return f"{exception['type']}: {exception['message']}".partition("\n")[0]
+    return trace[-1]

@@ -413,6 +413,36 @@ def wait_for(condition, seconds=30):
         time.sleep(0.02)
 
 
+class TestLogLines:
+    CODE = """
+import logging, sys
+logging.basicConfig()
+logging.getLogger("tap-x").error("boom")
+print("<HELP> it burns", file=sys.stderr)
+logging.getLogger("tap-x").warning("last words")
+{}["key"]
+"""
+
+    def test_levels_of_pythons_own_format_reach_the_sinks(self, folder):
+        pattern = {"format": "<{level}> {message}", "levels": {"HELP": "CRITICAL"}}
+        done = sidecar(*python(self.CODE), options=[*write_config(folder, log_patterns=[pattern]), "--name", "tap-x"])
+        logs = [event for event in archived(folder) if event.cls_type == "log"]
+        assert done.returncode == 1
+        assert [(event.level, event.payload["message"]) for event in logs] == [
+            ("ERROR", "boom"),
+            ("CRITICAL", "it burns"),
+            ("WARNING", "last words"),
+        ]
+        assert logs[2].payload["exception"] == {"type": "KeyError", "message": "'key'"}
+
+    def test_a_pattern_that_cannot_be_read_is_refused_before_anything_runs(self, folder):
+        options = write_config(folder, log_patterns=[{"format": "{message}"}])
+        for command in (["run", *options, "--", "true"], ["check", "--for", "run", options[1]]):
+            done = subprocess.run([*BALOG, *command], capture_output=True)
+            assert done.returncode == 2
+            assert b"$.log_patterns[0].format: {level} is missing" in done.stderr
+
+
 class TestFaults:
     def test_a_flood_on_stderr_shows_whole_and_the_data_is_whole(self, folder):
         code = """

@@ -47,6 +47,7 @@ def test_every_part_of_a_broker_s_config_is_on_the_page():
 
 def test_the_sidecar_s_config_is_taken():
     msgspec.json.decode(BROKER["run.json"], type=RunConfig)
+    msgspec.json.decode(BROKER["patterns.json"], type=RunConfig).check()
 
 
 def test_the_cases_hold(tmp_path):

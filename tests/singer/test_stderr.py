@@ -140,6 +140,88 @@ class TestRealTaps:
         assert event.payload["fields"]["caller"] == "Titanic"
 
 
+class TestMetricsBelowAPrefix:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            'INFO:tap-dimdate:INFO METRIC: {"type": "counter", "metric": "record_count", "value": 3, '
+            '"tags": {"a": "b"}}',
+            "INFO:tap-dimdate:INFO METRIC: {'type': 'counter', 'metric': 'record_count', 'value': 3, "
+            "'tags': {'a': 'b'}}",
+            "2026-01-01 00:00:00,000 - singer - INFO - METRIC: "
+            '{"type":"counter","metric":"record_count","value":3,"tags":{"a":"b"}}',
+            '{"level":"info","msg":"METRIC: {\\"type\\":\\"counter\\",\\"metric\\":\\"record_count\\",\\"value\\":3,'
+            '\\"tags\\":{\\"a\\":\\"b\\"}}"}',
+        ],
+    )
+    def test_it_is_a_metric(self, line):
+        (event,) = events_of(line.encode() + b"\n")
+        assert (gist(event), event.payload["tags"]) == (("INFO", "counter", "record_count", 3), {"a": "b"})
+
+
+class TestLinesOfOthers:
+    @pytest.mark.parametrize(
+        ("line", "level", "logger", "message"),
+        [
+            ("[2026-01-01 00:00:00,000] {client.py:12} ERROR - boom", "ERROR", None, "boom"),
+            ("2026-01-01 00:00:00 [scrapy.core] ERROR: boom", "ERROR", "scrapy.core", "boom"),
+            ("12:00:00.123 [main] ERROR com.acme.Tap - boom", "ERROR", "com.acme.Tap", "boom"),
+            ("26/01/01 00:00:00 ERROR Utils: boom", "ERROR", None, "Utils: boom"),
+            ("2026-01-01T00:00:00.000000Z ERROR boom", "ERROR", None, "boom"),
+            ("2026-01-01T00:00:00.000Z\tERROR\tboom", "ERROR", None, "boom"),
+            ("INFO:     Started", "INFO", None, "Started"),
+            ("Level 35:x:boom", "WARNING", "x", "boom"),
+            ("ERROR:https://example.com is down", "ERROR", None, "https://example.com is down"),
+            ("time=2026-01-01T00:00:00Z level=ERROR msg=boom", "ERROR", None, "boom"),
+            ('{"severity":"EMERGENCY","message":"boom","logger":"x"}', "CRITICAL", "x", "boom"),
+            ('{"version":"1.1","short_message":"boom","level":3,"timestamp":1767225600.5}', "ERROR", None, "boom"),
+            ('{"severity_number":17,"body":"boom"}', "ERROR", None, "boom"),
+            ('{"log":{"level":"error","logger":"x"},"message":"boom"}', "ERROR", "x", "boom"),
+            ('{"@t":"2026-01-01T00:00:00Z","@m":"boom","@l":"Error"}', "ERROR", None, "boom"),
+            ('{"event":"boom","timestamp":"2026-01-01T00:00:00Z"}', "INFO", None, "boom"),
+        ],
+    )
+    def test_level_logger_and_message(self, line, level, logger, message):
+        (event,) = events_of(line.encode())
+        assert (event.level, event.payload["message"]) == (level, message)
+        assert event.header.channel == f"tap-x.{logger}" if logger else "tap-x"
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "2026-01-01 was a good day",
+            "2026-01-01 00:00:00 loaded ERROR codes",
+            '{"message": "boom"}',
+            '{"id": 1, "level": 3}',
+            "Note: this is text",
+            "Total: 3 of level=error",
+            "[3, 4]",
+        ],
+    )
+    def test_text_stays_text(self, line):
+        (event,) = events_of(line.encode())
+        assert (event.level, event.payload["message"]) == ("INFO", line)
+
+
+class TestUncaught:
+    TRACE = b"Traceback (most recent call last):\n  File a\nError: x\n"
+
+    @pytest.mark.parametrize("head", [b"INFO sync", b"DEBUG:tap-x:sync", b"INFO sync\nmore of it"])
+    def test_a_traceback_after_info_is_an_event_of_its_own(self, head):
+        (one, other) = events_of(head + b"\n" + self.TRACE)
+        assert (one.level, "exc_text" in one.payload) == (gist(one)[0], False)
+        assert (gist(other), other.payload["exception"]["type"]) == (("ERROR", "Error: x"), "Error")
+
+    @pytest.mark.parametrize("level", ["WARNING", "ERROR"])
+    def test_one_that_was_logged_belongs_to_its_record(self, level):
+        (event,) = events_of(f"{level} retrying\n".encode() + self.TRACE)
+        assert (gist(event), event.payload["exc_text"] + "\n") == ((level, "retrying"), self.TRACE.decode())
+
+    def test_a_second_one_is_not_of_the_same_record(self):
+        (one, other) = events_of(b"ERROR failed\n" + self.TRACE + self.TRACE)
+        assert (gist(one)[1], gist(other)[1]) == ("failed", "Error: x")
+
+
 class TestJoining:
     def test_a_chained_traceback_is_one_event(self):
         trace = (

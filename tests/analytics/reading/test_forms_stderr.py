@@ -47,7 +47,13 @@ def test_captures_of_the_sdk(name: str, read_rows: Any) -> None:
     assert {dict(row["context"])["application"] for row in rows} == {"tap-jsonl"}
 
 
-@pytest.mark.parametrize("name", ["singer-python.stderr.log", "singer-sdk.stderr.log", "singer-sdk.json.stderr.log"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("singer-python.stderr.log", "singer-sdk.stderr.log", "singer-sdk.json.stderr.log"),
+        *(f"stderr-corpus/{path.name}" for path in sorted((DATA / "stderr-corpus").glob("*.log"))),
+    ],
+)
 def test_a_capture_gives_the_events_that_a_sidecar_would_have_made(name: str, read_rows: Any) -> None:
     assembler = LineAssembler("tap-x")
     events = assembler.feed((DATA / name).read_bytes()) + assembler.close()
@@ -127,7 +133,7 @@ class TestTimes:
 
 
 def test_ids_follow_from_the_file_and_the_place_in_it(write: Any, read_rows: Any) -> None:
-    lines = [b"INFO same", b"INFO same", b"Traceback (most recent call last):", b"  File", b"E: x"]
+    lines = [b"INFO same", b"ERROR same", b"Traceback (most recent call last):", b"  File", b"E: x"]
     first = [row["id"] for row in read_rows(write("one/tap-x.log", *lines))]
     assert len(set(first)) == 2
     assert [row["id"] for row in read_rows(write("two/tap-x.log.gz", *lines))] == first

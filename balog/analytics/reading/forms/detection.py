@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from balog.event import parse_level
 from balog.singer.dialects import read_line
 
 __all__ = ["HEAD", "can_cut", "detect"]
@@ -63,24 +62,23 @@ def _form_of(line: bytes) -> str | None:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
             pass
         else:
-            return _form_of_document(members)
+            return _form_of_document(members, line)
     elif _OLD.match(line):
         return "old"
     text = line.decode("utf-8", "replace").rstrip("\r")
     return "stderr" if text.startswith("Traceback (most recent call last):") or read_line(text) else None
 
 
-def _form_of_document(members: dict[str, Raw]) -> str | None:
+def _form_of_document(members: dict[str, Raw], line: bytes) -> str | None:
     if {"header", "payload"} <= members.keys():
         return "events"
     if "Messages" in members or {"MessageId", "Body"} <= members.keys():
         return "sqs"
     if str(_text(members.get("type"))).upper() in _MESSAGES:
         return "singer"
-    level = _text(members.get("level"))
-    if isinstance(level, str) and parse_level(level) and isinstance(_text(members.get("message")), str):
-        return "stderr"
-    return "events" if members.keys() & {"header", "payload"} else None
+    if members.keys() & {"header", "payload"}:
+        return "events"
+    return "stderr" if read_line(line.decode("utf-8", "replace").rstrip("\r")) else None
 
 
 def _text(raw: Raw | None) -> Any:
