@@ -112,13 +112,15 @@ class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
         context: dict[str, Any] | None = None,
         timestamp: datetime | None = None,
         composition: bool = False,
+        id: str = "",
     ) -> Event:
-        """Make an event of this facility version with a fresh id.
+        """Make an event of this facility version.
 
         Args:
             channel: dotted name of the route, ``tap_stripe.sync.done``; 1 to 1000 characters.
             payload: anything that encodes to a JSON object; ``Raw`` bytes are taken as they are.
             timestamp: aware; now when omitted.
+            id: a fresh one when omitted.
 
         Raises:
             EventError: the channel, the payload or the timestamp is not of that form.
@@ -129,7 +131,7 @@ class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
         if not 1 <= len(channel) <= MAX_CHANNEL_LENGTH:
             raise EventError(f"want 1 to {MAX_CHANNEL_LENGTH} characters", "$.header.channel")
         header = Header(
-            id=new_id(),
+            id=id or new_id(),
             channel=channel,
             timestamp=_in_utc(timestamp) if timestamp else datetime.now(timezone.utc),
             level=level,

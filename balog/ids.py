@@ -7,7 +7,7 @@ import os
 import threading
 import time
 
-__all__ = ["new_id"]
+__all__ = ["IdSeries", "new_id"]
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _PAIRS = tuple(a + b for a in _DIGITS for b in _DIGITS)
@@ -63,6 +63,30 @@ class _IdSource:
 _ids = _IdSource()
 new_id = _ids.next
 """Give a new event id: 24 characters, time-ordered, letters and digits only, unique across threads and forks."""
+
+
+class IdSeries:
+    """Ids that a later process can make again: those of one name, by number.
+
+    Args:
+        name: that of an earlier series, 18 letters and digits; a new one when omitted.
+
+    Raises:
+        ValueError: not the name of a series.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name or new_id()[2:20]
+        if len(self.name) != 18 or not set(self.name) <= set(_DIGITS):
+            raise ValueError(f"{self.name!r:.40} is not the name of a series of ids")
+        self._millisecond = 0
+        for digit in self.name[:8]:
+            self._millisecond = self._millisecond * 62 + _DIGITS.index(digit)
+
+    def id(self, number: int) -> str:
+        """Return the id of a number, 0 or more. A larger number has a larger id."""
+        later, count = divmod(number, _COUNTER_LIMIT)
+        return f"LG{_base62(self._millisecond + later, 8)}{self.name[8:]}{_base62(count, 4)}"
 
 
 def _forget_ids() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -17,6 +18,7 @@ from balog.cli.topics_moving import dump, ingest, key_option, offsets, redrive, 
 from balog.errors import BalogError, ConfigError, EventError, MessageError, TopicError
 from balog.event import LEVELS, Event
 from balog.expressions import Expression
+from balog.ids import IdSeries
 from balog.topics import Message, Received, open_topics
 from balog.topics.inspecting import inspect, look
 from balog.topics.keys import key_reader
@@ -157,6 +159,7 @@ def peek_topic(
 @key_option
 @click.option("--channel", default="balog.topics.publish", show_default=True, help="With --payload: the channel.")
 @click.option("--level", type=click.Choice(list(LEVELS)), default="INFO", show_default=True, help="With --payload.")
+@click.option("--resume", metavar="LINE[-IDS]", help="Go on after a failure, with what its message names.")
 def publish_lines(
     url: str,
     topic: str,
@@ -168,17 +171,19 @@ def publish_lines(
     key: str,
     channel: str,
     level: Any,
+    resume: str | None,
 ) -> None:
     """Publish events to TOPIC, one a line of FILE (or of standard input).
 
     A line that is no event is refused with its number, an event that the topic can't take with its id; the others are
-    published.
+    published. If the topic fails on the way, a line says how many are stored and how to publish the rest.
 
     \b
     balog topics publish --topics local:topics orders events.jsonl
     echo '{"rows": 3}' | balog topics publish --topics local:topics orders --payload cls_type=app.job
     """
     key_of = key_reader(key, "--key")
+    first, series = _read_resume(resume)
     source = getattr(file, "name", "<stdin>")
     refused = 0
 
@@ -191,27 +196,57 @@ def publish_lines(
     def refuse_message(message: Message, error: MessageError) -> None:
         refuse(f"{source}: event {message.id}", error)
 
+    waiting: deque[int] = deque()  # the numbers of the lines that were read and are not stored yet
+
     def read(checker: SchemaCheck | None) -> Iterator[Message]:
         for number, line in enumerate(file, 1):
             text = line.rstrip(b"\r\n")
-            if not text.strip():
+            if number < first or not text.strip():
                 continue
             try:
-                yield as_message(wrap(text, channel, level, payload) if payload else text, checker, key_of)
+                event = wrap(text, channel, level, payload, series.id(number)) if payload else text
+                message = as_message(event, checker, key_of)
             except EventError as error:
                 refuse(f"{source}: line {number}", error)
+                continue
+            waiting.append(number)
+            yield message
 
     sent = new = 0
     with ExitStack() as stack:
         registry = stack.enter_context(open_named(place, options)) if check else None
         checker = None if registry is None else SchemaCheck(registry)
         home = stack.enter_context(open_topics(url))
-        for count, stored in publish_all(home.topic(topic), read(checker), refuse_message):
-            sent, new = sent + count, new + stored
+        try:
+            for batch in publish_all(home.topic(topic), read(checker), refuse_message):
+                sent, new = sent + batch.sent, new + batch.new
+                for _ in range(batch.taken):
+                    waiting.popleft()
+        except (TopicError, KeyboardInterrupt):
+            if waiting:
+                ids = f"-{series.name}" if payload else ""
+                _say(
+                    f"{sent} events are stored, those before line {waiting[0]} of {source};"
+                    f" publish the rest by the same command with --resume {waiting[0]}{ids}"
+                )
+            raise
     there = f" ({sent - new} were there already)" if sent - new else ""
     _say(f"{new} events were published{there}" + (f", {refused} lines were refused" if refused else ""))
     if refused:
         sys.exit(1)
+
+
+def _read_resume(text: str | None) -> tuple[int, IdSeries]:
+    """Return the first line to publish, from 1, and the ids of the events that are made of lines."""
+    line, _, name = (text or "1").partition("-")
+    try:
+        if not 1 <= int(line) < 1 << 62:
+            raise ValueError
+        return int(line), IdSeries(name)
+    except ValueError:
+        raise ConfigError(
+            f"--resume {text!r:.60}: want a line's number, as the message of the failure has it"
+        ) from None
 
 
 def _show(message: Received, event: Event | EventError) -> None:

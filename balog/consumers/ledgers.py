@@ -16,6 +16,7 @@ from balog.consumers.ledger import DEFAULT_WINDOW, Entry, Ledger
 from balog.consumers.ledger_sqlite import SqliteLedger
 from balog.errors import ConfigError
 from balog.secrets import Secret
+from balog.topics import local_folder
 
 __all__ = ["MemoryLedger", "NoLedger", "SqliteLedger", "default_ledger", "open_ledger"]
 
@@ -127,10 +128,9 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
     Raises:
         ConfigError: this user has no home.
     """
-    scheme, _, rest = topics_url.partition(":")
-    if scheme == "local" and rest:
-        return SqliteLedger(Path(rest).expanduser() / ".ledger.sqlite")
-    if scheme == "memory":
+    if (topics := local_folder(topics_url)) is not None:
+        return SqliteLedger(topics / ".ledger.sqlite")
+    if topics_url.partition(":")[0] == "memory":
         return MemoryLedger()
     state = os.environ.get("XDG_STATE_HOME", "")
     try:

@@ -4,7 +4,7 @@ Open a home of topics by its URL, publish messages to a topic by name, receive t
 """
 
 from balog.topics.base import DeadLetter, GivenUp, GroupState, Message, Received, Topic, Topics, TopicState
-from balog.topics.url import open_topics
+from balog.topics.url import local_folder, open_topics
 
 __all__ = [
     "DeadLetter",
@@ -15,5 +15,6 @@ __all__ = [
     "Topic",
     "TopicState",
     "Topics",
+    "local_folder",
     "open_topics",
 ]

@@ -26,19 +26,20 @@ from balog.topics.base import (
     TopicState,
     check_name,
 )
+from balog.topics.lease_clock import LeaseClock, uptime
 from balog.topics.sqlite_file import SqliteFile
 
 __all__ = ["DEFAULT_RETENTION", "LocalTopic", "LocalTopics"]
 
 DEFAULT_RETENTION = 14 * 86400.0
-"""Seconds that a message is kept, handled or not."""
+"""Seconds that a message is kept after it was published, when all groups have handled it."""
 
 MAX_RECEIVED_BYTES = 64 * 1024 * 1024
 """A batch ends after the message whose body takes it past this size."""
 
 _SUFFIX = ".sqlite"
 _APPLICATION_ID = 0x62616C67
-_VERSION = 2
+_VERSION = 3
 _PRUNE_EVERY = 60.0
 _PRUNE_ROWS = 10_000
 _SLEEPS = (0.002, 0.1)
@@ -71,10 +72,12 @@ CREATE TABLE redriven (
 );
 CREATE TRIGGER settled AFTER DELETE ON leases WHEN OLD.seq < 0
 BEGIN DELETE FROM redriven WHERE seq = OLD.seq; END;
+CREATE TABLE clock (boot TEXT PRIMARY KEY, began REAL NOT NULL) WITHOUT ROWID;
 """
 
 _FIRST_REDRIVEN = -(2**62)
 _LOOKED_AT = 100
+_ALL = 2**63 - 1
 _ROWS = (128, 16, 4, 1)  # few statements, so that each is compiled once; any SQLite takes 999 parameters, a row has 4
 _INSERT = "INSERT INTO messages (id, published, key, body) VALUES {} ON CONFLICT (id) DO NOTHING"
 _INSERTS = {rows: _INSERT.format(", ".join(["(?, ?, ?, ?)"] * rows)) for rows in _ROWS}
@@ -91,20 +94,25 @@ class LocalTopics(Topics):
 
     Args:
         path: the folder; it is made when something is first published.
-        retention: seconds that a message is kept, whether groups have handled it or not; also a dead letter.
-        clock: gives the seconds since the epoch.
+        retention: seconds after which a message is deleted, whether groups have handled it or not, and a dead letter.
+            None: a message is deleted after 14 days when all groups have handled it, and kept until then. Dead
+            letters are kept until they are redriven.
+        clock: the seconds since the epoch.
+        uptime: the seconds since the machine started; leases and delays go by it.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
-        retention: float = DEFAULT_RETENTION,
+        retention: float | None = None,
         clock: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = uptime,
     ) -> None:
         self.path = Path(path).expanduser()
         self.url = f"local:{path}"
         self._retention = retention
         self._clock = clock
+        self._lease_clock = LeaseClock(clock, uptime)
         self._lock = threading.Lock()
         self._topics: dict[str, LocalTopic] = {}
 
@@ -113,7 +121,8 @@ class LocalTopics(Topics):
         check_name("topic", name)
         with self._lock:
             if name not in self._topics:
-                self._topics[name] = LocalTopic(name, self.path / (name + _SUFFIX), self._retention, self._clock)
+                path = self.path / (name + _SUFFIX)
+                self._topics[name] = LocalTopic(name, path, self._retention, self._clock, self._lease_clock)
             return self._topics[name]
 
     def names(self) -> list[str]:
@@ -137,17 +146,20 @@ class LocalTopics(Topics):
 class LocalTopic(Topic):
     """One SQLite file in WAL mode; a message is on the disk (fsync) when ``publish`` returns.
 
-    Messages older than the retention are deleted by ``publish``, which looks once a minute and never deletes more than
-    some thousands at a time, and by ``prune``, for groups that have not handled them too. The file does not shrink; its
-    free pages are used again. Leases are measured by the machine's clock, so the folder must not be shared between
-    machines.
+    Old messages are deleted by ``publish``, which looks once a minute and never deletes more than some thousands at a
+    time, and by ``prune``. Without a retention, only messages that all groups have handled are deleted. The file does
+    not shrink; its free pages are used again. Leases are measured by the machine's uptime, so the folder must not be
+    shared between machines.
     """
 
-    def __init__(self, name: str, path: Path, retention: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, name: str, path: Path, retention: float | None, clock: Callable[[], float], lease_clock: LeaseClock
+    ) -> None:
         self.name = name
         self._file = SqliteFile(path, f"topic {name} ({path})", _SCHEMA, _APPLICATION_ID, _VERSION)
         self._retention = retention
         self._clock = clock
+        self._lease_clock = lease_clock
         self._prune_at = 0.0
 
     def exists(self) -> bool:
@@ -187,7 +199,7 @@ class LocalTopic(Topic):
             return stored, {id for (id,) in newest}
 
     def prune(self) -> int:
-        """Delete messages and dead letters that are older than the retention; give the number of messages."""
+        """Delete messages, and with a retention dead letters, that are too old; return the number of messages."""
         deleted = 0
         while (some := self._prune_some()) is not None:
             deleted += some
@@ -208,18 +220,31 @@ class LocalTopic(Topic):
             ).rowcount
 
     def _prune_some(self) -> int | None:
-        """Delete a bounded number of messages, and old letters; give the number, or None when there is nothing old."""
+        """Delete a bounded number of messages, and old dead letters; return the number, None when there is nothing."""
+        if self._retention is None:
+            oldest = self._clock() - DEFAULT_RETENTION
+            with self._file.read() as connection:
+                if not _has_older_messages(connection, oldest, _handled_by_all(connection)):
+                    return None
+            with self._file.write() as connection:
+                return _delete_older_messages(connection, oldest, _handled_by_all(connection))
         oldest = self._clock() - self._retention
         with self._file.read() as connection:
-            if not connection.execute(
-                "SELECT (SELECT published FROM messages ORDER BY seq LIMIT 1) < ?1"
-                " OR (SELECT died FROM dead ORDER BY number LIMIT 1) < ?1"
-                " OR (SELECT MIN(since) FROM redriven) < ?1",
-                (oldest,),
-            ).fetchone()[0]:
+            if (
+                not _has_older_messages(connection, oldest, _ALL)
+                and not connection.execute(
+                    "SELECT (SELECT died FROM dead ORDER BY number LIMIT 1) < ?1"
+                    " OR (SELECT MIN(since) FROM redriven) < ?1",
+                    (oldest,),
+                ).fetchone()[0]
+            ):
                 return None
         with self._file.write() as connection:
-            return _delete_older(connection, oldest)
+            connection.execute("DELETE FROM dead WHERE died < ?", (oldest,))
+            connection.execute(  # the trigger deletes the messages
+                "DELETE FROM leases WHERE seq IN (SELECT seq FROM redriven WHERE since < ?)", (oldest,)
+            )
+            return _delete_older_messages(connection, oldest, _ALL)
 
     # -- receiving ------------------------------------------------------------------------------------------------
 
@@ -249,7 +274,7 @@ class LocalTopic(Topic):
                 " WHERE seq > COALESCE((SELECT cursor FROM groups WHERE name = ?1), 0))"
                 " OR EXISTS (SELECT 1 FROM leases WHERE grp = ?1 AND ready_at <= ?2 AND receipt <> '~')"
                 " OR EXISTS (SELECT 1 FROM leases WHERE grp = ?1 AND ready_at <= ?2 AND receipt = '~')",
-                (group, self._clock()),
+                (group, self._lease_clock.now(connection)),
             ).fetchone()
             return bool(row[0])
 
@@ -259,7 +284,7 @@ class LocalTopic(Topic):
         size = 0
         # What a power cut undoes here was never handled as far as anybody knows, and is handed out again.
         with self._file.write(durable=False) as connection:
-            now = self._clock()
+            now = self._lease_clock.start(connection)
             cursor = _cursor(connection, group)
             redriven = connection.execute(
                 "SELECT seq, attempts + 1, id, published, key, body FROM leases JOIN redriven USING (seq)"
@@ -314,7 +339,8 @@ class LocalTopic(Topic):
             "UPDATE leases SET ready_at = ?4, receipt = ?6, attempts = attempts - ?5"
             " WHERE grp = ?1 AND seq = ?2 AND receipt = ?3",
             (group,),
-            (self._clock() + delay, int(not attempted), _PUT_OFF if delay > 0 else ""),
+            (int(not attempted), _PUT_OFF if delay > 0 else ""),
+            seconds=delay,
             durable=False,  # what a power cut undoes comes back when its lease is over
         )
 
@@ -324,7 +350,7 @@ class LocalTopic(Topic):
             received,
             "UPDATE leases SET ready_at = ?4 WHERE grp = ?1 AND seq = ?2 AND receipt = ?3",
             (group,),
-            (self._clock() + lease,),
+            seconds=lease,
             durable=False,
         )
 
@@ -365,13 +391,14 @@ class LocalTopic(Topic):
     def _revive(self, group: str, number: int, body: bytes) -> int:
         seq, now = _FIRST_REDRIVEN + number, self._clock()
         with self._file.write() as connection:
+            ready_at = self._lease_clock.start(connection)
             if not connection.execute(
                 "INSERT INTO redriven SELECT ?1, id, published, key, ?2, ?3 FROM dead WHERE number = ?4 AND grp = ?5",
                 (seq, bytes(body), now, number, group),
             ).rowcount:
                 return 0  # another process was faster
             connection.execute("DELETE FROM dead WHERE number = ?", (number,))
-            connection.execute("INSERT INTO leases VALUES (?, ?, ?, 0, '')", (group, seq, now))
+            connection.execute("INSERT INTO leases VALUES (?, ?, ?, 0, '')", (group, seq, ready_at))
         return 1
 
     def _settle(
@@ -379,14 +406,18 @@ class LocalTopic(Topic):
         received: Sequence[Received],
         statement: str,
         before: tuple[str],
-        after: tuple[float | str, ...] = (),
+        after: tuple[int | str, ...] = (),
         *,
+        seconds: float | None = None,
         durable: bool = True,
     ) -> int:
+        """Run a statement for each receipt, with the time ``seconds`` from now as ``?4`` where that is given."""
         if not received:
             return 0
-        rows = [(*before, *_read_receipt(message), *after) for message in received]
+        receipts = [_read_receipt(message) for message in received]
         with self._file.write(durable=durable) as connection:
+            time = () if seconds is None else (self._lease_clock.start(connection) + seconds,)
+            rows = [(*before, *receipt, *time, *after) for receipt in receipts]
             return connection.executemany(statement, rows).rowcount
 
     # -- looking --------------------------------------------------------------------------------------------------
@@ -433,7 +464,7 @@ class LocalTopic(Topic):
         """
         check_name("group", group)
         with self._file.write() as connection:
-            now = self._clock()
+            now = self._lease_clock.start(connection)
             if held := _group_state(connection, group, now).in_flight:
                 raise TopicError(
                     f"topic {self.name}: group {group} holds {held} messages; stop its consumers,"
@@ -458,7 +489,7 @@ class LocalTopic(Topic):
     def group_state(self, group: str) -> GroupState:
         """Tell how far a group is; its lag is counted message by message."""
         with self._file.read() as connection:
-            return _group_state(connection, group, self._clock())
+            return _group_state(connection, group, self._lease_clock.now(connection))
 
     def describe(self) -> TopicState:
         """Tell what the topic holds; adds up the bodies of all messages."""
@@ -467,7 +498,8 @@ class LocalTopic(Topic):
                 "SELECT COUNT(*), COALESCE(SUM(LENGTH(body)), 0), MIN(published) FROM messages"
             ).fetchone()
             names = connection.execute("SELECT name FROM groups ORDER BY name").fetchall()
-            groups = [_group_state(connection, name, self._clock()) for (name,) in names]
+            now = self._lease_clock.now(connection)
+            groups = [_group_state(connection, name, now) for (name,) in names]
         return TopicState(self.name, messages, size, oldest, groups)
 
 
@@ -512,18 +544,28 @@ def _read_receipt(message: Received) -> tuple[int, str]:
     return int(seq), token
 
 
-def _delete_older(connection: sqlite3.Connection, oldest: float) -> int:
-    """Delete from the front, a bounded number at a time so that no other process waits long."""
-    (last,) = connection.execute(
-        "SELECT COALESCE(MIN(CASE WHEN published >= ?1 THEN seq END) - 1, MAX(seq))"
-        " FROM (SELECT seq, published FROM messages ORDER BY seq LIMIT ?2)",
-        (oldest, _PRUNE_ROWS),
+def _handled_by_all(connection: sqlite3.Connection) -> int:
+    """Return the highest seq up to which every group has acked or buried all messages; 0 where there is no group."""
+    (handled,) = connection.execute(
+        "SELECT MIN(MIN(cursor, COALESCE((SELECT MIN(seq) - 1 FROM leases WHERE grp = name AND seq >= 0), cursor)))"
+        " FROM groups"
     ).fetchone()
-    connection.execute("DELETE FROM dead WHERE died < ?", (oldest,))
-    connection.execute(  # the trigger deletes the messages
-        "DELETE FROM leases WHERE seq IN (SELECT seq FROM redriven WHERE since < ?)", (oldest,)
-    )
-    if last is None:
+    return handled or 0
+
+
+def _has_older_messages(connection: sqlite3.Connection, oldest: float, last: int) -> bool:
+    row = connection.execute("SELECT published, seq FROM messages ORDER BY seq LIMIT 1").fetchone()
+    return row is not None and row[0] < oldest and row[1] <= last
+
+
+def _delete_older_messages(connection: sqlite3.Connection, oldest: float, last: int) -> int:
+    """Delete from the front, a bounded number at a time so that no other process waits long."""
+    (until,) = connection.execute(
+        "SELECT COALESCE(MIN(CASE WHEN published >= ?1 THEN seq END) - 1, MAX(seq))"
+        " FROM (SELECT seq, published FROM messages WHERE seq <= ?3 ORDER BY seq LIMIT ?2)",
+        (oldest, _PRUNE_ROWS, last),
+    ).fetchone()
+    if until is None:
         return 0
-    connection.execute("DELETE FROM leases WHERE seq BETWEEN 0 AND ?", (last,))
-    return connection.execute("DELETE FROM messages WHERE seq <= ?", (last,)).rowcount
+    connection.execute("DELETE FROM leases WHERE seq BETWEEN 0 AND ?", (until,))
+    return connection.execute("DELETE FROM messages WHERE seq <= ?", (until,)).rowcount

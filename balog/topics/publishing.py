@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -15,7 +15,7 @@ from balog.registry import Fault, Registry, UnknownTypeError, UnknownVersionErro
 from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
 
-__all__ = ["Check", "Refuse", "SchemaCheck", "as_message", "publish_all", "publish_each", "wrap"]
+__all__ = ["Batch", "Check", "Refuse", "SchemaCheck", "as_message", "publish_all", "publish_each", "wrap"]
 
 Check = Callable[[Event], None]
 """Raises EventError for an event that is not what it should be."""
@@ -45,11 +45,12 @@ def as_message(
     return Message(event.header.id, encode(event), key_of(event))
 
 
-def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any]) -> bytes:
-    """Make an event with a fresh id of a line that holds a JSON object.
+def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any], id: str = "") -> bytes:
+    """Make an event of a line that holds a JSON object.
 
     Args:
         members: of the payload, such as ``cls_type``, in front of the object's own; the object's win.
+        id: the event's; a fresh one when omitted.
 
     Raises:
         EventError: it is no JSON object, or the channel is none.
@@ -59,7 +60,7 @@ def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any]) ->
     try:
         found = msgspec.json.decode(line, type=dict[str, Raw])
         payload = msgspec.json.encode({**members, **found})
-        return encode(decode(encode(Event.new(channel, Raw(payload), level=level))))
+        return encode(decode(encode(Event.new(channel, Raw(payload), level=level, id=id))))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise EventError(f"want a JSON object: {error}") from None
 
@@ -79,8 +80,16 @@ def publish_each(topic: Topic, batch: Sequence[Message], refuse: Refuse) -> int:
         return publish_each(topic, batch[:half], refuse) + publish_each(topic, batch[half:], refuse)
 
 
-def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> Iterator[tuple[int, int]]:
-    """Publish messages in batches; give after each how many were sent and how many of them the topic had not."""
+class Batch(NamedTuple):
+    """Counts of a batch that was published: messages taken, those not refused, those that the topic did not hold."""
+
+    taken: int
+    sent: int
+    new: int
+
+
+def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> Iterator[Batch]:
+    """Publish messages in batches, and yield the counts of each batch after the topic has stored it."""
     batch: list[Message] = []
     size = refused = 0
 
@@ -94,11 +103,11 @@ def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> It
         size += len(message.body)
         if len(batch) >= _BATCH or size >= _BATCH_BYTES:
             new = publish_each(topic, batch, count)
-            yield len(batch) - refused, new
+            yield Batch(len(batch), len(batch) - refused, new)
             batch, size, refused = [], 0, 0
     if batch:
         new = publish_each(topic, batch, count)
-        yield len(batch) - refused, new
+        yield Batch(len(batch), len(batch) - refused, new)
 
 
 class SchemaCheck:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from urllib.parse import unquote
 
 from balog.errors import ConfigError
 from balog.topics.base import Topics
 
-__all__ = ["open_topics"]
+__all__ = ["local_folder", "open_topics"]
 
+_DURATION = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)([smhd])")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _FORMS = "local:PATH, sqs:REGION, kafka:HOST:PORT"
 
 
@@ -18,7 +22,8 @@ def open_topics(url: str) -> Topics:
     Args:
         url: ``local:PATH``, a folder with one SQLite file a topic; ``sqs:REGION?endpoint=…&claim_check=…``, the queues
             of an AWS region (docs/sqs.md); ``kafka:HOST:PORT,HOST:PORT?…``, the topics of a Kafka cluster. Options are
-            percent-decoded, each may come once; a local path has none.
+            percent-decoded, each may come once. ``local:PATH?retention=14d`` deletes messages and dead letters
+            after that time, handled or not, in ``s``, ``m``, ``h`` or ``d``. A local path has no other option.
 
     Raises:
         ConfigError: not such a URL.
@@ -32,7 +37,8 @@ def open_topics(url: str) -> Topics:
             raise ConfigError(f"{url!r} names no folder: want local:PATH")
         from balog.topics.local import LocalTopics
 
-        return LocalTopics(rest)
+        path, retention = _split_retention(url, rest)
+        return LocalTopics(path, retention)
     if scheme == "sqs":
         from balog.topics.sqs import open_sqs
 
@@ -42,6 +48,29 @@ def open_topics(url: str) -> Topics:
 
         return KafkaTopics(*_split(url, rest, "kafka:HOST:PORT"))
     raise ConfigError(f"{_shown(url)}: no topics of kind {scheme!r:.40}; want {_FORMS}")
+
+
+def local_folder(url: str) -> Path | None:
+    """Return the folder of ``local:PATH``, with ``~`` expanded; None for topics that are not on this disk.
+
+    Raises:
+        ConfigError: the retention is not a time.
+        RuntimeError: this user has no home folder.
+    """
+    scheme, _, rest = url.partition(":")
+    return Path(_split_retention(url, rest)[0]).expanduser() if scheme == "local" and rest else None
+
+
+def _split_retention(url: str, rest: str) -> tuple[str, float | None]:
+    """Split ``PATH?retention=14d`` into the path and seconds; any other ``?`` belongs to the path."""
+    path, option, value = rest.rpartition("?retention=")
+    if not option:
+        return rest, None
+    found = _DURATION.fullmatch(value)
+    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    if not path or not seconds:
+        raise ConfigError(f"{url!r}: retention={value:.40} is not a time; want a number and s, m, h or d, such as 14d")
+    return path, seconds
 
 
 def _split(url: str, rest: str, form: str) -> tuple[str, dict[str, str]]:

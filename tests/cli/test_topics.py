@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+import resource
 import signal
 import subprocess
 import sys
@@ -157,6 +159,47 @@ class TestPeek:
 
 
 class TestPublish:
+    @pytest.mark.parametrize("payload", [(), ("--payload", "cls_type=a.b")], ids=["events", "objects"])
+    def test_a_full_disk_says_how_many_are_stored_and_how_to_go_on_without_doubles(
+        self, tmp_path: Path, payload: tuple[str, ...]
+    ) -> None:
+        total = 6000
+        lines = (
+            b"".join(b'{"n": %d, "text": "%s"}\n' % (number, b"x" * 500) for number in range(total))
+            if payload
+            else b"".join(encode(event(number)) + b"\n" for number in range(total))
+        )
+        (tmp_path / "in.jsonl").write_bytes(lines)
+        url = f"local:{tmp_path}/topics"
+        arguments = ("publish", "--topics", url, "orders", *payload, tmp_path / "in.jsonl")
+        limit = 1 << 20
+        full = subprocess.run(
+            [sys.executable, "-m", "balog", "topics", *arguments],
+            capture_output=True,
+            text=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        )
+        assert full.returncode == 1
+        said = re.search(r"(\d+) events are stored, .* with --resume (\S+)\n", full.stderr)
+        assert said, full.stderr
+        assert "the disk takes no more" in full.stderr
+        with open_topics(url) as home:
+            assert home.topic("orders").describe().messages == int(said[1])
+        assert 0 < int(said[1]) < total
+        done = run(*arguments, "--resume", said[2])
+        assert f"{total - int(said[1])} events were published" in done.stderr
+        done = run(*arguments, "--resume", said[2])  # what a topic without ids would have kept of a batch that failed
+        assert f"0 events were published ({total - int(said[1])} were there already)" in done.stderr
+        with open_topics(url) as home:
+            found = [decode(message.body) for message in home.topic("orders").peek(total + 1)]
+        assert [json.loads(bytes(one.raw_payload))["n"] for one in found] == list(range(total))
+
+    @pytest.mark.parametrize("text", ["0", "-3", "x", "3-abc", "3-0VbVFou7HSyYB9r5b!"])
+    def test_a_wrong_resume_is_refused(self, url: str, text: str) -> None:
+        done = run("publish", "--topics", url, "orders", f"--resume={text}", feed=b"{}")
+        assert done.returncode == 2
+        assert "want a line's number" in done.stderr
+
     def test_events_are_published_once(self, url: str) -> None:
         lines = b"\n".join(encode(event(number)) for number in range(3)) + b"\n\n"
         first = run("publish", "--topics", url, "orders", feed=lines)

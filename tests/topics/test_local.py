@@ -53,7 +53,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def aging(tmp_path: Path, clock: Clock) -> Iterator[LocalTopic]:
-    with LocalTopics(tmp_path / "aging", retention=100, clock=clock) as home:
+    with LocalTopics(tmp_path / "aging", retention=100, clock=clock, uptime=clock) as home:
         yield home.topic("orders")
 
 

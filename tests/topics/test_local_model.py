@@ -83,7 +83,7 @@ class LocalTopicMachine(RuleBasedStateMachine):
     shares = True
 
     def make_home(self) -> Topics:
-        return LocalTopics(self.path, clock=lambda: self.now)
+        return LocalTopics(self.path, clock=lambda: self.now, uptime=lambda: self.now)
 
     @initialize()
     def open(self) -> None:

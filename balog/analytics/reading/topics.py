@@ -17,7 +17,7 @@ from urllib.parse import quote
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.forms.base import Lines
 from balog.errors import ConfigError, TopicError
-from balog.topics import open_topics
+from balog.topics import local_folder, open_topics
 
 if TYPE_CHECKING:
     from balog.topics.kafka import KafkaTopic
@@ -117,7 +117,7 @@ def _split(url: str) -> tuple[str, str, str, str]:
 
 def _file(home: str, topic: str) -> Path:
     open_topics(home).topic(topic)  # refuses a name that none can have, such as one that leads out of the folder
-    return Path(home.removeprefix("local:")).expanduser() / f"{topic}.sqlite"
+    return cast(Path, local_folder(home)) / f"{topic}.sqlite"
 
 
 def _connect(file: Path, url: str) -> sqlite3.Connection:

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from balog.delivery.control.store import Entry
 from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
+from balog.topics import local_folder
 
 __all__ = ["KeptVersion", "kept_of"]
 
@@ -57,11 +58,11 @@ def kept_of(control: str, *homes: str | None) -> KeptVersion | None:
     Services that share the home and the place share it, too. None where no home is on this disk.
     """
     for home in homes:
-        scheme, _, path = (home or "").partition(":")
-        if scheme == "local" and path:
-            name = hashlib.sha256(control.encode()).hexdigest()[:16]
-            try:
-                return KeptVersion(Path(path).expanduser() / ".control" / f"version-{name}.json")
-            except (ConfigError, RuntimeError):
-                return None
+        try:
+            folder = local_folder(home or "")
+            if folder is not None:
+                name = hashlib.sha256(control.encode()).hexdigest()[:16]
+                return KeptVersion(folder / ".control" / f"version-{name}.json")
+        except (ConfigError, RuntimeError):
+            return None
     return None

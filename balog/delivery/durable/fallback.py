@@ -7,7 +7,7 @@ import math
 import os
 
 from balog.errors import BalogError, ConfigError
-from balog.topics import Topic, Topics, open_topics
+from balog.topics import Topic, Topics, local_folder, open_topics
 
 __all__ = ["GROUP", "Fallback", "open_fallback"]
 
@@ -98,9 +98,9 @@ def open_fallback(url: str, topics: str) -> Fallback:
     """
     if url == topics:
         raise ConfigError("the fallback is the home of the topics themselves, and fails when they do; name another")
-    if url.startswith("local:"):
+    if (folder := local_folder(url)) is not None:
         from balog.topics.local import LocalTopics
 
         open_topics(url).close()  # refuses what is no path
-        return Fallback(LocalTopics(url.removeprefix("local:"), retention=math.inf))
+        return Fallback(LocalTopics(folder, retention=math.inf))
     return Fallback(open_topics(url))

@@ -12,7 +12,7 @@ from confluent_kafka import Message as Record
 
 from balog.topics.kafka.partition import Held, Partition
 from balog.topics.kafka.progress import decode
-from balog.topics.kafka.records import attempts_of, body_of, due_of, read_headers, read_id, read_key, read_published
+from balog.topics.kafka.records import attempts_of, body_of, delay_of, read_headers, read_id, read_key, read_published
 
 __all__ = ["MAX_TRAIL", "Intake", "begin"]
 
@@ -40,7 +40,7 @@ class Intake:
     Args:
         partitions: those that are the member's, as they are now.
         changed: guards them; notified when messages came.
-        hold: takes a message in, with the time when it is due (seconds since the epoch, 0 for at once).
+        hold: takes a message in, with the seconds until it may be delivered.
     """
 
     def __init__(
@@ -91,11 +91,11 @@ class Intake:
         partition = self._partitions.get((record.topic() or "", record.partition() or 0))
         if message is not None:
             if partition is not None:
-                id, body, key, published, attempts, due = message
+                id, body, key, published, attempts, delay = message
                 held = Held(partition, record.offset() or 0, id, body, key, published)
                 held.before = attempts
                 held.touched = attempts > 0
-                self._hold(held, due)
+                self._hold(held, delay)
             return
         error = record.error()
         if error is None or error.code() != KafkaError._PARTITION_EOF:
@@ -145,7 +145,7 @@ def begin(committed: TopicPartition) -> Partition:
 
 
 def _read(record: Record) -> tuple[str, bytes, str | None, float, int, float] | None:
-    """Give what a record says: id, body, key, when published, attempts and due; None where it is no message."""
+    """Return id, body, key, publishing time, attempts and delay in seconds; None where the record is no message."""
     if record.error() is not None:
         return None
     headers = read_headers(record)
@@ -155,5 +155,5 @@ def _read(record: Record) -> tuple[str, bytes, str | None, float, int, float] | 
         read_key(record, headers),
         read_published(record, headers),
         attempts_of(headers),
-        due_of(headers),
+        delay_of(record, headers, time.time()),
     )

@@ -405,9 +405,8 @@ class Member:
             self._commit_at = time.monotonic() + COMMIT_EVERY
             self._commit_quietly()
 
-    def _hold(self, held: Held, due: float) -> None:
-        """Take a fetched message in; called with the lock. ``due`` is in seconds since the epoch."""
-        delay = due - time.time() if due else 0.0
+    def _hold(self, held: Held, delay: float) -> None:
+        """Take a fetched message in, to be delivered after ``delay`` seconds; called with the lock."""
         if delay > 0:
             if held.partition.add(held, time.monotonic() + delay):
                 self._push(held)

@@ -16,7 +16,7 @@ __all__ = [
     "again_headers",
     "attempts_of",
     "body_of",
-    "due_of",
+    "delay_of",
     "letter_headers",
     "message_headers",
     "origin_of",
@@ -142,9 +142,17 @@ def attempts_of(headers: dict[str, str]) -> int:
     return int(max(0, _number(headers, ATTEMPTS, int, 0)))
 
 
-def due_of(headers: dict[str, str]) -> float:
-    """Give when a message may be handed out, in seconds since the epoch; 0 for at once."""
-    return float(_number(headers, DUE, float, 0.0))
+def delay_of(record: Record, headers: dict[str, str], now: float) -> float:
+    """Return the seconds until a message may be delivered.
+
+    The delay is never longer than when the record was written, also where the clock has been set back since.
+
+    Args:
+        now: the seconds since the epoch.
+    """
+    due = _number(headers, DUE, float, 0.0)
+    written = record.timestamp()[1] / 1000
+    return float(max(0.0, min(due - now, due - written) if written > 0 else due - now))
 
 
 def read_letter(record: Record, topic: str, group: str) -> Letter | None:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from balog.delivery.document import Callback
 from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
+from balog.topics import local_folder
 
 __all__ = ["Disabled", "DisabledCallbacks", "digest", "place_of"]
 
@@ -116,15 +117,14 @@ def place_of(control: str | None, home_url: str) -> str:
     """
     if control is not None:
         return f"{control.rstrip('/')}/callbacks"
-    scheme, _, rest = home_url.partition(":")
-    if scheme == "local" and rest:
-        return str(Path(rest).expanduser() / _FOLDER)
+    if (folder := local_folder(home_url)) is not None:
+        return str(folder / _FOLDER)
     state = os.environ.get("XDG_STATE_HOME", "")
     try:
-        folder = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
+        states = Path(state) if os.path.isabs(state) else Path("~/.local/state").expanduser()
     except RuntimeError:
         raise ConfigError("no place for what is disabled: set XDG_STATE_HOME or HOME, or give control") from None
-    return str(folder / "balog" / "callbacks" / hashlib.sha256(home_url.encode()).hexdigest()[:16])
+    return str(states / "balog" / "callbacks" / hashlib.sha256(home_url.encode()).hexdigest()[:16])
 
 
 def _file(name: str) -> str:

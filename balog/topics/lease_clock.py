@@ -1,0 +1,68 @@
+"""The clock by which leases and delays of a local topic run. Setting the machine's time does not move it."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+__all__ = ["LeaseClock", "uptime"]
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)
+
+
+def uptime() -> float:
+    """Return the seconds since the machine started, the same in all its processes, also while it was suspended."""
+    return time.monotonic() if _BOOTTIME is None else time.clock_gettime(_BOOTTIME)
+
+
+def _boot() -> str:
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:  # macOS has none
+        return ""
+
+
+class LeaseClock:
+    """Seconds that only grow while the machine is up, the same in all processes that share a topic's file.
+
+    The first process that writes after a start of the machine stores when the machine started, by the wall clock.
+    From then on the time is that moment plus the uptime, whatever becomes of the wall clock.
+    Where the machine has no boot id, the time is the wall clock's.
+
+    Args:
+        wall: the seconds since the epoch.
+        uptime: the seconds since the machine started.
+        boot: the id of this start of the machine; "" where it has none.
+    """
+
+    def __init__(
+        self,
+        wall: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = uptime,
+        boot: Callable[[], str] = _boot,
+    ) -> None:
+        self._wall = wall
+        self._uptime = uptime
+        self._boot = boot()
+
+    def now(self, connection: sqlite3.Connection) -> float:
+        """Return the time by the file that the connection is open on; infinity where ``start`` must be called first."""
+        if not self._boot:
+            return self._wall()
+        row = connection.execute("SELECT began FROM clock WHERE boot = ?", (self._boot,)).fetchone()
+        return float(row[0]) + self._uptime() if row else math.inf
+
+    def start(self, connection: sqlite3.Connection) -> float:
+        """Return the time inside a write transaction; the first one since the machine started stores the start.
+
+        Leases of an earlier start end then, because their holders ended with it. Delays go on by the wall clock.
+        """
+        if self._boot and not connection.execute("SELECT 1 FROM clock WHERE boot = ?", (self._boot,)).fetchone():
+            connection.execute("DELETE FROM clock")
+            connection.execute("INSERT INTO clock VALUES (?, ?)", (self._boot, self._wall() - self._uptime()))
+            connection.execute("UPDATE leases SET ready_at = 0 WHERE receipt NOT IN ('', '~')")
+        return self.now(connection)
