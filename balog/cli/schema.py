@@ -248,10 +248,12 @@ def _with_least_version(registry: Registry, schema: Schema, mode: Mode) -> Schem
 
 def _judge(registry: Registry, schema: Schema, mode: Mode) -> Verdict:
     registry.check(schema)
-    return registry.judge(schema, mode)
+    return msgspec.structs.replace(registry.judge(schema, mode), defects=registry.defects(schema))
 
 
 def _explain(verdict: Verdict) -> None:
+    for defect in verdict.defects:
+        _say(f"defect: {defect}")
     for found in verdict.findings:
         word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
         _say(f"{found.layer} {word}: {found.path}: {found.reason}" + (f" ({found.ddl})" if found.ddl else ""))

@@ -27,6 +27,7 @@ _MAX_TOLD = 1000
 @click.option("--schema", "draft", type=click.File("rb"), help="Hold all against this file, which is not registered.")
 @click.option("--message", default="", metavar="NAME", help="Of a .proto with several messages: the payload's.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object for each fault.")
+@click.option("--reference", is_flag=True, help="Ask jsonschema, too, and report where the two validators disagree.")
 def validate(
     place: str | None,
     options: str | None,
@@ -36,6 +37,7 @@ def validate(
     draft: IO[bytes] | None,
     message: str,
     as_json: bool,
+    reference: bool,
 ) -> None:
     """Find everything that is wrong with the events or payloads of FILES (- is stdin).
 
@@ -61,7 +63,7 @@ def validate(
             registry.get(type, version)  # a wrong name is said once, and not of each line
         elif version is not None and type is None:
             raise ConfigError("--version: goes with --type")
-        check = PayloadCheck(registry, type, version, validator)
+        check = PayloadCheck(registry, type, version, validator, reference)
         for file in files:
             try:
                 for sample in read_samples(file):

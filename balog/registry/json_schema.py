@@ -8,13 +8,14 @@ text (the regex crate's syntax), so look-around and back references are refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.errors import MissingExtraError, split_refusal
+from balog.errors import MissingExtraError, complain, split_refusal
 from balog.registry import worker_pool
 from balog.registry.nesting import is_deeper
 from balog.registry.pattern_size import MAX_PATTERN_BYTES
@@ -22,12 +23,16 @@ from balog.registry.schema import MAX_SCHEMA_BYTES, Fault, Schema, SchemaError
 from balog.registry.unfolding import unfold
 from balog.registry.worker_pool import MAX_SECONDS, check_apart
 
-__all__ = ["JsonValidator", "decode_schema", "json_path"]
+if TYPE_CHECKING:
+    from balog.registry.reference import ReferenceValidator
+
+__all__ = ["JsonValidator", "decode_schema", "json_path", "reason_of", "second_opinion"]
 
 MAX_FAULTS = 100
 _MAX_PLACES = 5_000
 _MAX_WAYS = 1_000_000
 _MAX_SAID = 100
+_SLOWER = 100.0  # jsonschema
 _MAX_BRANCHED = 12  # levels of a payload, by a schema that branches within itself
 
 
@@ -45,33 +50,30 @@ class JsonValidator:
 
     Raises:
         SchemaError: it is no JSON Schema, refers to other documents, or is beyond what is bounded.
-        MissingExtraError: jsonschema-rs is not installed.
+        MissingExtraError: neither jsonschema-rs nor jsonschema is installed.
     """
 
     def __init__(self, schema: bytes | Mapping[str, Any], where: str = "") -> None:
-        try:
-            import jsonschema_rs
-        except ImportError:
-            raise MissingExtraError("validating by JSON Schema", "schema") from None
         self.document = decode_schema(schema, where) if isinstance(schema, bytes) else dict(schema)
         self._source = schema if isinstance(schema, bytes) else msgspec.json.encode(self.document)
         self._unfolding = unfold(self.document, where)
         self._searcher: Any = None
-        try:
-            self._validator = _compiled(self.document)
-        except jsonschema_rs.ValidationError as error:
-            raise SchemaError(_refusal(error, self.document), where, json_path(error.instance_path)) from None
-        except (ValueError, RecursionError) as error:
-            raise SchemaError(f"not a JSON Schema: {split_refusal(error)[0]}", where) from None
-        self.is_valid: Callable[[Any], bool] = self._validator.is_valid
+        self._second: tuple[Any, Any] | None = None
+        self._reference = _reference_alone(self.document, where)
+        self._validator: Any = None if self._reference is not None else _validator(self.document, where)
+        judge: Any = self._reference or self._validator
+        self.is_valid: Callable[[Any], bool] = judge.is_valid
         self._decode = msgspec.json.Decoder().decode
 
     def worst_seconds(self, payload: bytes) -> float:
         """See ``Validator``."""
         unfolding = self._unfolding
+        if self._reference is not None and (unfolding.byte_ns or unfolding.is_branching):
+            return inf  # Python's patterns may take exponential time
         if unfolding.is_branching and is_deeper(payload, _MAX_BRANCHED):
             return inf
-        return (_places(payload) * unfolding.place_ns + len(payload) * unfolding.byte_ns) * 1e-9
+        slower = 1.0 if self._reference is None else _SLOWER
+        return (_places(payload) * unfolding.place_ns + len(payload) * unfolding.byte_ns) * 1e-9 * slower
 
     def check(self, payload: bytes) -> list[Fault]:
         """See ``Validator``; at most 100 faults.
@@ -92,6 +94,8 @@ class JsonValidator:
         except RecursionError:
             return [Fault("$", "nested too deep")]
         try:
+            if self._reference is not None:
+                return self._reference.faults(document, MAX_FAULTS)
             if self.is_valid(document):
                 return []
             places = _places(payload)
@@ -102,6 +106,31 @@ class JsonValidator:
         except (ValueError, RecursionError):  # jsonschema-rs goes 255 deep
             return [Fault("$", "nested too deep")]
 
+    def disagreement(self, payload: bytes) -> str:
+        """Return what is wrong where jsonschema-rs and jsonschema disagree on a payload; "" where they agree.
+
+        Formats are left out: jsonschema knows few of them without further packages.
+
+        Raises:
+            SchemaError: jsonschema can't read the schema.
+            MissingExtraError: one of the two is not installed.
+        """
+        from balog.registry.reference import ReferenceValidator, disagreement
+
+        if self._second is None:
+            try:
+                self._second = second_opinion(self.document), ReferenceValidator(self.document, formats=False)
+            except ImportError:
+                raise MissingExtraError("comparing two validators", "schema") from None
+        try:
+            document = self._decode(payload)
+            fast, slow = (one.is_valid(document) for one in self._second)
+        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError):
+            return ""  # `check` tells it
+        if fast == slow:
+            return ""
+        return disagreement(fast)
+
     def _first(self, document: Any) -> Fault:
         """Give one fault, by a schema whose choices are not looked into."""
         import jsonschema_rs
@@ -111,8 +140,56 @@ class JsonValidator:
         try:
             self._searcher.validate(document)
         except jsonschema_rs.ValidationError as error:
-            return Fault(json_path(error.instance_path), f"{_reason(error)} (there may be more)")
+            return Fault(json_path(error.instance_path), f"{reason_of(error)} (there may be more)")
         return Fault("$", "is not valid")
+
+
+def _reference_alone(document: Any, where: str) -> ReferenceValidator | None:
+    """Return jsonschema's validator where jsonschema-rs is not installed, else None.
+
+    Raises:
+        MissingExtraError: neither is installed.
+    """
+    try:
+        import jsonschema_rs  # noqa: F401
+    except ImportError:
+        pass
+    else:
+        return None
+    from balog.registry.reference import ReferenceValidator
+
+    try:
+        found = ReferenceValidator(document, where)
+    except ImportError:
+        raise MissingExtraError("validating by JSON Schema", "schema") from None
+    _complain_once()
+    return found
+
+
+@lru_cache(maxsize=1)
+def _complain_once() -> None:
+    complain(
+        "jsonschema-rs is not installed, so jsonschema validates: some hundred times slower, and with fewer formats"
+    )
+
+
+def _validator(document: Any, where: str) -> Any:
+    import jsonschema_rs
+
+    try:
+        return _compiled(document)
+    except jsonschema_rs.ValidationError as error:
+        raise SchemaError(_refusal(error, document), where, json_path(error.instance_path)) from None
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"not a JSON Schema: {split_refusal(error)[0]}", where) from None
+
+
+def second_opinion(document: Any) -> Any:
+    """Return the validator of jsonschema-rs as it is compared with jsonschema's: without formats."""
+    import jsonschema_rs
+
+    options = jsonschema_rs.RegexOptions(size_limit=MAX_PATTERN_BYTES)
+    return jsonschema_rs.validator_for(document, validate_formats=False, offline=True, pattern_options=options)
 
 
 def _places(payload: bytes) -> int:
@@ -201,7 +278,7 @@ def json_path(steps: Sequence[str | int]) -> str:
 
 def _faults(errors: Iterator[Any]) -> Iterator[Fault]:
     for error in errors:
-        yield Fault(json_path(error.instance_path), _reason(error))
+        yield Fault(json_path(error.instance_path), reason_of(error))
         yield from _nearest(error)
 
 
@@ -235,7 +312,8 @@ _LIMITS = {
 }
 
 
-def _reason(error: Any) -> str:
+def reason_of(error: Any) -> str:
+    """Say what an error of jsonschema-rs means, without a value of the payload."""
     kind, said = error.kind, _words(error.kind)
     name = str(kind.name)
     if name in _LIMITS:
@@ -261,7 +339,7 @@ def _reason(error: Any) -> str:
         matched = name != "anyOf" and "multiple" in type(kind).__name__.lower()
         return "is more than one of the alternatives at once" if matched else "is none of the alternatives"
     if name == "propertyNames":
-        return f"has a member whose name may not be: {_reason(said['error'])}"
+        return f"has a member whose name may not be: {reason_of(said['error'])}"
     if name == "not":
         inner = said["schema"]
         is_choice = isinstance(inner, dict) and list(inner) == ["not"]
@@ -300,7 +378,7 @@ def _refusal(error: Any, document: Any) -> str:
         return f"{_short(str(pattern))} is no pattern that runs in linear time: no look-around, no back reference"
     if name in ("anyOf", "oneOf"):
         return "not a JSON Schema: what is here is no value that the keyword takes"
-    return f"not a JSON Schema: {_reason(error)}"
+    return f"not a JSON Schema: {reason_of(error)}"
 
 
 def _keys(node: Any) -> Any:

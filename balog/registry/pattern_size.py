@@ -83,6 +83,10 @@ def _patterns(node: Any, path: str) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=4096)
 def _size(pattern: str) -> int:
     """Return a bound of a compiled pattern's bytes; 0 where it is no pattern, which compiling the schema tells."""
+    try:
+        import jsonschema_rs  # noqa: F401
+    except ImportError:  # compiled by Python
+        return len(pattern)
     for size in _SIZES:
         if _compiles(pattern, size):
             return size

@@ -177,7 +177,25 @@ class Registry:
         """
         self.check(schema)
         with self._registering:  # two at once may each follow what there is, and not each other
-            return self._register(schema, mode)
+            verdict = self._register(schema, mode)
+        return msgspec.structs.replace(verdict, defects=self.defects(schema))
+
+    def defects(self, schema: Schema) -> list[str]:
+        """Return a line for each payload, of those that a schema suggests, on which the two validators disagree.
+
+        None where one of the validators is not installed, or for protobuf.
+        """
+        if schema.form != "json":
+            return []
+        try:
+            if self.is_shared:
+                return list(workers().run("disagreements", [schema.source]))
+            from balog.registry.json_schema import decode_schema
+            from balog.registry.reference import disagreements
+
+            return disagreements(decode_schema(schema.source))
+        except (BalogError, ImportError):
+            return []
 
     def _register(self, schema: Schema, mode: Mode) -> Verdict:
         self.refresh()

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from balog.registry.json_schema import JsonValidator
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
 from balog.registry.schema import Fault, Validator
 
@@ -28,6 +29,7 @@ class PayloadCheck:
         type: of payloads that do not say theirs; others must be of it, too.
         version: of all payloads, whatever they say.
         validator: of all payloads, whatever they say.
+        reference: ask jsonschema, too; where it disagrees with jsonschema-rs on a payload, that is a fault.
     """
 
     def __init__(
@@ -36,7 +38,9 @@ class PayloadCheck:
         type: str | None = None,
         version: str | None = None,
         validator: Validator | None = None,
+        reference: bool = False,
     ) -> None:
+        self._reference = reference
         self._registry, self._type, self._version, self._validator = registry, type, version, validator
 
     def check(self, payload: bytes) -> list[Fault]:
@@ -46,7 +50,7 @@ class PayloadCheck:
             SchemaError, MissingExtraError, StorageError: as ``Registry.validator``.
         """
         if self._validator is not None:
-            return self._validator.check(payload)
+            return self._judged(self._validator, payload)
         head = _head.decode(payload)
         name = self._type if head.cls_type is None else head.cls_type
         version = self._version if self._version is not None or head.version is None else head.version
@@ -62,4 +66,10 @@ class PayloadCheck:
             return [Fault("$.cls_type", str(error))]
         except UnknownVersionError as error:
             return [Fault("$.version", str(error))]
-        return validator.check(payload)
+        return self._judged(validator, payload)
+
+    def _judged(self, validator: Validator, payload: bytes) -> list[Fault]:
+        found = validator.check(payload)
+        if self._reference and isinstance(validator, JsonValidator) and (said := validator.disagreement(payload)):
+            found.append(Fault("$", said))
+        return found

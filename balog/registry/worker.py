@@ -17,6 +17,8 @@ import msgspec
 
 from balog.errors import EventError
 from balog.registry import worker_pool
+from balog.registry.json_schema import decode_schema
+from balog.registry.reference import disagreements
 from balog.registry.registry import make_validator
 from balog.registry.schema import Schema, SchemaError
 from balog.registry.worker_pool import read_frame, write_frame
@@ -55,12 +57,22 @@ def _judge(before: Any, schema: Any, mode: Any) -> Verdict:
     return compare_history(msgspec.convert(before, list[Schema]), msgspec.convert(schema, Schema), mode)
 
 
+def _disagreements(source: bytes) -> list[str]:
+    return disagreements(decode_schema(source))
+
+
 @lru_cache(maxsize=64)
 def _validator(schema: Schema) -> Any:
     return make_validator(schema)
 
 
-_CALLS: dict[str, Callable[..., Any]] = {"compile": _compile, "check": _check, "read": _read, "judge": _judge}
+_CALLS: dict[str, Callable[..., Any]] = {
+    "compile": _compile,
+    "check": _check,
+    "read": _read,
+    "judge": _judge,
+    "disagreements": _disagreements,
+}
 
 
 def main() -> None:

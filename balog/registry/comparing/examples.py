@@ -17,7 +17,7 @@ import msgspec
 from balog.registry.comparing.document import ITEMS, OTHERS, Document, Node, Step
 from balog.registry.comparing.texts import OF_FORMATS, matching
 
-__all__ = ["Example", "find_examples"]
+__all__ = ["Example", "find_examples", "suggested"]
 
 _MOST_A_PLACE = 40
 _MOST_IN_ALL = 20_000
@@ -53,6 +53,11 @@ def find_examples(reader: Document, writer: Document) -> list[Example]:
                 if key not in found or (len(text), text) < (len(found[key][0]), found[key][0]):
                     found[key] = text, example
     return [example for text, example in sorted(found.values(), key=lambda one: (len(one[0]), one[0]))]
+
+
+def suggested(document: Document) -> list[Any]:
+    """Return payloads that a schema itself speaks of, valid ones and others."""
+    return _Tries(document, document).at([], [document.root], 0)
 
 
 def _of_difference(reader: Document, writer: Document) -> Iterator[Any]:

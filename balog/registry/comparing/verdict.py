@@ -42,8 +42,12 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Verdict(Struct, frozen=True, kw_only=True):
-    """Whether a new version may follow, why not, and the least version that it may have."""
+    """Whether a new version may follow, why not, and the least version that it may have.
+
+    ``defects`` has a line for each payload on which balog's two validators of JSON Schema disagree.
+    """
 
     compatible: bool
     bump: Bump
     findings: list[Finding] = []
+    defects: list[str] = []

@@ -1,0 +1,225 @@
+"""The package jsonschema as the reference: a second opinion on each payload, and the validator where there is no other.
+
+It goes through a schema in Python, some hundred times slower than jsonschema-rs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from balog.registry.json_schema import json_path, reason_of, second_opinion
+from balog.registry.schema import Fault, SchemaError
+
+__all__ = ["ReferenceValidator", "disagreement", "disagreements"]
+
+_MOST_TRIED = 200
+_SPACES = "\\t\\n\\x0b\\f\\r \\xa0\\ufeff\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
+_OUTSIDE = {"d": "[0-9]", "D": "[^0-9]", "w": "[0-9A-Za-z_]", "W": "[^0-9A-Za-z_]",
+            "s": f"[{_SPACES}]", "S": f"[^{_SPACES}]"}  # fmt: skip
+_INSIDE = {"d": "0-9", "w": "0-9A-Za-z_", "s": _SPACES}
+_TOKEN = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|\(\?.?|.", re.DOTALL)
+_SAME = frozenset("tnrfvbB")
+_DATA = frozenset({"enum", "const", "default", "examples"})
+_MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+
+
+class ReferenceValidator:
+    """A schema compiled by jsonschema; may be used from any thread.
+
+    Args:
+        document: the schema, whose bounds are checked already.
+        where: its file or ``TYPE/VERSION``, for errors.
+        formats: whether ``format`` is checked, as far as jsonschema's own packages can.
+
+    Raises:
+        SchemaError: it is no JSON Schema, or has a pattern that Python can't read alike.
+        ImportError: jsonschema is not installed.
+    """
+
+    def __init__(self, document: Any, where: str = "", formats: bool = True) -> None:
+        import jsonschema
+        from jsonschema_specifications import REGISTRY
+
+        said = document.get("$schema") if isinstance(document, dict) else None
+        kind = jsonschema.validators.validator_for(document, default=None if said else jsonschema.Draft202012Validator)
+        if kind is None:
+            raise SchemaError("$schema is none of the drafts 4, 6, 7, 2019-09 and 2020-12", where, "$.$schema")
+        try:
+            kind.check_schema(document, format_checker=None)
+        except jsonschema.SchemaError as error:
+            raise SchemaError("not a JSON Schema", where, json_path(list(error.absolute_path))) from None
+        checker = kind.FORMAT_CHECKER if formats else None
+        try:
+            self._validator = kind(_in_python(document, True), format_checker=checker, registry=REGISTRY)
+            self.is_valid(None)
+        except re.error as error:
+            raise SchemaError(f"not a regular expression: {error}", where) from None
+        except ValueError as error:
+            raise SchemaError(str(error), where) from None
+
+    def is_valid(self, payload: Any) -> bool:
+        """Return whether a decoded payload is valid.
+
+        Raises:
+            ValueError: it is nested too deep, or a reference leads nowhere.
+        """
+        return next(self._errors(payload), None) is None
+
+    def faults(self, payload: Any, most: int) -> list[Fault]:
+        """Return up to ``most`` faults of a decoded payload."""
+        found = islice((fault for error in self._errors(payload) for fault in _faults(error)), most)
+        return list(dict.fromkeys(found))
+
+    def _errors(self, payload: Any) -> Iterator[Any]:
+        from referencing.exceptions import Unresolvable
+
+        try:
+            yield from self._validator.iter_errors(payload)
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+        except Unresolvable as error:
+            raise ValueError(f"$ref {str(error.ref)[:100]!r} leads nowhere") from None
+
+
+def disagreements(document: Any) -> list[str]:
+    """Return each payload, of those that a schema itself suggests, on which jsonschema-rs and jsonschema disagree."""
+    import jsonschema_rs
+    import msgspec
+
+    from balog.registry.comparing.document import Document
+    from balog.registry.comparing.examples import suggested
+
+    if not isinstance(document, dict):
+        return []
+    try:
+        reference = ReferenceValidator(document, formats=False)
+        plain = second_opinion(document)
+        tries = suggested(Document(document))
+    except (ValueError, SchemaError, jsonschema_rs.ValidationError):  # one of them does not know a pattern's letters
+        return []
+    found = []
+    for payload in tries[:_MOST_TRIED]:
+        fast, slow = plain.is_valid(payload), reference.is_valid(payload)
+        if fast != slow:
+            found.append(f"on {msgspec.json.encode(payload).decode()[:200]}: {disagreement(fast)}")
+    return found
+
+
+def disagreement(is_valid: bool) -> str:
+    """Say that jsonschema-rs calls a payload valid, or invalid, and jsonschema the opposite."""
+    words = "valid" if is_valid else "invalid"
+    return f"jsonschema-rs calls it {words}, jsonschema does not; this is a defect of balog, please report it"
+
+
+def _faults(error: Any) -> Iterator[Fault]:
+
+    path = json_path(list(error.absolute_path))
+    for said in _said(error):
+        yield Fault(path, reason_of(said))
+
+
+class _Kind:
+    def __init__(self, name: str, words: dict[str, Any]) -> None:
+        self.name = name
+        self.__dict__.update(words, __match_args__=tuple(words))
+
+
+class _Said:
+    """An error in the form of jsonschema-rs, so that both are told in the same words."""
+
+    def __init__(self, name: str, words: dict[str, Any], schema_path: list[Any]) -> None:
+        self.kind, self.schema_path = _Kind(name, words), schema_path
+
+
+def _said(error: Any) -> Iterator[_Said]:
+    name, value, schema_path = error.validator, error.validator_value, list(error.absolute_schema_path)
+    if name is None:
+        name, value = "falseSchema", None
+    names = ("limit", "format", "multiple_of", "schema", "expected_value", "options")
+    words: dict[str, Any] = dict.fromkeys(names, value)
+    words["types"] = value if isinstance(value, list) else [value]
+    words["pattern"] = getattr(value, "said", value)
+    words["error"] = _Said("its schema", {}, [])
+    if name == "required" and isinstance(value, list):
+        for each in value:
+            if each not in error.instance:
+                yield _Said(name, {"property": each}, schema_path)
+        return
+    if name in ("additionalProperties", "unevaluatedProperties"):
+        words["unexpected"] = _unexpected(error)
+    yield _Said(str(name), words, schema_path)
+
+
+def _unexpected(error: Any) -> list[str]:
+    schema = error.schema if isinstance(error.schema, dict) else {}
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    return [
+        name for name in error.instance
+        if name not in known and not any(re.search(pattern, name) for pattern in patterns)
+    ]  # fmt: skip
+
+
+def _in_python(node: Any, is_schema: bool) -> Any:
+    """Return a schema whose patterns are written for ``re``."""
+    if isinstance(node, list):
+        return [_in_python(inner, True) for inner in node]
+    if not isinstance(node, dict):
+        return node
+    found = {}
+    for name, inner in node.items():
+        if not is_schema:
+            found[name] = _in_python(inner, True)
+        elif name in _DATA:
+            found[name] = inner
+        elif name == "pattern" and isinstance(inner, str):
+            found[name] = _pattern(inner)
+        elif name == "patternProperties" and isinstance(inner, dict):
+            found[name] = {_pattern(pattern): _in_python(schema, True) for pattern, schema in inner.items()}
+        else:
+            found[name] = _in_python(inner, not (name in _MAPS and isinstance(inner, dict)))
+    return found
+
+
+class _Pattern(str):
+    """A pattern for ``re``; ``said`` is how the schema writes it."""
+
+    said: str
+
+
+def _pattern(pattern: str) -> str:
+    """Write a pattern of ECMA 262, as far as it runs in linear time, for Python.
+
+    Raises:
+        ValueError: it has a look-around, a back reference, or a class that Python does not know.
+    """
+    made, is_inside = [], False
+    for match in _TOKEN.finditer(pattern):
+        part = match[0]
+        if part[0] == "\\":
+            letter = part[1:2]
+            table = _INSIDE if is_inside else _OUTSIDE
+            if letter in table:
+                part = table[letter]
+            elif letter == "v":
+                part = "\\x0b"
+            elif letter == "/":
+                part = "/"
+            elif letter.isascii() and letter.isalnum() and not (letter in _SAME or len(part) > 2):
+                raise ValueError(f"{part} in a pattern is read by jsonschema-rs alone")
+        elif is_inside:
+            is_inside = part != "]"
+            part = "\\[" if part == "[" else part
+        elif part == "[":
+            is_inside = True
+        elif part == "$":
+            part = "\\Z"
+        elif part.startswith("(?") and part != "(?:":
+            raise ValueError("a pattern that does not run in linear time: no look-around, no back reference")
+        made.append(part)
+    found = _Pattern(f"(?a:{''.join(made)})")
+    re.compile(found)
+    found.said = pattern
+    return found
