@@ -27,6 +27,7 @@ _stream = msgspec.json.Decoder(_Stream)
 class _SchemaMemory:
     """Keeps the last SCHEMA of each stream as it came, for the editors of a config that comes later."""
 
+    is_strict = False
     types = frozenset({"SCHEMA"})
     streams: frozenset[str] | None = frozenset()
 

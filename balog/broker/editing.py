@@ -22,10 +22,13 @@ class Editor(Protocol):
 
     Attributes:
         types: the message types that it must see.
+        is_strict: no reader may find in a line that passes unseen what the editor must see; a line that readers
+            understand differently is given to it as a RECORD, to be refused.
         streams: the streams whose RECORD messages it must see; None for all of them. Of the other types it sees all.
     """
 
     types: frozenset[str]
+    is_strict: bool
     streams: frozenset[str] | None
 
     def edit(self, kind: str, line: bytes) -> Iterable[Line] | None:
@@ -52,6 +55,7 @@ class Chain:
 
     def __init__(self, editors: Sequence[Editor]) -> None:
         self._editors = list(editors)
+        self.is_strict = any(editor.is_strict for editor in editors)
         self.types = frozenset().union(*(editor.types for editor in editors))
         named = [editor.streams for editor in editors if "RECORD" in editor.types]
         self.streams = None if None in named else frozenset().union(*(names or () for names in named))

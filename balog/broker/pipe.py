@@ -21,7 +21,10 @@ from balog.broker.editing import Chain, Line, StreamError
 from balog.broker.heads import (
     USUAL_KIND,
     USUAL_KINDS,
+    Passing,
+    is_one_message,
     kind_of,
+    mentions_key,
     mentions_log,
     starts_like_log,
     starts_like_no_object,
@@ -38,6 +41,7 @@ BLOCK_BYTES = 8 * 1024 * 1024
 MAX_EDITED_LINE = 64 * 1024 * 1024
 """The longest line that an editor is given; the buffer grows to it only when such a line comes."""
 
+_KEY_BYTES = 16  # of a long line's last piece, since a key may begin there and end in the next
 _PIPE_BYTES = 1024 * 1024
 _OUT_BYTES = 256 * 1024
 _SAMPLE_FROM = 64 * 1024
@@ -101,6 +105,7 @@ class Pipe:
         self._view = memoryview(self._buffer)
         self._passing_long_line = False
         self._dropping_long_line = False
+        self._tail = b""
         self._out: list[bytes | memoryview] = []
         self._out_bytes = 0
         self._blocks = 0
@@ -122,6 +127,7 @@ class Pipe:
         self._strip = strip
         self._editor = editor
         self._edits_records = editor is not None and "RECORD" in editor.types
+        self._passing = Passing(editor.types, editor.streams) if editor is not None and editor.is_strict else None
         usual = usual_head(editor.types, editor.streams) if editor else usual_head()
         self._usual_line = re.compile(usual)
         # The first group is the type, where the line begins as the Singer libraries write one.
@@ -197,18 +203,36 @@ class Pipe:
             return rest
         if filled < len(self._buffer):
             return filled
-        if not self._passing_long_line:
+        is_first = not self._passing_long_line
+        if is_first:
             if self._must_edit_long_line():
                 self._grow()
                 return filled
             self._begin_long_line()
         if not self._dropping_long_line:
+            if not is_first:
+                self._check_long_line(filled)
+            self._tail = bytes(self._view[filled - _KEY_BYTES : filled])
             self._write(self._view)
         return 0
 
+    def _check_long_line(self, end: int) -> None:
+        """End the stream where a later part of a line that passes in pieces may name another type or stream.
+
+        Raises:
+            StreamError: it may.
+        """
+        if self._passing is not None and mentions_key(self._tail + bytes(self._view[:end])):
+            raise StreamError(
+                f"a message of more than {MAX_EDITED_LINE >> 20} MiB may name a second type or stream, and was not "
+                "passed on whole; have the tap write smaller ones"
+            )
+
     def _must_edit_long_line(self) -> bool:
-        if self._editor is None or self._usual_line.match(self._buffer) or starts_like_log(self._buffer):
+        if self._editor is None or starts_like_log(self._buffer):
             return False
+        if self._usual_line.match(self._buffer):  # held to be looked at as a whole, as long as there is room
+            return self._passing is not None and 2 * len(self._buffer) <= MAX_EDITED_LINE
         return self._edits_records or not starts_like_no_object(self._buffer)
 
     def _grow(self) -> None:
@@ -247,6 +271,7 @@ class Pipe:
             newline = self._buffer.find(b"\n", 0, end)
             start = newline + 1 if newline >= 0 else end
             if not self._dropping_long_line:
+                self._check_long_line(start)
                 self._write(self._view[:start])
             self._passing_long_line = self._dropping_long_line = False
         if start < end:
@@ -259,9 +284,35 @@ class Pipe:
         unwritten = start
         if first := self._unusual_line.match(self._buffer, start, end):
             unwritten = self._look_at(start, end, unwritten, first[1])
-        for newline in self._next_unusual_line.finditer(self._buffer, start, end - 1):
-            unwritten = self._look_at(newline.start() + 1, end, unwritten, newline[1])
+            start = self._buffer.find(b"\n", start, end) + 1 or end
+        is_strict, seen = self._passing is not None, start
+        for newline in self._next_unusual_line.finditer(self._buffer, max(start - 1, 0), end - 1):
+            line_start = newline.start() + 1
+            if is_strict:
+                unwritten = self._check_passing(seen, line_start, unwritten)
+            unwritten = self._look_at(line_start, end, unwritten, newline[1])
+            if is_strict:
+                seen = unwritten if unwritten > line_start else self._buffer.find(b"\n", line_start, end) + 1 or end
+        if is_strict:
+            unwritten = self._check_passing(seen, end, unwritten)
         self._put(self._view[unwritten:end])
+
+    def _check_passing(self, start: int, end: int, unwritten: int) -> int:
+        """Have the editor refuse lines whose beginning nobody edits, where a reader may find another message in them.
+
+        Returns:
+            From where on the buffer is still to be written.
+        """
+        if self._passing is None or start >= end or not self._passing.mentions(self._buffer, start, end):
+            return unwritten
+        lines = bytes(self._view[start:end])
+        if self._passing.is_plain(lines):
+            return unwritten
+        for line in _split(lines):
+            if not self._passing.may_pass(line):
+                unwritten = self._edit("RECORD", start, start + len(line), unwritten)
+            start += len(line)
+        return unwritten
 
     def _look_at(self, line_start: int, end: int, unwritten: int, kind: bytes | None) -> int:
         """Hand out a line's LOG message, or let it be edited; give from where on the buffer is still to be written."""
@@ -269,7 +320,10 @@ class Pipe:
         if kind is not None:
             return self._edit(USUAL_KINDS[kind], line_start, line_end, unwritten)
         if mentions_log(self._buffer, line_start, line_end):
-            log = parse_log(bytes(self._view[line_start:line_end]))
+            line = bytes(self._view[line_start:line_end])
+            log = parse_log(line)
+            if log is not None and self._passing is not None and not is_one_message(line):
+                return self._edit("RECORD", line_start, line_end, unwritten)
             if log is not None:
                 self.counts.logs += 1
                 self._on_log(log)
@@ -282,6 +336,8 @@ class Pipe:
             return unwritten
         # What can't be read may be a record that must not pass as it is, or the end of one that was torn.
         read = kind_of(self._view[line_start:line_end])
+        if read is not None and self._passing is not None:
+            read = read if is_one_message(bytes(self._view[line_start:line_end])) else "RECORD"
         unwritten = self._edit(read or "RECORD", line_start, line_end, unwritten)
         if is_no_object and unwritten != line_end:
             self.counts.not_json += 1
@@ -337,6 +393,11 @@ class Pipe:
     def _write(self, data: bytes | memoryview) -> None:
         with self._writing:
             write_all(self._target, data)
+
+
+def _split(lines: bytes) -> list[bytes]:
+    """Split at newlines only."""
+    return [line for line in re.split(rb"(?<=\n)", lines) if line]
 
 
 def _widen(descriptor: int) -> None:

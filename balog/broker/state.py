@@ -106,6 +106,7 @@ class StateKeeper:
         MissingExtraError: the packages for the store's URL are not installed.
     """
 
+    is_strict = False
     types = frozenset({"STATE"})
     streams: frozenset[str] | None = frozenset()
 

@@ -8,6 +8,8 @@ from balog.broker.editing import Chain, Line, StreamError
 class Renames:
     """Gives for each message of its type the lines that it is made with."""
 
+    is_strict = False
+
     def __init__(self, kind: str, *given: Line, streams: frozenset[str] | None = None) -> None:
         self.types = frozenset({kind})
         self.streams = streams

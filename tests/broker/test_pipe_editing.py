@@ -20,6 +20,8 @@ STATE = b'{"type": "STATE", "value": {"a": 1}}\n'
 class Shout:
     """An editor that writes each message that it sees in capitals, and tells what it saw."""
 
+    is_strict = False
+
     def __init__(self, types=("RECORD",), streams=None, give=None):
         self.types = frozenset(types)
         self.streams = None if streams is None else frozenset(streams)

@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.broker.editing import Chain
+from balog.broker.records.config import RecordRule
+from balog.broker.records.editor import RecordEditor
 from balog.delivery.api.bodies import split
 from balog.delivery.api.item_reading import ItemReader
 from balog.delivery.api.tokens import ANYONE, Caller
@@ -19,6 +22,7 @@ from balog.duplicate_keys import find_duplicate_key, has_duplicate_key, has_dupl
 from balog.errors import EventError
 from balog.event import decode
 from balog.registry import open_registry
+from tests.broker.test_pipe import run as run_pipe
 from tests.oracles.effort import examples
 
 KEYS = ["cls_type", "version", "type", "a", "", "a:b", 'q"', "b\\", "é", "\U0001f600", "header", "id", "\n", "/"]
@@ -141,3 +145,93 @@ def test_the_service_takes_no_item_with_two_types(form: str, is_twice: bool, see
         else:
             assert isinstance(one, Accepted)
             assert not has_twice(one.body.decode())
+
+
+SECRET = "secret-of-a-user"
+
+
+def first_wins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return dict(reversed(pairs))
+
+
+def records_seen(out: bytes) -> list[Any]:
+    """Read a stream as any target may: by lines or at carriage returns too, first or last key, several on a line."""
+    seen = []
+    text = out.decode("utf-8", "surrogateescape")
+    for lines in (text.split("\n"), text.replace("\r", "\n").split("\n")):
+        for read in (json.JSONDecoder().raw_decode, json.JSONDecoder(object_pairs_hook=first_wins).raw_decode):
+            for line in lines:
+                rest = line.strip()
+                try:
+                    while rest:
+                        message, end = read(rest)
+                        seen.append(message)
+                        rest = rest[end:].lstrip()
+                except ValueError:
+                    pass
+    return [
+        one for one in seen if isinstance(one, dict) and one.get("type") == "RECORD" and one.get("stream") == "users"
+    ]
+
+
+plain_types = st.sampled_from(
+    ["RECORD", "RECORD", "RECORD", "STATE", "STATE", "ACTIVATE_VERSION", "LOG", "record", "BATCH", "SCHEMA"]
+)
+envelope_keys = st.sampled_from(["type", "type", "stream", "stream", "record", "value"])
+inner = st.sampled_from(
+    [Members([("email", SECRET)]), Members([("email", SECRET)]), Members([("id", 1), ("type", "x")]), Members()]
+)
+
+
+@st.composite
+def hostile_lines(draw: st.DrawFn) -> bytes:
+    """Give lines as a tap or an attacker may write them, each with the secret where it may belong to a user."""
+    chance = random.Random(draw(st.integers(0, 1 << 32)))
+    parts = []
+    for _ in range(draw(st.integers(1, 3))):
+        kind, stream = draw(plain_types), draw(st.sampled_from(["users", "free"]))
+        members = [("type", kind), ("stream", stream), ("record", draw(inner)), ("value", Members())]
+        for _ in range(draw(st.integers(0, 2))):
+            key = draw(envelope_keys)
+            value: Any = {"type": draw(plain_types), "stream": draw(st.sampled_from(["users", "free"]))}.get(key)
+            members.insert(draw(st.integers(1, len(members))), (key, draw(inner) if value is None else value))
+        text = spell(Members(members), chance)
+        if draw(st.booleans()):  # begin as the Singer libraries do
+            head = ", ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in members[:2])
+            text = f"{{{head}, {spell(Members(members[2:]), chance)[1:]}" if isinstance(members[1][1], str) else text
+        text = text.replace("\n", " ")
+        parts.append(text)
+    joined = draw(st.sampled_from(["\r", " ", "", "\n", "\r\n", "\n\n"])).join(parts)
+    return joined.encode() + draw(st.sampled_from([b"\n", b"\r\n", b"\r", b"\n"]))
+
+
+@examples(300)
+@given(st.lists(hostile_lines(), min_size=1, max_size=5), st.sampled_from(["users", "user*"]))
+def test_no_reader_finds_a_masked_value_in_what_the_broker_passes(lines: list[bytes], stream: str) -> None:
+    rule = RecordRule(stream=stream, mask={"email": "redact"})
+    refused: list[bytes] = []
+
+    class Kept:
+        def put(self, reason: str, line: bytes) -> None:
+            refused.append(line)
+
+    editor = RecordEditor([rule], [], Kept(), lambda line: None)  # type: ignore[arg-type]
+    out, _, _ = run_pipe([b"".join(lines)], editor=Chain([editor]), finish=True)
+    assert SECRET not in json.dumps([one.get("record") for one in records_seen(out)])
+
+
+def test_lines_that_every_reader_understands_alike_stay_the_bytes_that_they_were() -> None:
+    lines = b"".join(
+        [
+            b'{"type": "RECORD", "stream": "free", "record": {"type": "a", "stream": "users", "x": NaN}}\n',
+            b'{"type": "RECORD", "stream": "free", "record": {"text": "caf\\u00e9 \\u0041"}}\r\n',
+            b'{"type": "STATE", "value": {"stream": "users", "type": "RECORD"}}\n',
+            b'{"type": "LOG", "type": "ERROR", "value": {"message": "m"}}\n',
+            b'{"type": "RECORD", "stream": "free", "record": {"email": "torn\n',
+            b'{"type": "RECORD", "stream": "free", "record": {"a": 1, "a": 2}}\n',
+        ]
+    )
+    editor = RecordEditor([RecordRule(stream="users", mask={"email": "redact"})], [], None, lambda line: None)
+    out, logs, _ = run_pipe([lines], editor=Chain([editor]), finish=True)
+    assert out == lines
+    assert len(logs) == 1

@@ -11,6 +11,7 @@ from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.places import Places
 from balog.broker.editing import Line, StreamError
 from balog.broker.quarantine import Quarantine
+from balog.broker.records.reading import UnreadableError, check_message
 from balog.errors import MissingExtraError
 from balog.singer.batch.dialects import (
     Batch,
@@ -52,6 +53,7 @@ class BatchReader:
         ConfigError: places that are none.
     """
 
+    is_strict = False
     types = frozenset({"BATCH", "SCHEMA"})
     streams: frozenset[str] | None = frozenset()
 
@@ -74,6 +76,11 @@ class BatchReader:
         if kind == "SCHEMA":
             self._learn(line)
             return None
+        if self._records_editor is not None:
+            try:
+                check_message(line)
+            except UnreadableError as error:
+                return self._refuse("?", f"cannot be read: {error}", line)
         if place := find_credentials(line):
             return self._refuse("?", f"has credentials in it, at {place}; only pre-signed URLs may be", line)
         try:

@@ -70,6 +70,8 @@ class BatchWriter:
         ConfigError: a location that can't be written to, or CSV options that are none.
     """
 
+    is_strict = False
+
     def __init__(self, config: BatchConfig, quarantine: Quarantine | None, say: Callable[[str], None]) -> None:
         self._config = config
         self._quarantine = quarantine

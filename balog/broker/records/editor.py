@@ -14,7 +14,16 @@ from balog.broker.editing import Line, StreamError
 from balog.broker.quarantine import Quarantine
 from balog.broker.records.config import RecordRule, SchemaRule
 from balog.broker.records.enriching import Enrichment
-from balog.broker.records.reading import Members, UnreadableError, read_members, read_value, write
+from balog.broker.records.reading import (
+    Members,
+    UnreadableError,
+    check_line_end,
+    check_message,
+    has_key_twice,
+    read_members,
+    read_value,
+    write,
+)
 from balog.broker.records.rules import CompiledRule, StreamRules
 
 __all__ = ["RecordEditor"]
@@ -68,6 +77,7 @@ class RecordEditor:
         self._streams: dict[str, _Stream] = {}
         named = [rule.stream for rule in rules] + [rule.stream for rule in schema_rules if rule.from_records]
         self.types = frozenset({"RECORD", "SCHEMA"} if named else {"SCHEMA"})
+        self.is_strict = bool(named)
         self.streams = None if any(_PATTERN.intersection(name) for name in named) else frozenset(named)
 
     def rules_for(self, stream: str) -> StreamRules | None:
@@ -85,7 +95,9 @@ class RecordEditor:
             stream = self._streams.get(usual.stream)
             if stream is None or not stream.is_usual:
                 return self._edit(line)
-            return stream.edit_usual(usual)
+            if b"\r" in line:
+                check_line_end(line)
+            return stream.edit_usual(usual, line)
         except UnreadableError as error:
             return self._refuse(f"a {kind} cannot be changed: {error}", line)
         except StreamError:
@@ -111,6 +123,8 @@ class RecordEditor:
         return ()
 
     def _edit(self, line: bytes) -> Sequence[Line] | None:
+        if self.is_strict:
+            check_message(line)
         envelope = read_members(line)
         kind = _text(envelope, "type").upper()
         if kind not in ("RECORD", "SCHEMA"):
@@ -152,12 +166,12 @@ class _Stream:
         self._say = say
         self._said: set[str] = set()
 
-    def edit_usual(self, message: _Usual) -> Sequence[Line] | None:
+    def edit_usual(self, message: _Usual, line: bytes) -> Sequence[Line] | None:
         """See ``Editor.edit``, for a stream whose records show nothing."""
         record = self._apply(message.record)
         if record is None:
             return ()
-        if not self._rewrites:
+        if not self._rewrites and not _loses_members(message, line):
             return None
         message.record = record
         return (("RECORD", write(message) + b"\n"),)
@@ -172,13 +186,14 @@ class _Stream:
         record = self._apply(read_members(raw))
         if record is None:
             return ()
-        if self._rewrites:
+        is_new = self._rewrites or has_key_twice(raw)
+        if is_new:
             line = write({**envelope, "record": record}) + b"\n"
         if self._watches and self._enrichment is not None:
             ahead = self._enrichment.look(record)
             if ahead is not None:
                 return ("SCHEMA", ahead), ("RECORD", line if line.endswith(b"\n") else line + b"\n")
-        return (("RECORD", line),) if self._rewrites else None
+        return (("RECORD", line),) if is_new else None
 
     def edit_schema(self, envelope: Members) -> Sequence[Line] | None:
         """See ``Editor.edit``."""
@@ -212,6 +227,11 @@ class _Stream:
         if problem not in self._said:
             self._said.add(problem)
             self._say(problem)
+
+
+def _loses_members(message: _Usual, line: bytes) -> bool:
+    """Return whether the line has a key twice, in the message or its record; the struct has it once."""
+    return b"\\u003" in line or line.count(b":") != write(message).count(b":")
 
 
 def _text(envelope: Members, name: str) -> str:

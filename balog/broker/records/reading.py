@@ -13,9 +13,20 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from balog.duplicate_keys import has_duplicate_member
 from balog.errors import BalogError
 
-__all__ = ["Members", "UnreadableError", "read_items", "read_members", "read_value", "write"]
+__all__ = [
+    "Members",
+    "UnreadableError",
+    "check_line_end",
+    "check_message",
+    "has_key_twice",
+    "read_items",
+    "read_members",
+    "read_value",
+    "write",
+]
 
 Members = dict[str, Raw]
 """An object's members, undecoded. Of a key that comes twice the last counts, as JSON readers have it."""
@@ -34,6 +45,50 @@ _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError)
 
 class UnreadableError(BalogError):
     """A record cannot be read, or cannot be changed as its rules want; the message has nothing of its data."""
+
+
+def check_message(line: bytes) -> None:
+    """Check that readers agree on a message: one line for each of them, and each key of the envelope once.
+
+    Raises:
+        UnreadableError: they do not; or the line is not an object.
+    """
+    check_line_end(line)
+    is_plain = (
+        line.count(b'"type"') == 1
+        and line.count(b'"stream"') == 1
+        and line.count(b'"record"') == 1
+        and b"\\u00" not in line
+    )
+    if not is_plain and has_key_twice(line):
+        raise UnreadableError("a key of the message is there twice")
+
+
+def check_line_end(line: bytes) -> None:
+    """Check that a line has no carriage return but at its end.
+
+    Raises:
+        UnreadableError: it has.
+    """
+    if b"\r" in line and b"\r" in line.rstrip(b"\r\n"):
+        raise UnreadableError("a carriage return inside of the line, at which some readers begin another one")
+
+
+def has_key_twice(data: bytes | Raw) -> bool:
+    """Return whether an object has a key twice at its top.
+
+    Raises:
+        UnreadableError: not an object.
+    """
+    try:
+        return has_duplicate_member(bytes(data))
+    except msgspec.ValidationError:
+        raise UnreadableError("not an object") from None
+    except _REFUSALS as error:
+        found = _scan(bytes(data), error, is_object=True)
+        return len(found) != len({key for key, _ in found})
+    except RecursionError:
+        raise UnreadableError("nested too deep") from None
 
 
 def read_members(data: bytes | Raw) -> Members:

@@ -27,6 +27,7 @@ SCHEMA = {
 class Masks:
     """Stands for the editor of records: keeps odd ids of users, and nobody's name."""
 
+    is_strict = True
     types = frozenset({"RECORD"})
     streams: frozenset[str] | None = frozenset({"users"})
 

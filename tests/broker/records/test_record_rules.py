@@ -133,10 +133,10 @@ def test_nothing_of_a_masked_object_stays_that_a_first_wins_reader_would_see():
     assert "secret" not in changed({"mask": {"a.b.c": "null"}}, '{"a":{"b":{"c":"secret"},"b":{}}}')
 
 
-def test_a_message_whose_record_comes_twice_goes_on_with_the_last():
-    line = b'{"type":"RECORD","stream":"users","record":{"x":"secret"},"record":{"y":1}}\n'
-    edited = build({"stream": "users", "mask": {"x": "null"}}).edit("RECORD", line)
-    assert edited == (("RECORD", b'{"type":"RECORD","stream":"users","record":{"y":1}}\n'),)
+def test_a_record_that_passes_its_filter_goes_on_with_each_key_once():
+    line = b'{"type":"RECORD","stream":"users","record":{"x":1,"\\u0078":2, "y":{"a":1,"a":2}}}\n'
+    edited = build({"stream": "users", "filter": "x = 2"}).edit("RECORD", line)
+    assert edited == (("RECORD", b'{"type":"RECORD","stream":"users","record":{"x":2,"y":{"a":1,"a":2}}}\n'),)
 
 
 # drop, rename, set
