@@ -40,7 +40,7 @@ COMMANDS = {
     "state": "Read the STATE that a broker has stored: load, show, diff.",
     "tap": "Prove that a tap, of balog's toolkit or not, keeps to Singer's practices.",
     "test": "Run cases of a broker's config: sample input, and what should come of it.",
-    "token": "Make a bearer token for an event service, with its rights.",
+    "token": "Make, list and revoke the bearer tokens of an event service.",
     "top": "Show live what each broker and sidecar does, and which side of it is slow.",
     "topics": "Look into topics, publish, dump, and give dead letters another try.",
 }

@@ -67,7 +67,7 @@ def _check_reach(config: ServiceConfig) -> None:
     if config.tokens is None and not is_loopback(host):
         raise ConfigError(
             f"others could connect to {config.listen}, and nothing would ask who they are; name a file of tokens "
-            "(balog token), or listen at :PORT"
+            "(balog token add), or listen at :PORT"
         )
 
 

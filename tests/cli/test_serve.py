@@ -11,7 +11,8 @@ import urllib3
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery.api.tokens import Tokens
+from balog.delivery.api.refusals import Refusal
+from balog.delivery.api.tokens import Tokens, read_tokens
 
 
 def started(*words: str, cwd: Path) -> subprocess.Popen[str]:
@@ -86,7 +87,7 @@ def test_an_address_that_is_taken_is_told(tmp_path: Path):
 
 
 def test_a_token_is_shown_once_with_its_entry_beside(tmp_path: Path):
-    alone = CliRunner().invoke(main, ["token", "ci", "--may", "read", "--types", "order*"])
+    alone = CliRunner().invoke(main, ["token", "add", "ci", "--may", "read", "--types", "order*"])
     entry = json.loads(alone.stderr)
     assert {name: entry[name] for name in ("name", "may", "types")} == {
         "name": "ci",
@@ -94,10 +95,43 @@ def test_a_token_is_shown_once_with_its_entry_beside(tmp_path: Path):
         "types": ["order*"],
     }
 
-    filed = CliRunner().invoke(main, ["token", "ci", "--file", str(tmp_path / "tokens.json")])
+    filed = CliRunner().invoke(main, ["token", "add", "ci", "--file", str(tmp_path / "tokens.json")])
     assert filed.stderr == ""
     assert Tokens(tmp_path / "tokens.json").caller(f"Bearer {filed.stdout.strip()}").may("send")
 
 
 def test_a_name_that_a_token_can_t_have_is_refused():
-    assert CliRunner().invoke(main, ["token", "a b"]).exit_code == 2
+    assert CliRunner().invoke(main, ["token", "add", "a b"]).exit_code == 2
+
+
+def test_tokens_are_listed_without_the_tokens_and_revoked_by_name_or_hash(tmp_path: Path):
+    path = str(tmp_path / "tokens.json")
+
+    def run(*arguments: str) -> tuple[int, str]:
+        result = CliRunner().invoke(main, ["token", *arguments, "--file", path])
+        return result.exit_code, result.stdout
+
+    first = run("add", "shop", "--types", "order*", "--days", "90", "--quota", "1000/60")[1].strip()
+    second = run("add", "shop")[1].strip()
+    run("add", "ops", "--may", "read")
+    code, listed = run("list")
+    rows = [line.split()[:2] for line in listed.splitlines()[1:]]
+    assert (code, rows) == (0, [["shop", "send"], ["shop", "send"], ["ops", "read"]])
+    assert "1000/60s" in listed
+    assert first not in listed
+    entries = [json.loads(line) for line in run("list", "--json")[1].splitlines()]
+
+    assert run("revoke", "shop", "--hash", entries[0]["hash"][:15])[0] == 0
+    with pytest.raises(Refusal):
+        Tokens(path).caller(f"Bearer {first}")
+    assert Tokens(path).caller(f"Bearer {second}").name == "shop"
+    assert run("revoke", "shop")[0] == 0
+    assert run("revoke", "shop")[0] == 1
+    assert [entry.name for entry in read_tokens(path)] == ["ops"]
+
+
+@pytest.mark.parametrize("quota", ["many", "0", "10/0", "10/x", "-1/5"])
+def test_a_quota_that_is_none_is_refused_in_one_line(quota):
+    result = CliRunner().invoke(main, ["token", "add", "ci", f"--quota={quota}"])
+    assert result.exit_code == 2
+    assert "want EVENTS or EVENTS/SECONDS" in result.stderr

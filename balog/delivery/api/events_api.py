@@ -99,6 +99,7 @@ class EventsApi:
                 items, found, size = await self._read_apart(body, encoding, form, caller, key or "", wire)
             else:
                 items = split(body, form, self._limits.events)
+                caller.spend(len(items.bodies))
                 try:
                     found = service.reader.read(items.bodies, caller, key or "", wire, may_wait=False)
                 except Cold:
@@ -125,6 +126,7 @@ class EventsApi:
 
             def read() -> tuple[Items, list[Accepted | Refused] | None]:
                 items = split(inflated, form, limits.events)
+                caller.spend(len(items.bodies))
                 try:
                     return items, reader.read(items.bodies, caller, key, wire, may_wait=False)
                 except Cold:

@@ -18,10 +18,25 @@ __all__ = ["make_protocol"]
 
 _MAX_HEAD = 64 << 10
 _GRACE = 2.0  # seconds that the application has to answer a slow request itself
+_RESERVE = 32  # connections above the limit, for probes
+_RESERVE_SECONDS = 1.0  # in which one of those must say that it is a probe
+_IDLE_SECONDS = 2.0  # after which a connection without a request gives way where there are too many
+_PROBES = frozenset({b"/health", b"/ready"})
+_FULL = Refusal(503, "the service has as many connections as it takes", retry_after=1)
 
 
 class _Protocol(HttpToolsProtocol):
+    """A connection.
+
+    At the limit the one that is longest without a first request gives way. Where there is none, a few more connections
+    are taken for probes alone, the newest of them: whoever holds all others open can't make the service look dead.
+    """
+
     limits: ClassVar[Limits]
+    silent: ClassVar[dict[_Protocol, float]]
+    """Connections that have sent no request yet, the oldest first, with the time since when."""
+    reserve: ClassVar[dict[_Protocol, None]]
+    """Connections above the limit, the oldest first."""
     _timer: asyncio.TimerHandle | None = None
     _full: asyncio.TimerHandle | None = None
     _head = 0
@@ -30,13 +45,28 @@ class _Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.limits.connections:
-            self._refuse(Refusal(503, "the service has as many connections as it takes", retry_after=1))
-        else:
-            self._begin_timer()
+        self.silent[self] = self.loop.time()
+        if len(self.connections) - len(self.reserve) > self.limits.connections and not self._take_place():
+            self.reserve[self] = None
+            if len(self.reserve) > _RESERVE:
+                oldest = next(iter(self.reserve))
+                del self.reserve[oldest]
+                oldest._refuse(_FULL)
+        self._begin_timer()
+
+    def _take_place(self) -> bool:
+        """Close the connection that is longest without a request, if it has been so for a while; tell whether."""
+        oldest, since = next(iter(self.silent.items()))
+        if oldest is self or oldest in self.reserve or self.loop.time() - since < _IDLE_SECONDS:
+            return False
+        del self.silent[oldest]
+        oldest._refuse(_FULL)
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_timer()
+        self.silent.pop(self, None)
+        self.reserve.pop(self, None)
         self.resume_writing()
         super().connection_lost(exc)
 
@@ -73,11 +103,25 @@ class _Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._head = -(1 << 62)  # what comes until the next head is body, which the application bounds
-        super().on_headers_complete()
+        self.silent.pop(self, None)
+        if self not in self.reserve:
+            super().on_headers_complete()
+        elif self.url.partition(b"?")[0] in _PROBES:
+            super().on_headers_complete()
+            self.cycle.keep_alive = False
+        else:
+            self._is_over = True
+            self._refuse(_FULL)
+
+    def on_body(self, body: bytes) -> None:
+        if not self._is_over:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._head = 0
         self._end_timer()
+        if self._is_over:
+            return
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -90,7 +134,8 @@ class _Protocol(HttpToolsProtocol):
 
     def _begin_timer(self) -> None:
         self._end_timer()
-        self._timer = self.loop.call_later(self.limits.seconds + _GRACE, self._too_slow)
+        seconds = _RESERVE_SECONDS if self in self.reserve else self.limits.seconds + _GRACE
+        self._timer = self.loop.call_later(seconds, self._too_slow)
 
     def _end_timer(self) -> None:
         if self._timer is not None:
@@ -100,7 +145,8 @@ class _Protocol(HttpToolsProtocol):
     def _too_slow(self) -> None:
         self._timer = None
         if self.cycle is None or self.cycle.response_complete:  # its head is not here yet, or it was refused long ago
-            self._refuse(Refusal(408, f"the request was not here within {self.limits.seconds:g} seconds"))
+            late = Refusal(408, f"the request was not here within {self.limits.seconds:g} seconds")
+            self._refuse(_FULL if self in self.reserve else late)
         else:
             self.transport.close()
 
@@ -117,4 +163,4 @@ class _Protocol(HttpToolsProtocol):
 
 def make_protocol(bounds: Limits) -> Any:
     """Give the class of the connections of a service with these limits."""
-    return type("Protocol", (_Protocol,), {"limits": bounds})
+    return type("Protocol", (_Protocol,), {"limits": bounds, "silent": {}, "reserve": {}})

@@ -14,7 +14,8 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -26,7 +27,19 @@ from balog import config as configs
 from balog.delivery.api.refusals import Refusal
 from balog.errors import ConfigError
 
-__all__ = ["ANYONE", "Caller", "Right", "TokenEntry", "TokenFile", "Tokens", "add_token", "make_token"]
+__all__ = [
+    "ANYONE",
+    "Caller",
+    "Quota",
+    "Right",
+    "TokenEntry",
+    "TokenFile",
+    "Tokens",
+    "add_token",
+    "make_token",
+    "read_tokens",
+    "revoke_tokens",
+]
 
 Right = Literal["send", "read", "configure", "register"]
 RIGHTS: tuple[Right, ...] = ("send", "read", "configure", "register")
@@ -38,6 +51,13 @@ _LOOK = 1.0  # seconds between looks at the file
 TokenName = Annotated[
     str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}$", description="Who has it: 1 to 100 letters, digits, '.', '_' or '-'.")
 ]
+
+
+class Quota(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+    """How many events a token may send: so many at once, refilled evenly over a time. Each service counts by itself."""
+
+    events: Annotated[int, Meta(ge=1, description="Events in that time.")]
+    seconds: Annotated[float, Meta(gt=0, le=366 * 86_400, description="The time.")] = 86_400.0
 
 
 class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -56,6 +76,8 @@ class TokenEntry(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
         tuple[str, ...],
         Meta(min_length=1, description="cls_type of the events and schemas that it is for; globs with * and ?."),
     ] = ("*",)
+    expires: Annotated[datetime, Meta(tz=True, description="From then on it is refused; never if none.")] | None = None
+    quota: Quota | None = None
 
 
 class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -69,10 +91,23 @@ class Caller:
 
     Attributes:
         name: the token's; "" where the service has no tokens.
+        expires: seconds since the epoch, from which on it is refused.
     """
 
-    def __init__(self, name: str, may: tuple[Right, ...], types: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        may: tuple[Right, ...],
+        types: tuple[str, ...],
+        expires: datetime | None = None,
+        quota: Quota | None = None,
+    ) -> None:
         self.name = name
+        self.expires = float("inf") if expires is None else expires.timestamp()
+        self._quota = quota
+        self._left = float(quota.events) if quota is not None else 0.0
+        self._filled = time.monotonic()
+        self._lock = threading.Lock()
         self._may = frozenset(may)
         globs = [re.compile(fnmatch.translate(glob)).match for glob in types]
         self._is_for_all = "*" in types
@@ -85,6 +120,27 @@ class Caller:
     def is_for(self, type: str) -> bool:
         """Tell whether its rights are for events of that type."""
         return self._is_for_all or self._matches(type)
+
+    def spend(self, events: int) -> None:
+        """Count events that it sends. A request goes through whole while anything is left of the quota.
+
+        Raises:
+            Refusal: 429, nothing is left; with the seconds until something is.
+        """
+        quota = self._quota
+        if quota is None:
+            return
+        rate = quota.events / quota.seconds
+        with self._lock:  # large bodies are read in threads
+            now = time.monotonic()
+            self._left = min(self._left + (now - self._filled) * rate, quota.events)
+            self._filled = now
+            if self._left >= 1.0:
+                self._left -= events
+                return
+            wait = (1.0 - self._left) / rate
+        said = f"{quota.events} events in {quota.seconds:g} seconds"
+        raise Refusal(429, f"the token {self.name} has used its quota of {said}", retry_after=wait)
 
     def check(self, right: Right, type: str | None = None) -> None:
         """See that it has a right, and for that type where one is given.
@@ -142,6 +198,8 @@ class Tokens:
         # What is looked up is a hash: how long that takes tells nothing of a token. The comparison is exact again.
         if found is None or not hmac.compare_digest(found[0], digest):
             raise _unauthorized("the token is not known", ' error="invalid_token"')
+        if time.time() >= found[1].expires:
+            raise _unauthorized("the token has expired; ask for a new one", ' error="invalid_token"')
         return found[1]
 
     def _stat(self) -> tuple[int, int, int]:
@@ -161,7 +219,7 @@ class Tokens:
                 return
             self._stamp = stamp
             try:
-                self._callers = _callers(configs.load(self.path, TokenFile))
+                self._callers = _callers(configs.load(self.path, TokenFile), self._callers)
                 self.problem = ""
             except ConfigError as error:
                 self.problem = f"the tokens stay as they were: {error}"
@@ -170,8 +228,20 @@ class Tokens:
             self._lock.release()
 
 
-def _callers(file: TokenFile) -> dict[str, tuple[str, Caller]]:
-    return {entry.hash: (entry.hash, Caller(entry.name, entry.may, entry.types)) for entry in file.tokens}
+_Callers = dict[str, tuple[str, Caller, TokenEntry]]
+
+
+def _callers(file: TokenFile, before: _Callers | None = None) -> _Callers:
+    """Return the callers by the hash of their token; those whose entry is the same go on with what they have used."""
+    found: _Callers = {}
+    for entry in file.tokens:
+        known = (before or {}).get(entry.hash)
+        if known is not None and known[2] == entry:
+            found[entry.hash] = known
+        else:
+            caller = Caller(entry.name, entry.may, entry.types, entry.expires, entry.quota)
+            found[entry.hash] = (entry.hash, caller, entry)
+    return found
 
 
 def _digest(token: str) -> str:
@@ -183,7 +253,12 @@ def _unauthorized(problem: str, error: str) -> Refusal:
 
 
 def make_token(
-    name: str, may: tuple[Right, ...] = ("send",), types: tuple[str, ...] = ("*",)
+    name: str,
+    may: tuple[Right, ...] = ("send",),
+    types: tuple[str, ...] = ("*",),
+    *,
+    expires: datetime | None = None,
+    quota: Quota | None = None,
 ) -> tuple[str, TokenEntry]:
     """Make a token and what is kept of it.
 
@@ -191,11 +266,20 @@ def make_token(
         ConfigError: a name that a token can't have.
     """
     token = _PREFIX + secrets.token_urlsafe(32)
-    entry = {"name": name, "hash": _digest(token), "may": may, "types": types}
+    entry = {"name": name, "hash": _digest(token), "may": may, "types": types, "expires": expires, "quota": quota}
     try:
         return token, msgspec.convert(entry, TokenEntry)
     except msgspec.ValidationError as error:
         raise ConfigError(f"no token can be made so: {error}") from None
+
+
+def read_tokens(path: str | os.PathLike[str]) -> tuple[TokenEntry, ...]:
+    """Return the entries of a file of tokens.
+
+    Raises:
+        ConfigError: the file can't be read, or is not one of tokens.
+    """
+    return configs.load(Path(path), TokenFile).tokens
 
 
 def add_token(path: str | os.PathLike[str], entry: TokenEntry) -> None:
@@ -206,9 +290,33 @@ def add_token(path: str | os.PathLike[str], entry: TokenEntry) -> None:
         OSError: it can't be written.
     """
     place = Path(path)
+    _write(place, (*(read_tokens(place) if place.exists() else ()), entry))
+
+
+def revoke_tokens(path: str | os.PathLike[str], name: str, hash: str = "") -> list[TokenEntry]:
+    """Take the entries of a name out of a file of tokens.
+
+    Args:
+        hash: only the one whose hash begins so, with or without ``sha256:``.
+
+    Returns:
+        The entries that are gone; without any, the file is not written.
+
+    Raises:
+        ConfigError: the file can't be read, or is not one of tokens.
+        OSError: it can't be written.
+    """
+    place, wanted = Path(path), hash.removeprefix("sha256:")
+    entries = read_tokens(place)
+    gone = [one for one in entries if one.name == name and one.hash.removeprefix("sha256:").startswith(wanted)]
+    if gone:
+        _write(place, [one for one in entries if one not in gone])
+    return gone
+
+
+def _write(place: Path, entries: Sequence[TokenEntry]) -> None:
     is_there = place.exists()
-    before = configs.load(place, TokenFile).tokens if is_there else ()
-    data = msgspec.json.format(msgspec.json.encode(TokenFile(tokens=(*before, entry))), indent=2) + b"\n"
+    data = msgspec.json.format(msgspec.json.encode(TokenFile(tokens=tuple(entries))), indent=2) + b"\n"
     beside = place.with_name(f".{place.name}.{os.getpid()}")
     mode = place.stat().st_mode & 0o777 if is_there else 0o600
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

@@ -11,6 +11,7 @@ import pytest
 import trustme
 import urllib3
 
+from balog.delivery.api import protocol
 from balog.delivery.settings import Limits
 from tests.delivery.serving import answer_of, serving
 
@@ -140,6 +141,30 @@ def test_one_connection_too_many_is_told_so(tmp_path: Path):
         fourth = stack.enter_context(asked.connection())
 
         assert answer_of(fourth)[0] == 503
+
+
+def test_probes_are_answered_while_idle_connections_fill_the_service(tmp_path: Path):
+    with serving(tmp_path, Limits(connections=20)) as asked, ExitStack() as stack:
+        for _ in range(100):  # none of them says anything
+            stack.enter_context(asked.connection())
+        for path in (b"/health", b"/ready"):
+            probe = stack.enter_context(asked.connection())
+            probe.sendall(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert answer_of(probe)[0] == 200
+        other = stack.enter_context(asked.connection())
+        other.sendall(head(len(ORDER)) + ORDER)
+        assert answer_of(other)[0] == 503
+
+
+def test_an_idle_connection_gives_way_to_one_with_a_request(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(protocol, "_IDLE_SECONDS", 0.0)
+    with serving(tmp_path, Limits(connections=3)) as asked, ExitStack() as stack:
+        idle = [stack.enter_context(asked.connection()) for _ in range(3)]
+        for _ in range(3):
+            one = stack.enter_context(asked.connection())
+            one.sendall(head(len(ORDER)) + ORDER)
+            assert answer_of(one)[0] == 202
+        assert [answer_of(one)[0] for one in idle] == [503] * 3
 
 
 def test_a_thousand_connections_at_once_are_all_served(tmp_path: Path):
