@@ -22,7 +22,6 @@ __all__ = [
     "Passing",
     "is_one_message",
     "kind_of",
-    "mentions_key",
     "mentions_log",
     "starts_like_log",
     "starts_like_no_object",
@@ -59,8 +58,6 @@ _head = msgspec.json.Decoder(_Head)
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _FEW = 8  # names that are quicker searched for one by one
 _escaped_char = re.compile(rb"\\u00[2-7]").search
-mentions_key = re.compile(rb'"(?:type|stream)"|\\u00[4-7]|\r(?!\n)').search
-"""Search for what may be another type or stream of a line: ``(buffer, start, end)``."""
 
 
 class Passing:

@@ -24,7 +24,6 @@ from balog.broker.heads import (
     Passing,
     is_one_message,
     kind_of,
-    mentions_key,
     mentions_log,
     starts_like_log,
     starts_like_no_object,
@@ -41,7 +40,7 @@ BLOCK_BYTES = 8 * 1024 * 1024
 MAX_EDITED_LINE = 64 * 1024 * 1024
 """The longest line that an editor is given; the buffer grows to it only when such a line comes."""
 
-_KEY_BYTES = 16  # of a long line's last piece, since a key may begin there and end in the next
+_NAME_BYTES = 4096  # of a long line's last piece, since a name may begin there and end in the next
 _PIPE_BYTES = 1024 * 1024
 _OUT_BYTES = 256 * 1024
 _SAMPLE_FROM = 64 * 1024
@@ -203,30 +202,31 @@ class Pipe:
             return rest
         if filled < len(self._buffer):
             return filled
-        is_first = not self._passing_long_line
-        if is_first:
+        if not self._passing_long_line:
             if self._must_edit_long_line():
                 self._grow()
                 return filled
             self._begin_long_line()
         if not self._dropping_long_line:
-            if not is_first:
-                self._check_long_line(filled)
-            self._tail = bytes(self._view[filled - _KEY_BYTES : filled])
+            self._check_long_line(filled)
             self._write(self._view)
         return 0
 
     def _check_long_line(self, end: int) -> None:
-        """End the stream where a later part of a line that passes in pieces may name another type or stream.
+        """End the stream where a part of a line that passes in pieces may name a stream that is edited.
 
         Raises:
             StreamError: it may.
         """
-        if self._passing is not None and mentions_key(self._tail + bytes(self._view[:end])):
+        if self._passing is None:
+            return
+        part = bytearray(self._tail) + self._view[:end]
+        if self._passing.mentions(part, 0, len(part)):
             raise StreamError(
-                f"a message of more than {MAX_EDITED_LINE >> 20} MiB may name a second type or stream, and was not "
+                f"a message of more than {MAX_EDITED_LINE >> 20} MiB may name a stream that has rules, and was not "
                 "passed on whole; have the tap write smaller ones"
             )
+        self._tail = bytes(part[-_NAME_BYTES:])
 
     def _must_edit_long_line(self) -> bool:
         if self._editor is None or starts_like_log(self._buffer):
@@ -258,6 +258,7 @@ class Pipe:
 
     def _begin_long_line(self) -> None:
         self._passing_long_line = True
+        self._tail = b""
         if starts_like_log(self._buffer):
             self.counts.unread += 1
             self._dropping_long_line = self._strip

@@ -206,3 +206,17 @@ def test_an_editor_that_changes_nothing_changes_nothing(lines, size, types):
         if kind in types:
             wanted.append((kind, line + b"\n"))
     assert [seen for seen in shout.seen if seen in wanted] == wanted
+
+
+@pytest.mark.parametrize("size", [600, 900, 5000])
+def test_a_long_line_with_a_name_of_an_edited_stream_is_never_passed_whole_unseen(small_buffer, size):
+    """Given a line whose beginning nobody edits, then what is in the rest of it decides, however long it is."""
+    shout = Shout(streams=["users"])
+    shout.is_strict = True
+    long = ORDERS.replace(b'"id": 2', b'"text": "' + b"x" * size + b'"')
+    doubled = long.replace(b"}}", b'}, "stream": "users"}')
+    assert edit([long + STATE], shout)[0] == long + STATE
+    try:
+        assert b"users" not in edit([doubled + STATE], shout)[0]
+    except StreamError:
+        assert size > 1000
