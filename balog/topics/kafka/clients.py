@@ -129,8 +129,12 @@ class Clients:
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
-    def ask(self, where: str, question: Callable[[], T]) -> T:
+    def ask(self, where: str, question: Callable[[], T], *, topic: str = "", group: str = "") -> T:
         """Ask the cluster.
+
+        Args:
+            topic: the topic that the answer needs READ on, for the error; that of ``where`` when omitted.
+            group: the group likewise.
 
         Raises:
             TopicError: it did not answer, or said no.
@@ -138,17 +142,17 @@ class Clients:
         try:
             answer = question()
         except KafkaException as error:
-            raise self.explain(error, where) from None
+            raise self.explain(error, where, topic=topic, group=group) from None
         self._denied = None  # whoever answers has let us in
         return answer
 
-    def explain(self, error: KafkaException, where: str) -> TopicError:
+    def explain(self, error: KafkaException, where: str, **needs: str) -> TopicError:
         """Give the error to raise for one of a client's."""
         if self._lookup is not None:
             self._lookup.poll(0)  # has the reason told, if it is that we can't log in
         if self._admin is not None:
             self._admin.poll(0)
-        return explain(as_kafka_error(error) or KafkaError(KafkaError._FAIL), where, self._denied)
+        return explain(as_kafka_error(error) or KafkaError(KafkaError._FAIL), where, self._denied, **needs)
 
     def topics(self, where: str) -> dict[str, int]:
         """Give the topics of the cluster with their numbers of partitions."""
@@ -161,7 +165,7 @@ class Clients:
         if found.error is not None:
             if is_missing(found.error):
                 return 0
-            raise explain(found.error, where)
+            raise explain(found.error, where, topic=topic)
         return len(found.partitions)
 
     def bounds(self, topic: str, partitions: Iterable[int], where: str) -> dict[int, tuple[int, int]]:
@@ -170,7 +174,8 @@ class Clients:
         ends: list[dict[int, int]] = []
         for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
             answers = self.admin.list_offsets(dict.fromkeys(wanted, spec), request_timeout=PATIENCE)
-            ends.append({one.partition: self.ask(where, answer.result).offset for one, answer in answers.items()})
+            found = {one.partition: self.ask(where, answer.result, topic=topic) for one, answer in answers.items()}
+            ends.append({number: one.offset for number, one in found.items()})
         return {number: (ends[0][number], ends[1][number]) for number in ends[0]}
 
     def make_topic(self, topic: str, partitions: int, replication: int, config: dict[str, str], where: str) -> None:
@@ -184,7 +189,7 @@ class Clients:
             if found is not None and found.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return
             if not (config and found is not None and found.code() in refused):
-                raise self.explain(error, where) from None
+                raise self.explain(error, where, topic=topic, operation="CREATE") from None
             self.make_topic(topic, partitions, replication, {}, where)
 
 

@@ -100,7 +100,7 @@ def groups(clients: Clients, log: Log, where: str) -> list[str]:
     }
     found = []
     for name, answer in answers.items():
-        committed = clients.ask(where, answer.result).topic_partitions or []
+        committed = clients.ask(where, answer.result, group=name).topic_partitions or []
         if any(one.offset >= 0 for one in committed):
             found.append(name)
     return sorted(found)
@@ -176,18 +176,19 @@ def seek(clients: Clients, log: Log, group: str, to: float | Literal["earliest",
             running = TopicError(f"{where}: group {group} can't be moved while it has consumers; stop them first")
             running.retryable = False
             raise running from None
-        raise clients.explain(error, where) from None
+        raise clients.explain(error, where, group=group) from None
 
 
 def _committed(clients: Clients, group: str, wanted: list[TopicPartition], where: str) -> list[TopicPartition]:
     asked = [ConsumerGroupTopicPartitions(group, wanted)]
     answer = clients.admin.list_consumer_group_offsets(asked, request_timeout=PATIENCE)[group]
-    return list(clients.ask(where, answer.result).topic_partitions or [])
+    return list(clients.ask(where, answer.result, group=group).topic_partitions or [])
 
 
 def _has_members(clients: Clients, group: str, where: str) -> bool:
     answer = clients.admin.describe_consumer_groups([group], request_timeout=PATIENCE)[group]
-    return clients.ask(where, answer.result).state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+    state = clients.ask(where, answer.result, group=group).state
+    return state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
 
 def _time_of(record: Record) -> float:

@@ -75,6 +75,7 @@ class Member:
         move: Callable[[Sequence[tuple[Held, float]]], None],
     ) -> None:
         self._topics = [topic, retry]
+        self._group = group
         self._where = where
         self._bounds = bounds
         self._changed = threading.Condition(threading.Lock())
@@ -554,7 +555,7 @@ class Member:
         found = as_kafka_error(error)
         if found is None:
             return TopicError(f"{self._where}: {type(error).__name__}: {error}")
-        return explain(found, self._where, self._denied)
+        return explain(found, self._where, self._denied, group=self._group)
 
 
 class _Ticket:

@@ -77,7 +77,7 @@ class Publisher:
         # Who was denied once may be let in later; a new producer asks anew.
         self.broken = self.broken or error.fatal() or self._denied is not None
         stored = f"; {batch.stored} of {len(records)} are stored" if batch.stored else ""
-        raised = explain(error, where, self._denied)
+        raised = explain(error, where, self._denied, topic=topic, operation="WRITE")
         told = type(raised)(f"{raised} (message {record.id:.80}, {len(record.value or b'')} bytes){stored}")
         told.retryable = raised.retryable
         raise told

@@ -14,6 +14,8 @@ from balog.topics.kafka.troubles import explain, is_denied
 __all__ = ["read"]
 
 _SILENCE = 30.0
+_OF_A_GROUP = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._STATE}
+"""librdkafka looks for a group's coordinator although this consumer is in none; it may have no right to."""
 _BATCH = 500
 
 
@@ -45,9 +47,11 @@ def read(settings: Settings, topic: str, stretches: Mapping[int, tuple[int, int]
             for record in (first, *consumer.consume(_BATCH, 0)):
                 number, offset = record.partition() or 0, record.offset() or 0
                 error = record.error()
+                if error is not None and error.code() in _OF_A_GROUP:
+                    continue
                 if error is not None and error.code() != KafkaError._PARTITION_EOF:
                     if not explain(error, where).retryable:
-                        raise explain(error, where)
+                        raise explain(error, where, topic=topic)
                     continue
                 if number not in left:
                     continue

@@ -73,12 +73,23 @@ def is_denied(error: KafkaError) -> bool:
     return error.code() in _DENIED
 
 
-def explain(error: KafkaError, where: str, denied: KafkaError | None = None) -> TopicError:
-    """Give the error to raise.
+def explain(
+    error: KafkaError,
+    where: str,
+    denied: KafkaError | None = None,
+    *,
+    topic: str = "",
+    group: str = "",
+    operation: str = "READ",
+) -> TopicError:
+    """Return the error to raise.
 
     Args:
         where: what was asked for, ``topic orders (kafka:host:9092)``.
-        denied: what the client was told before, when it could not log in: it goes on trying, and then times out.
+        denied: the error of an earlier login that failed: the client goes on trying, and then times out.
+        topic: the topic that the operation needs, where it is not the one in ``where``.
+        group: the group that the operation needs READ on.
+        operation: what it does with the topic, as ACLs call it.
     """
     code = error.code()
     if denied is not None and (code in _AWAY or code in _DENIED):
@@ -87,7 +98,8 @@ def explain(error: KafkaError, where: str, denied: KafkaError | None = None) -> 
     if code in _DENIED:
         return _permanent(f"{where}: could not log in or agree on TLS ({text}); check the sasl.* and ssl.* options")
     if code in _FORBIDDEN:
-        return _permanent(f"{where}: not allowed ({text}); ask for an ACL")
+        acl = _missing_acl(code, where, topic, group, operation)
+        return _permanent(f"{where}: not allowed ({text}); ask for {acl}")
     if code in _TOO_LARGE:
         return MessageError(f"{where}: a message is too large for it ({text}); see max.message.bytes of the topic")
     if code in _MISSING:
@@ -97,6 +109,14 @@ def explain(error: KafkaError, where: str, denied: KafkaError | None = None) -> 
     if code in _PERMANENT or error.fatal():
         return _permanent(f"{where}: {text}")
     return TopicError(f"{where}: {text}")
+
+
+def _missing_acl(code: int, where: str, topic: str, group: str, operation: str) -> str:
+    if code == KafkaError.GROUP_AUTHORIZATION_FAILED and group:
+        return f"the ACL READ on the group {group}"
+    if code == KafkaError.TOPIC_AUTHORIZATION_FAILED or operation == "CREATE":
+        return f"the ACL {operation} on the topic {topic or where.partition(' (')[0].removeprefix('topic ')}"
+    return "an ACL"
 
 
 def _permanent(text: str) -> TopicError:

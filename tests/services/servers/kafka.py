@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,10 +26,16 @@ _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 class KafkaServer(ServerProcess):
-    """Stops and starts again on the same ports with the same logs."""
+    """Stops and starts again on the same ports with the same logs.
 
-    def __init__(self, folder: Path, java: str) -> None:
+    Args:
+        users: passwords by name, where clients must log in (SASL/PLAIN) and may do only what ACLs allow. ``admin`` may
+            do everything. None: everyone may.
+    """
+
+    def __init__(self, folder: Path, java: str, users: Mapping[str, str] | None = None) -> None:
         super().__init__()
+        self._users = users
         self.folder = folder
         self.port = free_port()
         self.servers = f"127.0.0.1:{self.port}"
@@ -50,17 +56,30 @@ class KafkaServer(ServerProcess):
         self.start(command, self.folder, lambda: accepts(self.port), seconds=120)
 
     def _properties(self) -> str:
-        listeners = f"PLAINTEXT://{self.servers},CONTROLLER://127.0.0.1:{self._controller}"
-        return (
+        protocol = "PLAINTEXT" if self._users is None else "SASL_PLAINTEXT"
+        listeners = f"{protocol}://{self.servers},CONTROLLER://127.0.0.1:{self._controller}"
+        return ("" if self._users is None else self._security(self._users)) + (
             "process.roles=broker,controller\nnode.id=1\n"
             f"controller.quorum.voters=1@127.0.0.1:{self._controller}\n"
-            f"listeners={listeners}\nadvertised.listeners=PLAINTEXT://{self.servers}\n"
+            f"listeners={listeners}\nadvertised.listeners={protocol}://{self.servers}\n"
             "controller.listener.names=CONTROLLER\n"
-            "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n"
+            f"listener.security.protocol.map=CONTROLLER:PLAINTEXT,{protocol}:{protocol}\n"
             f"log.dirs={self.folder / 'logs'}\n"
             "offsets.topic.replication.factor=1\noffsets.topic.num.partitions=4\n"
             "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"
             "group.initial.rebalance.delay.ms=0\ngroup.min.session.timeout.ms=1000\n"
+        )
+
+    def _security(self, users: Mapping[str, str]) -> str:
+        known = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+        login = f'username="admin" password="{users["admin"]}" {known}'
+        return (
+            "sasl.enabled.mechanisms=PLAIN\nsasl.mechanism.inter.broker.protocol=PLAIN\n"
+            "security.inter.broker.protocol=SASL_PLAINTEXT\n"
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config="
+            f"org.apache.kafka.common.security.plain.PlainLoginModule required {login};\n"
+            "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\n"
+            "super.users=User:admin;User:ANONYMOUS\nallow.everyone.if.no.acl.found=false\n"
         )
 
     def _command(self, heap: str) -> list[str]:
@@ -74,9 +93,9 @@ class KafkaServer(ServerProcess):
 
 
 @contextmanager
-def running_kafka(folder: Path) -> Iterator[KafkaServer]:
+def running_kafka(folder: Path, users: Mapping[str, str] | None = None) -> Iterator[KafkaServer]:
     """Run one; skips where it can't be had."""
-    server = KafkaServer(folder, java("Kafka"))
+    server = KafkaServer(folder, java("Kafka"), users)
     pytest.importorskip("confluent_kafka")
     fetch_jars(_HOME, [f"org.apache.kafka:kafka_2.13:{VERSION}"], "Kafka")
     with running(server):
