@@ -120,6 +120,7 @@ class _Broker:
             should_stop=self._stop.came,
             between=self._reload,
             wake=self._stop.wake,
+            before_passing=self._dispatcher.sync,
         )
         with ExitStack() as telling:
             with signals_for_main_thread():

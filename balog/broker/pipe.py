@@ -80,6 +80,7 @@ class Pipe:
         should_stop: asked before each read; True ends the run at a line's end, as if the input had ended there.
         between: called between two blocks, never inside of a line, and when ``wake`` says so.
         wake: descriptor that becomes readable when ``should_stop`` may have changed or ``between`` has work.
+        before_passing: called before LOG lines are passed on that ``on_log`` was given, once for many of them.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Pipe:
         should_stop: Callable[[], bool] = lambda: False,
         between: Callable[[], None] = lambda: None,
         wake: int | None = None,
+        before_passing: Callable[[], None] = lambda: None,
     ) -> None:
         self._source = source
         self._target = target
@@ -100,6 +102,8 @@ class Pipe:
         self._should_stop = should_stop
         self._between = between
         self._wake = wake
+        self._before_passing = before_passing
+        self._has_new_logs = False
         self._buffer = bytearray(BLOCK_BYTES)
         self._view = memoryview(self._buffer)
         self._passing_long_line = False
@@ -328,6 +332,7 @@ class Pipe:
             if log is not None:
                 self.counts.logs += 1
                 self._on_log(log)
+                self._has_new_logs = True
                 return self._strip_line(line_start, line_end, unwritten)
             if starts_like_log(self._buffer, line_start, line_end) and not self._edits_records:
                 self.counts.unread += 1
@@ -387,6 +392,9 @@ class Pipe:
             self._flush()
 
     def _flush(self) -> None:
+        if self._has_new_logs:
+            self._has_new_logs = False
+            self._before_passing()
         out, self._out, self._out_bytes = self._out, [], 0
         if out:
             self._write(out[0] if len(out) == 1 else b"".join(out))

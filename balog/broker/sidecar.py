@@ -247,10 +247,12 @@ class _Run:
 
     def _take_stderr(self, data: bytes) -> bool:
         try:
-            write_all(2, data)
-        except OSError:
-            pass  # nobody watches
-        self._log_of_command(self._assembler.feed(data))
+            self._log_of_command(self._assembler.feed(data))
+        finally:
+            try:
+                write_all(2, data)
+            except OSError:
+                pass  # nobody watches
         return True
 
     def _log_of_command(self, events: Sequence[Event]) -> None:
@@ -288,18 +290,25 @@ class _Run:
         return True
 
     def _log(self, events: Sequence[Event]) -> None:
-        """Send events where the config wants them, without their secrets."""
+        """Send events where the config wants them, without their secrets; into the stream once the spool is synced."""
+        stream = self._stream if self._config.in_band else None
+        lines: list[bytes] = []
         for event in events:
             try:
                 body = encode(event)
                 clean = self._redactor.redact_encoded(body)
-                if self._config.in_band and self._stream is not None:
-                    self._stream.add_log(write(LogMessage(level=event.level or "INFO", value=Raw(clean))))
+                line = write(LogMessage(level=event.level or "INFO", value=Raw(clean))) if stream else b""
                 if self._config.sinks:
                     self._dispatcher.put(Delivery(event if clean is body else decode(clean), clean))
+                lines.append(line)
                 self._logs += 1
             except (EventError, UnicodeError):  # such as a payload too deep to be joined into one line
                 self._lost += 1
+        if events:
+            self._dispatcher.sync()
+        if stream is not None:
+            for line in lines:
+                stream.add_log(line)
 
     def _report(self, child: Child | None) -> Event:
         code = self._exit_code

@@ -24,6 +24,8 @@ __all__ = ["QueuedOutput", "flush_all"]
 class QueuedOutput(Output):
     """Hands events to a sink's own thread. A full queue drops and counts, or, with a spool, goes to disk.
 
+    With a spool whose ``sync`` is 0, ``write`` returns when the event is on disk.
+
     The thread begins with the first event. After a fork the child begins with an empty queue and a thread of its own:
     what the parent had queued is the parent's to deliver. A child that ends by ``os._exit`` has to ``flush`` before.
     """
@@ -49,6 +51,7 @@ class QueuedOutput(Output):
             dispatcher = self._dispatcher or self._start()
             if dispatcher is not None:
                 dispatcher.put(delivery)
+                dispatcher.sync()
                 return
         self._deliver_here(delivery)
 

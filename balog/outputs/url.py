@@ -16,12 +16,12 @@ __all__ = ["open_output"]
 _STREAMS: dict[str, type[Output]] = {"console": ConsoleOutput, "singer": SingerOutput, "stderr": StderrOutput}
 _FORMS = (
     "console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH, or a sink's config "
-    "as an object"
+    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or "
+    "a sink's config as an object"
 )
 _TOPICS = ("local", "sqs", "kafka")
 _SERVICES = ("http", "https")
-_OF_A_SERVICE = ("token_env", "token_file", "ca_file", "spool")
+_OF_A_SERVICE = ("token_env", "token_file", "ca_file", "spool", "sync")
 _DEFAULT_TOPIC = "events"
 
 
@@ -34,7 +34,7 @@ def open_output(where: str | Mapping[str, Any]) -> Output:
             beside the home's own options, and ``%2C`` for a comma where commas part outputs; ``store:PATH``, an
             archive, likewise; ``https://SERVICE``, an event service (``balog serve``), with ``token_env`` or
             ``token_file`` for its bearer token, ``ca_file``, and ``spool``, a folder where events wait while it is
-            away; or the config of a sink, as a broker's has it.
+            away, with ``sync``, the spool's window in seconds; or the config of a sink, as a broker's has it.
 
     Raises:
         ConfigError: no such output, or an option of it that cannot be.
@@ -77,16 +77,24 @@ def _open_service(where: str, url: str, options: Mapping[str, str]) -> Output:
     token = {kind: options[f"token_{kind}"] for kind in ("env", "file") if f"token_{kind}" in options}
     if token:
         config["token"] = token
-    return _open_sink(config, options.get("spool"))
+    if "sync" in options and "spool" not in options:
+        raise ConfigError(f"output {_name(where)}: sync is the window of a spool; give spool=PATH too")
+    spool: dict[str, Any] | None = {"path": options["spool"]} if "spool" in options else None
+    if spool is not None and "sync" in options:
+        try:
+            spool["sync"] = float(options["sync"])
+        except ValueError:
+            raise ConfigError(f"output {_name(where)}: sync is seconds, not {options['sync']!r:.40}") from None
+    return _open_sink(config, spool)
 
 
-def _open_sink(config: Mapping[str, Any], spool: str | None = None) -> Output:
+def _open_sink(config: Mapping[str, Any], spool: Mapping[str, Any] | None = None) -> Output:
     from balog.outputs.queued import QueuedOutput
     from balog.sinks import AnySinkConfig
     from balog.sinks.spool import SpoolConfig
 
     try:
-        waiting = None if spool is None else msgspec.convert({"path": spool}, SpoolConfig)
+        waiting = None if spool is None else msgspec.convert(dict(spool), SpoolConfig)
         return QueuedOutput(msgspec.convert(dict(config), AnySinkConfig), waiting)
     except msgspec.ValidationError as error:
         reason, path = split_refusal(error)

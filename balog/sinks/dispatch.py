@@ -13,13 +13,12 @@ from balog.sinks.base import Delivery, SinkConfig
 from balog.sinks.figures import Figures
 from balog.sinks.lane import NO_NUMBER, Lane
 from balog.sinks.spool import Spool, SpoolConfig
+from balog.sinks.sync_window import tick_of
 
 __all__ = ["Dispatcher"]
 
 RELOAD_SECONDS = 10.0
 """How long a sink that a new config leaves out has to take what is queued for it."""
-
-_KEEP_SECONDS = 0.25
 
 
 class Dispatcher:
@@ -28,9 +27,9 @@ class Dispatcher:
     A sink that fails gets what it did not take again, as its ``retry`` says. An event that it refuses for good becomes
     a dead letter; a batch that it refuses whole is narrowed down first. Memory stays bounded: 16 MiB of events for a
     sink, which wait as bytes, a quarter of what they take decoded. With a spool, what a sink does not take in time
-    goes to disk and from there, in order, to the sink when it takes events again. Without one, or when it is full, new
-    events are dropped for that sink and counted. Trouble is said once until the sink takes events again, and not more
-    often than every 30 s.
+    goes to disk, within the window of the spool's config, and from there, in order, to the sink. Without one, or when
+    it is full, new events are dropped for that sink and counted. Trouble is said once until the sink takes events
+    again, and not more often than every 30 s.
 
     Any thread may call; ``put`` and ``reload`` one at a time.
 
@@ -100,6 +99,15 @@ class Dispatcher:
             self._position = number = self._position + 1
             for lane in self._lanes:
                 lane.put(delivery, number)
+
+    def sync(self) -> None:
+        """Return when every event that was put is on disk or delivered, if the spool's window is 0; else at once.
+
+        Where the disk refuses, the events stay in memory, and a line for people says so.
+        """
+        if self._spool is not None and not self._spool.sync:
+            for lane in self._lanes:
+                lane.sync()
 
     def figures(self) -> dict[str, Figures]:
         """Count, by the names of the sinks; those that a reload left out are still there."""
@@ -195,8 +203,9 @@ class Dispatcher:
 
     def _keep(self) -> None:
         """Spool what is due, in a thread that no sink can hold up."""
+        tick = tick_of(self._spool.sync if self._spool is not None else 0.0)
         while not self._is_closed:
-            self._wake.wait(_KEEP_SECONDS)
+            self._wake.wait(tick)
             self._wake.clear()
             with self._changing:
                 lanes = (*self._lanes, *(lane for lane, _ in self._leaving))

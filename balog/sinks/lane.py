@@ -2,7 +2,8 @@
 
 An event is in one place at a time: in the queue, in the batch that is under way (the hand), or on disk. Older events
 are always ahead: disk, then queue. A hand that has failed once, or hangs, is on disk too, and forgotten there when the
-sink has taken it; so what a killed broker leaves comes again by a batch at most.
+sink has taken it; so what a killed broker leaves comes again by a batch at most. With a spool, an event that the sink
+has not taken is on disk within the spool's window (see ``SyncWindow``), whether the sink fails, hangs or is slow.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from balog.sinks.hand import Entry, Hand, Mark, dead_letters, read, with_unreada
 from balog.sinks.news import News
 from balog.sinks.segment import Segment
 from balog.sinks.spool import Appended, LaneSpool
+from balog.sinks.sync_window import SyncWindow
 
 __all__ = ["Lane"]
 
@@ -80,6 +82,8 @@ class Lane:
         self._news = News(self.name, say)
         self._patience = patience
         self._spool = spool
+        self._window = SyncWindow(spool.sync) if spool else None
+        self._is_spilling = False
         self._should_stop = should_stop
         self._press = press
         self._on_progress = on_progress
@@ -143,7 +147,8 @@ class Lane:
                 self._queue_bytes += size
                 waiting, filled = len(queue), self._queue_bytes
                 if waiting == 1:
-                    self._oldest_at = time.monotonic()
+                    if self._spool is None or not self._spool.own:
+                        self._oldest_at = time.monotonic()
                     self._changed.notify_all()
                 elif waiting == self._full_events or filled >= self._full_bytes > filled - size:
                     self._changed.notify_all()
@@ -159,15 +164,19 @@ class Lane:
         missing and no more will come.
         """
         with self._changed:
-            if self._hand is not None and self._hand.mark is None:
-                first = self._hand.entries[0][0]
-            elif self._moving:
-                first = self._moving[0][0]
-            elif self._queue:
-                first = self._queue[0][0]
-            else:
-                first = NO_NUMBER if self._is_leaving else self._arrived + 1
+            first = self._first_in_memory()
+            if first == NO_NUMBER and not self._is_leaving:
+                first = self._arrived + 1
             return min(first, self._lost_at) - 1
+
+    def _first_in_memory(self) -> int:
+        """Return the number of the oldest event that is only in memory; ``NO_NUMBER`` if there is none."""
+        if self._hand is not None and self._hand.mark is None:
+            return self._hand.entries[0][0]
+        for entries in (self._moving, self._queue):
+            if entries:
+                return entries[0][0]
+        return NO_NUMBER
 
     def figures(self) -> Figures:
         """Count."""
@@ -211,17 +220,21 @@ class Lane:
         self._end()
 
     def keep(self) -> None:
-        """Move events to disk where that is due; called often, by a thread that no sink can hold up."""
-        if self._spool is None:
+        """Move events to disk where that is due; called every tick, by a thread that no sink can hold up."""
+        if self._window is None:
             return
         now = time.monotonic()
         with self._changed:
-            hand = self._hand
-            is_stuck = hand is not None and now - hand.since > _NO_PROGRESS
-            is_due = (
-                self._is_failing or is_stuck or self._bytes >= MAX_QUEUE_BYTES // 4 or bool(self._spool.own)
-            ) and (self._queue or (hand is not None and hand.mark is None))
-            if self._has_ended or not is_due or now < self._spill_at:
+            first, due = self._first_in_memory(), self._window.due(now, self._arrived)
+            is_due = first <= due or self._is_failing or self._bytes >= MAX_QUEUE_BYTES // 4
+            if self._has_ended or first == NO_NUMBER or not is_due or now < self._spill_at:
+                return
+        self._spill()
+
+    def sync(self) -> None:
+        """Write what is only in memory to disk now; while the disk refuses, it stays in memory."""
+        with self._changed:
+            if self._has_ended or self._first_in_memory() == NO_NUMBER or time.monotonic() < self._spill_at:
                 return
         self._spill()
 
@@ -308,15 +321,15 @@ class Lane:
             now = time.monotonic()
             if self._has_ended or self._is_over(now):
                 return False
-            if self._spool is not None and (self._spool.own or self._spool.adopted):
+            if self._spool is not None and self._spool.adopted:
                 return True
             next_at = min(self._look_at, self._open_next())
             if now >= next_at:
                 return True
             timeout = next_at - now
-            if self._queue:
+            if self._queue or (self._spool is not None and self._spool.own):
                 ripe = self._oldest_at + self._batch.age
-                if self._until is not None or now >= ripe or self._is_batch_full():
+                if self._until is not None or now >= ripe or self._is_failing or self._is_batch_full():
                     return True
                 timeout = min(timeout, ripe - now)
             elif self._until is not None and not self._moving:
@@ -324,7 +337,17 @@ class Lane:
             self._changed.wait(None if timeout == _NEVER else timeout)
 
     def _is_batch_full(self) -> bool:
-        return len(self._queue) >= self._batch.events or self._queue_bytes >= self._batch.bytes
+        events, size = len(self._queue), self._queue_bytes
+        if self._spool is not None:
+            for segment in tuple(self._spool.own):
+                events += segment.waiting
+                size += segment.size - segment.position
+        return events >= self._batch.events or size >= self._batch.bytes
+
+    def _ends_in_queue(self, spool: LaneSpool) -> bool:
+        """Whether the next batch begins on disk and ends in a queue that holds little more than the rest of it."""
+        on_disk = sum(segment.waiting for segment in tuple(spool.own))
+        return on_disk < self._batch.events and len(self._queue) <= self._batch.events
 
     def _is_over(self, now: float) -> bool:
         return self._until is not None and now >= self._until + (0.0 if self._is_failing else GRACE - 0.1)
@@ -355,6 +378,8 @@ class Lane:
                 return self._hand_of(spool, spool.adopted)
             self._last_was_own = True
             if spool.own:
+                if self._queue and not self._spool_trouble and self._ends_in_queue(spool):
+                    self._spill()  # a batch that waits for longer than the window stays one batch
                 return self._hand_of(spool, spool.own[0])
         with self._changed:
             entries: list[Entry] = []
@@ -567,8 +592,9 @@ class Lane:
             return
         with self._disk:
             with self._changed:
-                if self._has_ended:
+                if self._has_ended or self._is_spilling:  # a signal handler that logs finds its thread in here
                     return
+                self._is_spilling = True
                 hand = self._hand
                 moving = self._moving = self._queue
                 self._queue = deque()
@@ -588,24 +614,33 @@ class Lane:
                 if partly is not None:
                     taken = partly.taken
                     self._count_dropped(partly.dropped)
-            with self._changed:
-                if not self._is_served():  # the disk took so long that nobody waited for it
-                    return
-                moved = 0
-                for _ in range(taken):
-                    moved += len(moving.popleft()[1]) + ENTRY_BYTES
-                self._bytes -= moved
-                if moving:
-                    moving.extend(self._queue)
-                    self._queue = moving
-                self._moving = deque()
-                self._queue_bytes += moving_bytes - moved
-                self._spill_at = time.monotonic() + _SPILL_AGAIN if trouble else 0.0
-                self._spool_trouble = trouble
-                self._settled += 1
-                self._changed.notify_all()
+            finally:
+                is_served = self._spilled(moving, moving_bytes, taken, trouble)
+            if not is_served:  # the disk took so long that nobody waited for it
+                return
         self._say_of_spool(spool, trouble)
         self._on_progress()
+
+    def _spilled(self, moving: deque[Entry], moving_bytes: int, taken: int, trouble: str) -> bool:
+        """Put what ``_spill`` could not write back into the queue. Return False when the worker has ended meanwhile."""
+        with self._changed:
+            self._is_spilling = False
+            if self._has_ended:
+                return False
+            moved = 0
+            for _ in range(taken):
+                moved += len(moving.popleft()[1]) + ENTRY_BYTES
+            self._bytes -= moved
+            if moving:
+                moving.extend(self._queue)
+                self._queue = moving
+            self._moving = deque()
+            self._queue_bytes += moving_bytes - moved
+            self._spill_at = time.monotonic() + _SPILL_AGAIN if trouble else 0.0
+            self._spool_trouble = trouble
+            self._settled += 1
+            self._changed.notify_all()
+            return True
 
     def _spill_hand(self, spool: LaneSpool, hand: Hand) -> str:
         segment = spool.put_first([body for _, body in hand.entries])
@@ -613,10 +648,9 @@ class Lane:
             return "full"
         with self._changed:
             hand.mark = Mark(segment, segment.size, len(hand.entries))
+            self._bytes -= hand.bytes  # else a batch that fills the memory's bound alone lets nothing more go to disk
+            hand.bytes = 0
         return ""
-
-    def _is_served(self) -> bool:
-        return not self._has_ended
 
     def _count_dropped(self, count: int) -> None:
         with self._changed:

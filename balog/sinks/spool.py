@@ -29,6 +29,7 @@ from balog.errors import ConfigError
 from balog.event import new_id
 from balog.sinks.dead_letters import DeadLetters
 from balog.sinks.segment import Segment, make_folder
+from balog.sinks.sync_window import SHORTEST_WINDOW
 
 __all__ = ["Appended", "LaneSpool", "Spool", "SpoolConfig", "SpooledSink", "lane_folder"]
 
@@ -67,6 +68,15 @@ class SpoolConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
             "sink takes some: the one case in which telemetry may hold up data."
         ),
     ] = "drop_newest"
+    sync: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=3600,
+            description="Seconds within which an event is on disk that its sink has not taken. 0, as anything below "
+            "0.1: before its line passes on; every event is written then.",
+        ),
+    ] = 1.0
 
 
 class Appended(NamedTuple):
@@ -91,6 +101,7 @@ class Spool:
         self.path = Path(config.path).absolute()
         self.max_bytes = config.max_bytes
         self.when_full: WhenFull = config.when_full
+        self.sync = config.sync if config.sync >= SHORTEST_WINDOW else 0.0
         try:
             make_folder(self.path)
             if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
@@ -158,6 +169,11 @@ class LaneSpool:
     def place(self) -> str:
         """The whole spool, as its config has it."""
         return self._spool.name
+
+    @property
+    def sync(self) -> float:
+        """Seconds within which events are on disk that the sink has not taken; 0: before they are passed on."""
+        return self._spool.sync
 
     @property
     def blocks(self) -> bool:
@@ -232,9 +248,10 @@ class LaneSpool:
 
     def advance(self, segment: Segment, end: int, count: int) -> None:
         """Take it that a batch need not be delivered again; a segment of which nothing is left is deleted."""
-        segment.advance(end, count)
-        if segment.position >= segment.size:
+        if end >= segment.size:
             self._remove(segment)
+        else:
+            segment.advance(end, count)
 
     def adopt(self) -> bool:
         """Take over the oldest segment that a dead broker left; False when there is none.

@@ -200,3 +200,29 @@ class TestTarget:
             Pipe(read_in, write_out, lambda log: None).run()
         os.close(read_in)
         os.close(write_out)
+
+
+@pytest.mark.parametrize("strip", [False, True])
+def test_what_is_to_come_before_a_log_passes_comes_before_it_and_once_for_many(strip):
+    """Given a block with several LOG lines, then the call comes after all of them were given out, before the write."""
+    read_in, write_in = os.pipe()
+    read_out, write_out = os.pipe()
+    os.set_blocking(read_out, False)
+    order = []
+
+    def before_passing():
+        try:
+            order.append(os.read(read_out, 1000))
+        except BlockingIOError:
+            order.append("nothing has passed")
+
+    log = b'{"type": "LOG", "level": "INFO", "value": "x"}\n'
+    os.write(write_in, b'{"type": "STATE", "value": {}}\n' + log + log)
+    os.close(write_in)
+    try:
+        Pipe(read_in, write_out, order.append, strip=strip, before_passing=before_passing).run()
+        assert [type(item).__name__ for item in order] == ["LogMessage", "LogMessage", "str"]
+        assert os.read(read_out, 1000).endswith(b"}\n")
+    finally:
+        for descriptor in (read_in, read_out, write_out):
+            os.close(descriptor)

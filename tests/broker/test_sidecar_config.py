@@ -143,6 +143,23 @@ class TestUntouched:
         assert b"2 events wait in spool" in done.stderr
         assert b"hello" in b"".join(path.read_bytes() for path in (folder / "spool").rglob("*") if path.is_file())
 
+    def test_with_a_window_of_zero_an_event_is_on_disk_before_it_is_in_the_stream(self, folder):
+        """Given a sidecar that is killed when its LOG line has come, then the spool has the event."""
+        (folder / "file").write_text("in the way")
+        config = write_config(
+            folder,
+            in_band=True,
+            sinks=[{"type": "store", "path": str(folder / "file" / "x"), "topic": "t"}],
+            spool={"path": str(folder / "spool"), "sync": 0},
+        )
+        command = [*BALOG, "run", *config, "--", "sh", "-c", "echo INFO hello >&2; exec sleep 60"]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        ) as process:
+            assert b"hello" in process.stdout.readline()
+            os.killpg(process.pid, signal.SIGKILL)
+        assert b"hello" in b"".join(path.read_bytes() for path in (folder / "spool").rglob("*") if path.is_file())
+
 
 MAIN = "from balog.cli import main; main()"
 

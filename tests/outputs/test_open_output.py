@@ -10,8 +10,8 @@ from balog.outputs.queued import QueuedOutput
 
 FORMS = (
     "there are console, singer, stderr, file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
-    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH, or a sink's config "
-    "as an object"
+    "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or "
+    "a sink's config as an object"
 )
 
 
@@ -52,8 +52,10 @@ def test_a_topic_or_a_sink_has_a_queue_before_it(where: Any, tmp_path: Path) -> 
         ("local:a?group=x", "output 'local:a': no option 'group'; there is topic"),
         (
             "http://h:1?tokn=x",
-            "output 'http://h:1': no option 'tokn'; there are token_env, token_file, ca_file, spool",
+            "output 'http://h:1': no option 'tokn'; there are token_env, token_file, ca_file, spool, sync",
         ),
+        ("http://h:1?sync=1", "output 'http://h:1': sync is the window of a spool; give spool=PATH too"),
+        ("http://h:1?spool=x&sync=soon", "output 'http://h:1': sync is seconds, not 'soon'"),
         ("https://u:p@h", "url: has credentials in the URL; give them by the environment or a file"),
         (
             "https://h?token_env=BALOG_TEST_NOWHERE",

@@ -16,6 +16,7 @@ from balog.outputs import queued
 from balog.outputs.queued import QueuedOutput, flush_all
 from balog.sinks import Batching, Delivery, Dispatcher, Retrying, SinkError
 from balog.topics import open_topics
+from tests.stand_ins.http_server import Answer, HttpStandIn
 
 EVENTS = [encode(Event.new("tap.done", {"n": n})) for n in range(20)]
 
@@ -348,3 +349,29 @@ def test_the_parent_s_connection_is_left_alone_in_a_child() -> None:
 
     assert os.waitpid(child, 0)[1] == 0
     assert output.flush(20) == 0
+
+
+@pytest.mark.parametrize("sync", [0, 0.3])
+def test_with_a_spool_a_logged_event_survives_kill_9(tmp_path: Path, sync: float) -> None:
+    """Given a service that hangs, then the event is on disk when the call returns (0), or soon."""
+    code = f"""
+import sys, time, balog
+balog.configure(output="http://127.0.0.1:" + sys.argv[1] + "?spool={tmp_path}/spool&sync={sync}")
+balog.get_logger("a.b").info("hello from the past")
+print("logged", flush=True)
+time.sleep(60)
+"""
+    with HttpStandIn(lambda request: Answer(trouble="hang")) as server:
+        command = [sys.executable, "-c", code, str(server.port)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"logged\n"
+
+            def spooled() -> bytes:
+                return b"".join(path.read_bytes() for path in (tmp_path / "spool").rglob("*.jsonl"))
+
+            until = time.monotonic() + (0 if sync == 0 else 60)
+            while b"hello" not in spooled() and time.monotonic() < until:
+                time.sleep(0.01)
+            process.kill()
+        assert b"hello from the past" in spooled()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,15 @@ def events_in(spool):
         numbers += [decode(line).payload["n"] for line in part.read(10**9, 10**9)[0]]
         part.leave()
     return numbers
+
+
+def events_on_disk(spool):
+    """Give the numbers of the events in a spool's files as a kill would leave them, delivered or not."""
+    found = []
+    for path in segments(spool):
+        with suppress(FileNotFoundError):
+            found += [json.loads(line)["payload"]["n"] for line in path.read_bytes().splitlines()[1:]]
+    return found
 
 
 def letters(spool):
@@ -404,6 +414,119 @@ class TestSpooling:
         figures = close(dispatcher)
         assert sorted(sink.taken) == list(range(200))
         assert (figures.put, figures.adopted, figures.delivered, figures.spooled) == (200, 0, 200, 0)
+
+
+class TestTheWindow:
+    """An event is on disk within ``sync`` seconds, unless the sink has taken it by then."""
+
+    def test_events_that_a_slow_sink_has_not_taken_are_durable(self, said, tmp_path):
+        """Given a sink that works, never fails, and is behind, then each event is on disk while it waits."""
+        spool = SpoolConfig(path=str(tmp_path / "spool"), sync=0.2)
+        sink, config = probe(batch=Batching(events=5, age=0))
+        enough = threading.Event()
+        real = sink.write
+        sink.write = lambda batch: (enough.wait(0.05), real(batch))
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 2000)  # 20 s at this pace
+        wait_for(lambda: dispatcher.durable == 2000)
+        assert len(sink.taken) < 2000
+        assert set(sink.taken) | set(events_on_disk(spool)) == set(range(2000))
+        assert dispatcher.figures()["probe it"].reason == ""
+        enough.set()
+        assert close(dispatcher, 60).delivered == 2000
+        assert sink.taken == list(range(2000))
+        assert segments(spool) == []
+
+    def test_a_sink_that_keeps_up_costs_no_write(self, said, tmp_path, monkeypatch):
+        made = []
+        monkeypatch.setattr(LinesFile, "create", classmethod(lambda cls, *_: made.append(cls) or 1 / 0))
+        spool = SpoolConfig(path=str(tmp_path / "spool"), sync=10)
+        _, config = probe(batch=Batching(age=0.01))
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        for number in range(40):
+            send(dispatcher, 10, start=10 * number)
+            time.sleep(0.01)
+        assert close(dispatcher).delivered == 400
+        assert (made, list(Path(spool.path).iterdir())) == ([], [])
+
+    def test_a_batch_that_waits_for_longer_than_the_window_stays_one_batch(self, said, tmp_path):
+        spool = SpoolConfig(path=str(tmp_path / "spool"), sync=0.1)
+        sink, config = probe(batch=Batching(age=3600, events=30))
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        for number in range(3):
+            send(dispatcher, 9, start=9 * number)
+            wait_for(lambda number=number: dispatcher.durable == 9 * number + 9)
+            assert sorted(events_on_disk(spool)) == list(range(9 * number + 9))
+        send(dispatcher, 5, start=27)
+        wait_for(lambda: sink.taken)
+        close(dispatcher)
+        assert [len(batch) for batch in sink.batches] == [30, 2]
+        assert sink.taken == list(range(32))
+
+    def test_with_a_window_of_zero_an_event_is_on_disk_when_sync_returns(self, said, tmp_path):
+        spool = SpoolConfig(path=str(tmp_path / "spool"), sync=0)
+        sink, config = probe(batch=Batching(age=0, events=3))
+        sink.gate.clear()
+        other, second = probe(place="b")
+        dispatcher = Dispatcher([config, second], said.append, spool=spool)
+        for number in range(30):
+            send(dispatcher, 1, start=number)
+            dispatcher.sync()
+            assert set(events_on_disk(spool)) >= set(range(number + 1))
+            assert dispatcher.durable == number + 1
+        sink.gate.set()
+        dispatcher.close(10)
+        assert sink.taken == other.taken == list(range(30))
+        assert segments(spool) == []
+
+    def test_with_another_window_sync_does_nothing(self, said, spool):
+        _, config = probe(batch=Batching(age=3600))
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        send(dispatcher, 10)
+        dispatcher.sync()
+        assert events_on_disk(spool) == []
+        close(dispatcher)
+
+    def test_a_full_disk_holds_nothing_up_and_loses_nothing_that_the_sink_takes(self, said, tmp_path, monkeypatch):
+        def refuse(*_):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(segment.os, "pwrite", refuse)
+        spool = SpoolConfig(path=str(tmp_path / "spool"), sync=0)
+        sink, config = probe(batch=Batching(age=0, events=3))
+        sink.gate.clear()
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        for number in range(30):
+            send(dispatcher, 1, start=number)
+            dispatcher.sync()
+        assert dispatcher.durable == 0
+        wait_for(lambda: any("No space left on device; events wait in memory" in line for line in said))
+        sink.gate.set()
+        assert close(dispatcher).delivered == 30
+        assert sink.taken == list(range(30))
+
+    def test_a_signal_handler_that_logs_while_its_thread_writes_loses_nothing(self, said, tmp_path, monkeypatch):
+        """Given a put and a sync in the middle of a sync, then the disk has all of it within the window."""
+        spool = SpoolConfig(path=str(tmp_path / "spool"), sync=0)
+        sink, config = probe(batch=Batching(age=3600))
+        dispatcher = Dispatcher([config], said.append, spool=spool)
+        real, came = os.fsync, []
+
+        def fsync(descriptor):
+            if not came and threading.current_thread() is threading.main_thread():
+                came.append(True)
+                send(dispatcher, 1, start=1)
+                dispatcher.sync()
+            real(descriptor)
+
+        monkeypatch.setattr(segment.os, "fsync", fsync)
+        send(dispatcher, 1)
+        dispatcher.sync()
+        assert came
+        wait_for(lambda: dispatcher.durable == 2)
+        assert sorted(events_on_disk(spool)) == [0, 1]
+        close(dispatcher)
+        assert sink.taken == [0, 1]
 
 
 class TestDeadLetters:
