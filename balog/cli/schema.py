@@ -86,7 +86,7 @@ def show(place: str | None, options: str | None, type: str, version: str | None)
     if version is None and "/" in type:
         type, _, version = type.partition("/")
     with open_named(place, options) as registry:
-        source = registry.get(type, version).source
+        source = registry.original(type, version).source
     click.echo(source, nl=not source.endswith(b"\n"))
 
 
@@ -240,7 +240,8 @@ def _with_least_version(registry: Registry, schema: Schema, mode: Mode) -> Schem
     if not there:
         return msgspec.structs.replace(schema, version="1.0.0")
     history = [registry.get(schema.type, version) for version in there]
-    verdict = compare_history(history, msgspec.structs.replace(schema, version=""), mode)
+    new = registry.bundle(msgspec.structs.replace(schema, version=""))
+    verdict = compare_history(history, new, mode)
     if verdict.bump == "none":
         return history[-1]
     return msgspec.structs.replace(schema, version=least_version(history, verdict))

@@ -167,10 +167,11 @@ def _schema(said: str, registry: Registry, type: str | None, message: str) -> Sc
     version = "" if name_says is None else name_says.version
     if type is None:
         type = "" if name_says is None else path.parent.name
-    return Schema(
+    schema = Schema(
         type, version, "protobuf" if path.suffix == ".proto" else "json", path.read_bytes(),
         message or ("" if name_says is None else name_says.message),
     )  # fmt: skip
+    return registry.bundle(schema)
 
 
 def _history(registry: Registry, new: Schema, place: str | None) -> list[Schema]:

@@ -56,9 +56,11 @@ def validate(
     validator = None
     if draft is not None:
         form: Form = "protobuf" if Path(name_of(draft)).suffix == ".proto" else "json"
-        validator = make_validator(Schema(type or "", version or "", form, draft.read(), message), name_of(draft))
+        schema = Schema(type or "", version or "", form, draft.read(), message)
     count = bad = faults = 0
     with open_named(place, options) as registry:
+        if draft is not None:
+            validator = make_validator(registry.bundle(schema), name_of(draft))
         if validator is None and type is not None:
             registry.get(type, version)  # a wrong name is said once, and not of each line
         elif version is not None and type is None:

@@ -245,7 +245,7 @@ def _wrapped(node: Any) -> Any:
 
 
 def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
-    """Read a document that should be a JSON Schema.
+    """Read a document that should be a JSON Schema; ``true`` as ``{}``, ``false`` as ``{"not": {}}``.
 
     Raises:
         SchemaError: it is no JSON object, or too large.
@@ -258,8 +258,10 @@ def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
         raise SchemaError(_malformed(error), where) from None
     except RecursionError:
         raise SchemaError("nested too deep", where) from None
+    if isinstance(document, bool):
+        return {} if document else {"not": {}}
     if not isinstance(document, dict):
-        raise SchemaError("not a JSON Schema: want an object", where)
+        raise SchemaError("not a JSON Schema: want an object, true or false", where)
     return document
 
 
@@ -370,7 +372,8 @@ def _refusal(error: Any, document: Any) -> str:
     if message.startswith("Pointer "):
         return f"$ref #{_short(message.split(chr(39))[1])} leads nowhere"
     if " is not present in a registry" in message:
-        return f"$ref {_short(message.split(chr(39))[1])} leads out of the document; bundle the schema"
+        said = _short(message.split(chr(39))[1])
+        return f"$ref {said} leads out of the document, and to no registered type such as ../order/1.0.0.json"
     if name == "format" and "regex" in message:
         for step in error.instance_path:
             document = document[step] if isinstance(document, (dict, list)) and step in _keys(document) else step

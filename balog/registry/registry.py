@@ -102,6 +102,7 @@ class Registry:
         self._listed = 0.0
         self._listing_lock = threading.Lock()
         self._schemas: dict[tuple[str, str, Store, Kept], Schema] = {}
+        self._bundled: dict[tuple[str, str, Store, Kept], Schema] = {}
         self._validators: dict[tuple[str, str, Store, Kept], Validator | SchemaError] = {}
         self._registering = threading.Lock()
 
@@ -123,7 +124,46 @@ class Registry:
         return {type: {version: kept for version, (_, kept) in now[type].items()} for type in sorted(now)}
 
     def get(self, type: str, version: str | None = None) -> Schema:
-        """Give a version of a type; None asks for the latest, which is a release where there is one.
+        """Return a version of a type, with the other types that it refers to; errors as of ``original``, and
+
+        Raises:
+            SchemaError: it refers to a type or version that the registry does not have.
+        """
+        version, store, kept = self._find(type, version)
+        key = (type, version, store, kept)
+        schema = self._bundled.get(key)
+        if schema is None:
+            schema = self._bundled[key] = self.bundle(self.original(type, version))
+        return schema
+
+    def bundle(self, schema: Schema) -> Schema:
+        """Return a schema whose document holds the types of this registry that it refers to.
+
+        Raises:
+            SchemaError: it refers to a type or version that there is not, or is no JSON object.
+        """
+        if schema.form != "json" or b'"$ref"' not in schema.source:
+            return schema
+        from balog.registry.bundling import bundle
+        from balog.registry.json_schema import decode_schema
+
+        where = f"{schema.type}/{schema.version}" if schema.type else ""
+
+        def find(type: str, version: str) -> dict[str, Any]:
+            try:
+                other = self.original(type, version)
+            except (UnknownTypeError, UnknownVersionError) as error:
+                raise SchemaError(f"$ref to {type}/{version}: {error}", where) from None
+            if other.form != "json":
+                raise SchemaError(f"$ref to {type}/{version}: it is described by protobuf", where)
+            return decode_schema(other.source, f"{type}/{version}")
+
+        document = decode_schema(schema.source, where)
+        found = bundle(schema, document, find)
+        return schema if found is document else msgspec.structs.replace(schema, source=msgspec.json.encode(found))
+
+    def original(self, type: str, version: str | None = None) -> Schema:
+        """Return a version as it was registered; None asks for the latest, a release where there is one.
 
         Raises:
             UnknownTypeError, UnknownVersionError: there is none.
@@ -187,6 +227,7 @@ class Registry:
         """
         if schema.form != "json":
             return []
+        schema = self.bundle(schema)
         try:
             if self.is_shared:
                 return list(workers().run("disagreements", [schema.source]))
@@ -228,6 +269,7 @@ class Registry:
             return Verdict(compatible=True, bump="none")
         from balog.registry.comparing import compare_history, least_version
 
+        schema = self.bundle(schema)
         verdict = self._compare_apart(before, schema, mode) if self.is_shared else compare_history(before, schema, mode)
         least = least_version(before, verdict)
         if order(schema.version) < order(least):
@@ -261,7 +303,7 @@ class Registry:
         where = f"{schema.type}/{schema.version}"
         if len(schema.source) > MAX_SCHEMA_BYTES:
             raise SchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
-        validator = make_validator(schema)
+        validator = make_validator(self.bundle(schema))
         said = _said_type(schema)
         if said not in (None, schema.type):
             raise SchemaError(f"is of the type {_said(str(said))}", where, "$.properties.cls_type.const")
@@ -319,6 +361,7 @@ class Registry:
         self._listed = time.monotonic()
         alive = {(type, version, *at) for type, found_ in self._listing.items() for version, at in found_.items()}
         self._schemas = {key: schema for key, schema in self._schemas.items() if key in alive}
+        self._bundled = {key: schema for key, schema in self._bundled.items() if key in alive}
         self._validators = {key: validator for key, validator in self._validators.items() if key in alive}
 
     def _of(self, type: str) -> dict[str, tuple[Store, Kept]]:
@@ -347,7 +390,7 @@ class Registry:
 
         if schema.version not in self._now().get(schema.type, ()):
             return None
-        if self.get(schema.type, schema.version) != schema:
+        if self.original(schema.type, schema.version) != schema:
             raise VersionTakenError(schema)
         return Verdict(compatible=True, bump="none")
 

@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from balog.registry import SchemaError
+from balog.registry.comparing.evaluated import evaluated
 from balog.registry.json_schema import JsonValidator
 from tests.oracles.effort import seeds
 
@@ -105,6 +106,15 @@ def test_payloads_are_valid_where_jsonschema_says_so(seed: int):
             if ecma(document):
                 assert (not found) == reference.is_valid(each), (document, each)
             assert validator.disagreement(data) == "", (document, each)
+
+
+@pytest.mark.parametrize("seed", seeds(10))
+def test_additional_properties_in_place_of_unevaluated_ones_take_the_same_payloads(seed: int):
+    for document, payloads in cases(seed):
+        written = {"unevaluatedProperties": {"type": "integer"}, **document}
+        plain, rewritten = (jsonschema.Draft202012Validator(one) for one in (written, evaluated(written)))
+        for each in payloads:
+            assert plain.is_valid(each) == rewritten.is_valid(each), (written, each)
 
 
 @pytest.fixture

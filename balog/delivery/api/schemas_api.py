@@ -61,7 +61,7 @@ def routes(service: Any) -> list[Route]:
     async def one(request: Request) -> Response:
         type, version = request.path_params["type"], request.path_params.get("version")
         _allow(service, request, "read", type)
-        schema = await run_in_threadpool(service.registry.get, type, version)
+        schema = await run_in_threadpool(service.registry.original, type, version)
         headers = {"ETag": f'"{schema.version}"', "Balog-Version": schema.version}
         if schema.message:
             headers["Balog-Message"] = schema.message

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from balog.errors import MissingExtraError
+from balog.registry.comparing.evaluated import evaluated
 from balog.registry.json_schema import json_path
 from balog.registry.schema import SchemaError
 from balog.registry.unfolding import resolve, unfold
@@ -72,6 +73,7 @@ class Document:
             self.root = _rewritten(self.root, lambda reference: _local(reference, base))
         if self.draft in _REF_ALONE:
             self.root = _alone(self.root)
+        self.root = evaluated(self.root)
         unfold(self.root)
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}

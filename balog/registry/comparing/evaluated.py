@@ -1,0 +1,102 @@
+"""``unevaluatedProperties`` written as ``additionalProperties``, where the two mean the same.
+
+Canonical forms can't tell which members other keywords evaluate. Where only ``allOf`` and ``$ref`` stand beside
+``unevaluatedProperties``, the members that they evaluate are those that they name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from balog.registry.unfolding import resolve
+
+__all__ = ["evaluated"]
+
+_DATA = frozenset({"enum", "const", "default", "examples"})
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+_CONDITIONAL = frozenset(
+    {"anyOf", "oneOf", "if", "then", "else", "not", "dependentSchemas", "$dynamicRef", "$recursiveRef"}
+)
+_OLD = ("draft-04", "draft-06", "draft-07")
+_WORD = "unevaluatedProperties"
+
+
+def evaluated(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that takes the same payloads, and says ``additionalProperties`` where it can."""
+    if any(old in str(document.get("$schema")) for old in _OLD):  # they do not know the word
+        return document
+    if not _holds(document, lambda node: _WORD in node) or _holds(document, _refers_into):
+        return document
+    found: dict[str, Any] = _rewritten(document, document, True)
+    return found
+
+
+def _holds(node: Any, test: Any) -> bool:
+    rest = [node]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, list):
+            rest += node
+        elif isinstance(node, dict):
+            if test(node):
+                return True
+            rest += node.values()
+    return False
+
+
+def _refers_into(node: dict[str, Any]) -> bool:
+    return isinstance(reference := node.get("$ref"), str) and _WORD in reference
+
+
+def _rewritten(node: Any, document: dict[str, Any], is_schema: bool) -> Any:
+    if isinstance(node, list):
+        return [_rewritten(inner, document, True) for inner in node]
+    if not isinstance(node, dict):
+        return node
+    if not is_schema:
+        return {name: _rewritten(inner, document, True) for name, inner in node.items()}
+    made = {
+        name: inner if name in _DATA else _rewritten(inner, document, not (name in _MAPS and isinstance(inner, dict)))
+        for name, inner in node.items()
+    }
+    if _WORD not in node or _CONDITIONAL & set(node):
+        return made
+    named = _named(node, document, set())
+    if named is None:
+        return made
+    properties, patterns, are_all = named
+    others = made.pop(_WORD)
+    if are_all:  # another keyword has evaluated every member
+        return made
+    if properties <= set(made.get("properties", {})) and patterns <= set(made.get("patternProperties", {})):
+        return {**made, "additionalProperties": others}
+    rest: dict[str, Any] = {"properties": dict.fromkeys(sorted(properties), True), "additionalProperties": others}
+    if patterns:
+        rest["patternProperties"] = dict.fromkeys(sorted(patterns), True)
+    return {**made, "allOf": [*made.get("allOf", []), rest]}
+
+
+def _named(
+    node: Any, document: dict[str, Any], above: set[int], at_top: bool = True
+) -> tuple[set[str], set[str], bool] | None:
+    """Return the names and patterns that a schema always evaluates, and whether it evaluates all; None: it depends."""
+    if not isinstance(node, dict):
+        return set(), set(), False
+    if id(node) in above or (_CONDITIONAL - {"not"}) & set(node):
+        return None
+    above = above | {id(node)}
+    properties, patterns = set(node.get("properties", {})), set(node.get("patternProperties", {}))
+    are_all = "additionalProperties" in node or (_WORD in node and not at_top)
+    inner = [*node.get("allOf", [])]
+    if "$ref" in node:
+        if (target := resolve(document, node["$ref"])) is None:
+            return None
+        inner.append(target)
+    for each in inner:
+        found = _named(each, document, above, at_top=False)
+        if found is None:
+            return None
+        properties |= found[0]
+        patterns |= found[1]
+        are_all = are_all or found[2]
+    return properties, patterns, are_all

@@ -1,0 +1,118 @@
+"""References to other registered types, and schemas that are true or false."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from balog.cli import main
+from balog.registry import IncompatibleError, Schema, SchemaError, open_registry
+from balog.registry.comparing import compare
+from tests.delivery.serving import put_schema
+
+CUSTOMER = {"type": "object", "required": ["name"], "properties": {"name": {"$ref": "#/$defs/name"}},
+            "$defs": {"name": {"type": "string", "minLength": 1}}}  # fmt: skip
+
+
+def schema(type: str, version: str, document: Any) -> Schema:
+    return Schema(type, version, "json", json.dumps(document).encode())
+
+
+def order(reference: str) -> dict[str, Any]:
+    return {"type": "object", "properties": {"customer": {"$ref": reference}}}
+
+
+@pytest.mark.parametrize(
+    "reference", ["../customer/1.0.0.json", "../customer/1.0.0", "customer/1.0.0", "/v1/schemas/customer/1.0.0"]
+)
+def test_a_reference_to_a_registered_type_holds_payloads_against_it(tmp_path: Path, reference: str):
+    with open_registry(str(tmp_path)) as registry:
+        registry.register(schema("customer", "1.0.0", CUSTOMER))
+        registry.register(schema("order", "1.0.0", order(reference)))
+        validator = registry.validator("order")
+
+        assert validator.check(b'{"customer": {"name": "a"}}') == []
+        assert validator.check(b'{"customer": {"name": ""}}') == [("$.customer.name", "is shorter than 1 characters")]
+        assert json.loads(registry.original("order").source) == order(reference)
+
+
+def test_a_reference_may_lead_into_the_other_type_and_through_further_ones(tmp_path: Path):
+    put_schema(tmp_path, "customer", "1.0.0", CUSTOMER)
+    put_schema(tmp_path, "name", "1.0.0", {"$ref": "../customer/1.0.0.json#/$defs/name"})
+    put_schema(tmp_path, "node", "1.0.0", {"properties": {"next": {"$ref": "#"}, "name": {"$ref": "../name/1.0.0"}}})
+    put_schema(tmp_path, "list", "1.0.0", {"properties": {"first": {"$ref": "../node/1.0.0.json"}}})
+    with open_registry(str(tmp_path)) as registry:
+        found = registry.validator("list").check(b'{"first": {"next": {"next": {"name": ""}}}}')
+
+    assert found == [("$.first.next.next.name", "is shorter than 1 characters")]
+
+
+@pytest.mark.parametrize(
+    ("reference", "said"),
+    [
+        ("../customer/9.0.0.json", "the registry has no version '9.0.0' of customer"),
+        ("../nobody/1.0.0.json", "the registry knows no type 'nobody'"),
+        ("../customer/1.0.0.json#/$defs/none", "leads nowhere"),
+        ("https://example.com/a.json", "leads out of the document"),
+        ("../../etc/passwd", "leads out of the document"),
+    ],
+)
+def test_a_reference_to_what_is_not_there_is_refused(tmp_path: Path, reference: str, said: str):
+    with open_registry(str(tmp_path)) as registry:
+        registry.register(schema("customer", "1.0.0", CUSTOMER))
+        with pytest.raises(SchemaError, match=said):
+            registry.register(schema("order", "1.0.0", order(reference)))
+
+
+def test_a_later_version_of_a_type_that_is_referred_to_is_compared(tmp_path: Path):
+    stricter = {**CUSTOMER, "required": ["name", "vat"]}
+    with open_registry(str(tmp_path)) as registry:
+        registry.register(schema("customer", "1.0.0", CUSTOMER))
+        registry.register(schema("customer", "2.0.0", stricter))
+        registry.register(schema("order", "1.0.0", order("../customer/1.0.0.json")))
+        with pytest.raises(IncompatibleError, match=r"least version is 2\.0\.0"):
+            registry.register(schema("order", "1.1.0", order("../customer/2.0.0.json")))
+
+
+def test_the_commands_follow_references(tmp_path: Path):
+    put_schema(tmp_path, "customer", "1.0.0", CUSTOMER)
+    put_schema(tmp_path, "order", "1.0.0", order("../customer/1.0.0.json"))
+    (tmp_path / "draft.json").write_text(json.dumps(order("customer/1.0.0")))
+    (tmp_path / "p.jsonl").write_text('{"cls_type": "order", "customer": {}}\n')
+    words = ["--registry", str(tmp_path)]
+    for command in (["validate", "p.jsonl"], ["validate", "--schema", "draft.json", "p.jsonl"]):
+        run = CliRunner().invoke(main, ["schema", *(str(tmp_path / w) if "." in w else w for w in command), *words])
+        assert "$.customer: 'name' is missing" in run.output
+    run = CliRunner().invoke(main, ["schema", "check", "order/1.0.0", str(tmp_path / "draft.json"), *words])
+    assert run.exit_code == 0
+
+
+@pytest.mark.parametrize(("document", "faults"), [(b"true", 0), (b"false", 1)])
+def test_a_schema_may_be_true_or_false(tmp_path: Path, document: bytes, faults: int):
+    with open_registry(str(tmp_path)) as registry:
+        registry.register(Schema("any", "1.0.0", "json", document))
+        assert len(registry.validator("any").check(b'{"a": 1}')) == faults
+        assert registry.original("any").source == document
+
+
+@pytest.mark.parametrize("mode", ["backward", "full"])
+def test_a_property_that_is_named_beside_equal_unevaluated_ones_is_compatible(mode: Any):
+    old = {"type": "object", "properties": {"a": {"type": "integer"}}, "unevaluatedProperties": {"type": "integer"}}
+    new = {**old, "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}}
+    within = {"$defs": {"base": {"properties": {"id": {"type": "string"}}}}, "allOf": [{"$ref": "#/$defs/base"}]}
+
+    for before, after in ((old, new), ({**old, **within}, {**new, **within})):
+        verdict = compare(schema("o", "1.0.0", before), schema("o", "1.1.0", after), mode)
+        assert verdict.compatible
+        assert not any(found.undecided for found in verdict.findings)
+
+
+def test_a_property_of_another_type_beside_unevaluated_ones_breaks_with_an_example():
+    old = {"type": "object", "properties": {"a": {}}, "unevaluatedProperties": {"type": "integer"}}
+    new = {**old, "properties": {"a": {}, "b": {"type": "string"}}}
+
+    verdict = compare(schema("o", "1.0.0", old), schema("o", "1.1.0", new))
+
+    assert [found.example for found in verdict.findings if found.breaks] == [{"b": 0}]
