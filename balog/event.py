@@ -165,6 +165,11 @@ class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
         return version if isinstance(version, str) else None
 
     @property
+    def raw_version(self) -> Any:
+        """The payload's ``version`` as it is there, which may be anything; None where there is none."""
+        return self._head.version
+
+    @property
     def level(self) -> Level | None:
         """The level; None in facility 0.0.1."""
         return None if self.header.level is UNSET else self.header.level

@@ -138,8 +138,8 @@ class _DeadLetters(FailureEvents):
 def summary(counts: Counts) -> str:
     """Say in one line what a run did."""
     return (
-        f"{counts.received} received, {counts.succeeded} succeeded, {counts.unwanted} unwanted, "
-        f"{counts.failed} failed attempts, {counts.dead} dead-lettered"
+        f"{counts.received} received, {counts.succeeded} succeeded, {counts.duplicates} duplicates, "
+        f"{counts.unwanted} unwanted, {counts.failed} failed attempts, {counts.dead} dead-lettered"
     )
 
 

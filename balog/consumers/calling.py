@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, NoReturn
 
+from balog.consumers.attempts import describe_giving_up, describe_success
 from balog.consumers.causes import causes
 from balog.consumers.delivery import Call
 from balog.consumers.hook_calls import HookCalls
@@ -17,7 +18,6 @@ from balog.consumers.hooks import Work
 from balog.consumers.ledger import Entry, Ledger
 from balog.consumers.outcomes import Retry
 from balog.consumers.scheduling import GRACE, Schedule
-from balog.consumers.suspects import begun
 from balog.consumers.telling import FailureLines
 from balog.consumers.verdicts import Kind, Verdict, ends_run, judge
 from balog.errors import TopicError
@@ -69,15 +69,25 @@ class Caller:
         return list(events) if desk.batch is not None else events[0]
 
     def _mark(self, call: Call) -> None:
-        delivery, name = call.tasks[0].delivery, call.desk.name
+        """Record that a call never ended, which is true should the process end before :meth:`_unmark`."""
+        task = call.tasks[0]
         try:
-            self._ledger.record(self._group, [Entry(delivery.id, name, begun(delivery.begun_by.get(name, 0) + 1))])
+            self._ledger.record(self._group, [task.delivery.calls_entry(call.desk.name, task.calls_unended)])
         except TopicError as error:
             raise Retry(str(error), after=5.0) from error
 
-    def _clear(self, call: Call) -> None:
+    def _unmark(self, call: Call, verdict: Verdict) -> None:
+        """Record what the call came to."""
+        task = call.tasks[0]
+        delivery, name, generation = task.delivery, call.desk.name, task.delivery.message.generation
+        if verdict.kind is Kind.DONE:
+            entry = Entry(delivery.id, name, describe_success(generation))
+        elif verdict.kind is Kind.DEAD:
+            entry = Entry(delivery.id, name, describe_giving_up(verdict.reason, generation))
+        else:
+            entry = delivery.calls_entry(name, task.calls_after(verdict.kind is Kind.AGAIN))
         with suppress(TopicError):  # then the settler's word, a moment later, will do
-            self._ledger.record(self._group, [Entry(call.tasks[0].delivery.id, call.desk.name)])
+            self._ledger.record(self._group, [entry])
 
     def binding(self, call: Call) -> AbstractContextManager[None]:
         """A context that marks what the handler logs as caused by its event, so that it never comes back to it.
@@ -107,8 +117,8 @@ class Caller:
         if end is not None:
             self._fail(end)  # first, so that none of the events begins again
         verdicts = judge(call, error)
-        if call.is_suspect and error is None:
-            self._clear(call)
+        if call.is_suspect:
+            self._unmark(call, verdicts[0])
         self._report(call, error, verdicts)
         self._schedule.finish(call, verdicts)
 

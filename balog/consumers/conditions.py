@@ -5,11 +5,11 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from balog.errors import ConfigError
 from balog.event import LEVELS, Event, Level, parse_level
+from balog.versions import parse_condition, parse_version, version_text
 
 if TYPE_CHECKING:
     import semantic_version
@@ -20,7 +20,6 @@ Texts = str | Iterable[str] | None
 """One text or several; None is no condition."""
 
 _MAX_GLOBS = 100
-_LONGEST_VERSION = 256  # of those that are remembered; no sane one is longer
 
 
 class Facts(NamedTuple):
@@ -45,7 +44,7 @@ class Facts(NamedTuple):
         return cls(
             event.cls_type if head else None,
             event.schema,
-            event.version if head else None,
+            version_text(event.raw_version) if head else None,
             header.channel if channel else None,
             level if level.__class__ is str else "INFO",
         )
@@ -59,7 +58,7 @@ class Facts(NamedTuple):
         return cls(
             payload.get("cls_type"),
             event.get("schema"),
-            payload.get("version"),
+            version_text(payload.get("version")),
             header.get("channel"),
             header.get("level", "INFO"),
         )
@@ -149,31 +148,14 @@ def _compile_globs(consumer: str, globs: tuple[str, ...]) -> Any:
 def _versions(consumer: str, argument: str, texts: tuple[str, ...] | None) -> tuple[semantic_version.SimpleSpec, ...]:
     if not texts:
         return ()
-    import semantic_version  # its import takes longer than all of ours
-
-    specs = []
-    for text in texts:
-        try:
-            specs.append(semantic_version.SimpleSpec(text))
-        except ValueError:
-            raise ConfigError(
-                f"consumer {consumer}: {argument} {text!r} is not a condition; want something like '>=1.0.1,<2'"
-            ) from None
-    return tuple(specs)
+    try:
+        return tuple([parse_condition(text) for text in texts])
+    except ConfigError as error:
+        raise ConfigError(f"consumer {consumer}: {argument} {error}") from None
 
 
 def _holds(specs: tuple[semantic_version.SimpleSpec, ...], text: object) -> bool:
     if not specs:
         return True
-    version = _version(text) if isinstance(text, str) and len(text) <= _LONGEST_VERSION else None
+    version = parse_version(text) if isinstance(text, str) else None
     return version is not None and all(spec.match(version) for spec in specs)
-
-
-@lru_cache(maxsize=1024)
-def _version(text: str) -> semantic_version.Version | None:
-    import semantic_version
-
-    try:
-        return semantic_version.Version(text)
-    except ValueError:
-        return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from balog.consumers.attempts import Calls, describe_calls, describe_giving_up, describe_success
 from balog.consumers.ledger import Entry
 from balog.event import Event, decode
 from balog.topics import Received, Topic
@@ -63,14 +64,15 @@ class Delivery:
         has_failed: some consumer failed, so that the delivery counts as an attempt.
         is_concluded: nothing more happens to it here; it is to be settled.
         is_left: it was concluded with tasks undone, since the run stops.
-        begun_by: how often consumers began with it when it was suspect, and never came back.
+        calls: by consumer, its calls that did not succeed, in this generation.
+        routing_error: what a consumer's own ``match_event`` raised.
         followers: other copies of the event, which came while this one was in hand and wait for what it comes to.
     """
 
     __slots__ = (
         *(
             "begun",
-            "begun_by",
+            "calls",
             "delay",
             "done",
             "entries",
@@ -81,7 +83,8 @@ class Delivery:
             "id",
             "is_concluded",
         ),
-        *("is_duplicate", "is_left", "is_unwanted", "lane", "leased_at", "message", "open", "running", "tasks"),
+        *("is_duplicate", "is_left", "is_unwanted", "lane", "leased_at", "message", "open", "routing_error"),
+        *("running", "tasks"),
     )
 
     def __init__(self, lane: Lane, message: Received, leased_at: float) -> None:
@@ -99,49 +102,94 @@ class Delivery:
         self.delay: float | None = None
         self.has_failed = False
         self.begun = False
-        self.begun_by: dict[str, int] = {}
+        self.calls: dict[str, Calls] = {}
         self.is_concluded = False
         self.is_left = False
         self.is_unwanted = False
         self.is_duplicate = False
+        self.routing_error: BaseException | None = None
         self.followers: list[Delivery] = []
 
     def succeed(self, consumer: str) -> None:
         """Note that a consumer is through."""
         self.done.add(consumer)
-        self.entries.append(Entry(self.id, consumer))
+        self.entries.append(Entry(self.id, consumer, describe_success(self.message.generation)))
 
     def give_up(self, consumer: str, reason: str) -> None:
         """Note that a consumer will not try again."""
         self.gave_up[consumer] = reason
-        self.entries.append(Entry(self.id, consumer, reason))
+        self.entries.append(Entry(self.id, consumer, describe_giving_up(reason, self.message.generation)))
+
+    def note_calls(self, consumer: str, calls: Calls) -> None:
+        """Note a consumer's calls so far."""
+        self.calls[consumer] = calls
+        self.entries.append(self.calls_entry(consumer, calls))
+
+    def calls_entry(self, consumer: str, calls: Calls) -> Entry:
+        """Return the ledger's entry for a consumer's calls."""
+        return Entry(self.id, consumer, describe_calls(calls, self.message.generation))
+
+    @property
+    def wanted_by(self) -> list[str]:
+        """The names of the consumers that want it; an empty name where a failure keeps the engine from knowing."""
+        return [""] if self.routing_error is not None else [task.desk.name for task in self.tasks]
+
+    @property
+    def unexplained(self) -> int:
+        """Earlier deliveries that ended and no call explains: a process ended, or a stop gave the message back."""
+        explained = max([calls.explained for calls in self.calls.values()], default=0)
+        return max(0, self.message.attempts - 1 - explained)
+
+
+_NONE = Calls()
 
 
 class Task:
     """One consumer's share of a delivery.
 
     Attributes:
-        tries: failed attempts in this process, beyond what the topic counts; ``waits``: those that don't count.
-        is_suspect: it was delivered more often than its consumer may try, and nobody knows of a failure. A handler may
-            have killed the process, or only been in it when something else did. Such tasks run one at a time, and the
-            ledger is told before.
+        waits: calls that asked for another one later, which are no attempts.
+        is_suspect: it was delivered before, and no failure explains why it came again. A handler may have ended its
+            process, or the event was only prefetched by one that ended. The ledger records the call before it begins.
+        runs_alone: a call of such a task runs while no other one like it does, so that a process that ends says which
+            event ended it.
     """
 
-    __slots__ = ("delivery", "desk", "is_suspect", "is_used", "key", "tries", "waits")
+    __slots__ = ("delivery", "desk", "is_suspect", "is_used", "key", "runs_alone", "waits")
 
     def __init__(self, delivery: Delivery, desk: Desk, key: str | None) -> None:
         self.delivery = delivery
         self.desk = desk
         self.key = key
-        self.tries = 0
         self.waits = 0
         self.is_suspect = False
+        self.runs_alone = False
         self.is_used = False
+
+    @property
+    def calls(self) -> Calls:
+        """Calls of the consumer at the event that did not succeed."""
+        return self.delivery.calls.get(self.desk.name, _NONE)
+
+    def calls_after(self, failed: bool) -> Calls:
+        """Return the calls after one more that failed, or that asked for another one later.
+
+        A task of a key stays in hand when it fails, so that nothing explains the end of its delivery yet.
+        """
+        calls, delivery = self.calls, self.delivery.message.attempts
+        explained = delivery if failed and self.key is None else delivery - 1
+        return calls._replace(failed=calls.failed + failed, explained=explained)
+
+    @property
+    def calls_unended(self) -> Calls:
+        """The calls with one more that never ended."""
+        calls = self.calls
+        return calls._replace(unended=calls.unended + 1, explained=self.delivery.message.attempts)
 
     @property
     def attempt(self) -> int:
         """The number of the attempt that is next or under way."""
-        return self.delivery.message.attempts + self.tries
+        return self.calls.spent + 1
 
     def take_event(self) -> Event:
         """Give the event for one call: a handler may change what it gets, so each gets its own."""
@@ -164,8 +212,8 @@ class Call:
     """
 
     __slots__ = (
-        *("cancel", "deadline", "desk", "events", "is_expired", "is_over", "is_suspect", "retire", "started"),
-        *("tasks", "work"),
+        *("cancel", "deadline", "desk", "events", "is_expired", "is_over", "is_suspect", "retire", "runs_alone"),
+        *("started", "tasks", "work"),
     )
 
     def __init__(self, desk: Desk, tasks: list[Task]) -> None:
@@ -174,6 +222,7 @@ class Call:
         self.events: list[Event] = []
         self.work: Work | None = None
         self.is_suspect = tasks[0].is_suspect
+        self.runs_alone = tasks[0].runs_alone
         self.started = 0.0
         self.deadline = 0.0
         self.is_expired = False

@@ -109,7 +109,7 @@ class Desk:
 
     def _goes_alone(self, task: Task) -> bool:
         # A poison event must not take its neighbours along: after a failed attempt, or a crash, none has company.
-        return self.batch is None or task.attempt > 1
+        return self.batch is None or task.is_suspect or task.attempt > 1
 
     def _advance(self, task: Task) -> list[Call]:
         if self.batch is None or self._goes_alone(task):

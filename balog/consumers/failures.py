@@ -69,7 +69,7 @@ class FailureEvents(Hook):
 def _text(error: BaseException) -> str:
     try:
         return _one_line(str(error))
-    except Exception:  # its own __str__ raises
+    except BaseException:  # its own __str__ raises
         return ""
 
 

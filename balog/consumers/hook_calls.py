@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from balog.consumers.hooks import Hook
+from balog.consumers.verdicts import describe
 
 __all__ = ["HookCalls"]
 
@@ -46,8 +47,8 @@ class HookCalls:
         for method in methods:
             try:
                 method(*arguments)
-            except Exception as error:
+            except BaseException as error:
                 if method not in self._told:
                     self._told.add(method)
                     name = getattr(method, "__qualname__", repr(method))
-                    log.warning("hook %s failed, now and maybe again: %s: %s", name, type(error).__name__, error)
+                    log.warning("hook %s failed, now and maybe again: %s", name, describe(error))

@@ -7,16 +7,24 @@ handler's return and its ack. An engine asks the ledger before it calls and writ
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
-__all__ = ["DEFAULT_WINDOW", "Entry", "Ledger"]
+__all__ = ["DEFAULT_WINDOW", "Entry", "Ledger", "Memory", "memory_of"]
 
 DEFAULT_WINDOW = 4 * 86400.0
 """Seconds that an entry is remembered at least: the longest that SQS keeps a message by default."""
 
 
+Memory = Literal["none", "process", "lasting"]
+"""How long a ledger remembers: not at all, as long as this process lives, or for its window whatever happens."""
+
+
 class Entry(NamedTuple):
-    """A consumer is through with an event: it succeeded (``gave_up`` empty), or gave it up for that reason."""
+    """What a consumer did with an event: it succeeded (``gave_up`` is empty), or what ``gave_up`` says.
+
+    An engine writes there what :mod:`balog.consumers.attempts` describes: a success after a replay, calls that failed,
+    or the reason of a consumer that gave up. To a ledger it is any text.
+    """
 
     event: str
     consumer: str
@@ -24,7 +32,10 @@ class Entry(NamedTuple):
 
 
 class Ledger(Protocol):
-    """Where entries are kept, by group. Methods may be called from any thread; TopicError when it is out of reach."""
+    """Where entries are kept, by group. Methods may be called from any thread; TopicError when it is out of reach.
+
+    One that forgets its entries at the end of the process says so in an attribute ``memory``, see :func:`memory_of`.
+    """
 
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Give what is known of events: by event id, by consumer, why it gave up or an empty text; no other ids."""
@@ -39,3 +50,9 @@ class Ledger(Protocol):
 
     def close(self) -> None:
         """Give files and connections back; a later use opens them again."""
+
+
+def memory_of(ledger: Ledger) -> Memory:
+    """Return how long a ledger remembers; ``lasting`` unless its attribute ``memory`` says something else."""
+    found: Memory = getattr(ledger, "memory", "lasting")
+    return found

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from balog.consumers.ledger import DEFAULT_WINDOW, Entry, Ledger
+from balog.consumers.ledger import DEFAULT_WINDOW, Entry, Ledger, Memory
 from balog.consumers.ledger_sqlite import SqliteLedger
 from balog.errors import ConfigError
 from balog.secrets import Secret
@@ -33,6 +33,8 @@ class MemoryLedger:
         window: seconds that an entry is remembered, as long as there are not more than ``limit`` later ones.
         clock: gives seconds.
     """
+
+    memory: Memory = "process"
 
     def __init__(
         self,
@@ -79,7 +81,12 @@ class MemoryLedger:
 
 
 class NoLedger:
-    """Remembers nothing: what comes twice is handled twice, and what failed in part is tried again as a whole."""
+    """Remembers nothing: what comes twice is handled twice, and what failed in part is tried again as a whole.
+
+    An engine counts deliveries as attempts then, also those of events that were only in hand when a process ended.
+    """
+
+    memory: Memory = "none"
 
     def __repr__(self) -> str:
         return "NoLedger()"

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from balog.consumers.attempts import Calls, read
 from balog.consumers.consumer import Backoff
 from balog.consumers.delivery import Delivery, Lane, Task
 from balog.consumers.hook_calls import HookCalls
-from balog.consumers.ledger import Ledger
+from balog.consumers.ledger import Entry, Ledger, memory_of
 from balog.consumers.scheduling import Schedule
-from balog.consumers.suspects import read_begun
 from balog.consumers.telling import FailureLines
 from balog.consumers.verdicts import describe
 from balog.errors import EventError, TopicError
@@ -139,17 +139,18 @@ class Poller:
         try:
             for consumer in lane.router.wanting(event):
                 delivery.tasks.append(Task(delivery, lane.desks[consumer.name], consumer.key_of(event)))
-        except Exception as error:  # a team's own match_event
-            self._cannot_route(delivery, error)
+        except BaseException as error:  # a team's own match_event
+            delivery.tasks = []
+            delivery.routing_error = error
             return
         if not delivery.tasks:
             delivery.is_unwanted = True
             if lane.default is not None and not _is_caused_by(delivery, lane.default.name):
                 delivery.tasks.append(Task(delivery, lane.default, None))
 
-    def _cannot_route(self, delivery: Delivery, error: Exception) -> None:
-        delivery.tasks = []
-        attempt, limit = delivery.message.attempts, self._intake.max_attempts
+    def _cannot_route(self, delivery: Delivery, error: BaseException) -> None:
+        calls = delivery.calls.get("", Calls())
+        attempt, limit = calls.spent + 1, self._intake.max_attempts
         if attempt >= limit:
             then = "dead-lettered"
             delivery.gave_up[""] = f"can't be told who wants it: {describe(error)}"
@@ -157,40 +158,69 @@ class Poller:
             first, longest = self._intake.backoff
             delivery.delay = min(first * 2.0 ** min(attempt - 1, 60), longest)
             delivery.has_failed = True
+            delivery.note_calls("", calls._replace(failed=calls.failed + 1, explained=delivery.message.attempts))
             then = f"again in {delivery.delay:g} s"
         self._intake.lines.not_routed(self._lane.name, delivery.id, attempt, limit, then, error)
 
     # -- what was done before -------------------------------------------------------------------------------------
 
     def _look_up(self, deliveries: Sequence[Delivery]) -> None:
-        """Find out which consumers are through with which event."""
-        asked = [delivery for delivery in deliveries if self._may_be_known(delivery)]
-        if not asked:
-            return
+        """Find out which consumers are through with which event, and how often the others were called."""
+        intake = self._intake
+        if memory_of(intake.ledger) == "none":
+            for delivery in deliveries:
+                before = delivery.message.attempts - 1
+                delivery.calls = {name: Calls(before, 0, before) for name in delivery.wanted_by}
+        elif (asked := [delivery for delivery in deliveries if self._may_be_known(delivery)]) and (
+            not self._ask(lambda: self._learn(asked))
+        ):
+            return  # they are given back as they came
+        for delivery in deliveries:
+            if delivery.routing_error is not None:
+                self._cannot_route(delivery, delivery.routing_error)
+                delivery.routing_error = None  # its traceback leads to what is in hand
+
+    def _ask(self, question: Callable[[], None]) -> bool:
+        """Ask the ledger, and wait while it is out of reach; False when the run stops before it answers."""
         intake = self._intake
         pause = FIRST_PAUSE
         while True:
             try:
-                known = intake.ledger.known(intake.group, [delivery.id for delivery in asked])
-                break
+                question()
+                return True
             except TopicError as error:
                 if not intake.is_patient or not error.retryable:
                     raise
                 log.warning("%s; trying again in %g s", error, pause)
                 if not intake.schedule.sleep(pause):
-                    return  # it is given back as it came
+                    return False
                 pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _learn(self, asked: Sequence[Delivery]) -> None:
+        intake = self._intake
+        known = intake.ledger.known(intake.group, [delivery.id for delivery in asked])
+        void: list[Entry] = []
         for delivery in asked:
-            for consumer, gave_up in known.get(delivery.id, {}).items():
-                if not gave_up:
+            wanted_by, is_first = delivery.wanted_by, delivery.message.attempts == 1
+            for consumer, text in known.get(delivery.id, {}).items():
+                entry = read(text)
+                if not entry.holds_for(delivery.message.generation):
+                    continue
+                if entry.is_success:
                     delivery.done.add(consumer)
-                elif (times := read_begun(gave_up)) is not None:
-                    delivery.begun_by[consumer] = times
-                elif delivery.message.attempts > 1 and any(task.desk.name == consumer for task in delivery.tasks):
-                    delivery.gave_up[consumer] = gave_up  # a first attempt, after all, is that of a redriven letter
+                elif consumer not in wanted_by:
+                    continue
+                elif is_first:  # of another message with the same event, which somebody sent once more
+                    void.append(delivery.calls_entry(consumer, Calls()))
+                elif entry.calls is not None:
+                    delivery.calls[consumer] = entry.calls
+                else:
+                    delivery.gave_up[consumer] = entry.gave_up or ""
+        if void:
+            intake.ledger.record(intake.group, void)
 
     def _may_be_known(self, delivery: Delivery) -> bool:
-        if not delivery.tasks:
+        if not delivery.wanted_by:
             return False
         # Where no message is ever two, only an earlier delivery has something to say; or, of a redriven letter, those
         # consumers that succeeded.

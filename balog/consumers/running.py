@@ -18,7 +18,7 @@ from balog.consumers.delivery import Lane
 from balog.consumers.desk import Desk
 from balog.consumers.hook_calls import HookCalls
 from balog.consumers.leases import LeaseKeeper
-from balog.consumers.ledger import Ledger
+from balog.consumers.ledger import Ledger, memory_of
 from balog.consumers.poller import Intake, Poller
 from balog.consumers.routing import Router
 from balog.consumers.scheduling import Schedule
@@ -26,6 +26,7 @@ from balog.consumers.settling import Settler
 from balog.consumers.telling import FailureLines
 from balog.consumers.workers import Crew
 from balog.errors import BalogError, TopicError
+from balog.event import FACILITY_VERSION
 from balog.topics import Topic
 
 if TYPE_CHECKING:
@@ -75,15 +76,16 @@ class Run:
         self._loop = AsyncLoop()
         self._lanes = self._make_lanes(consumers)
         self.topics: list[Topic] = [lane.topic for lane in self._lanes]
+        self._owns_ledger = engine.ledger is None
+        self._ledger = engine.ledger if engine.ledger is not None else _default_ledger(engine)
         self._schedule = Schedule(
             self._lanes,
             prefetch=engine.batch,
             settle_at=SETTLE_AT if all(topic.keeps_groups for topic in self.topics) else SETTLE_AT_QUEUES,
             wake_main=self._wake,
             wake_loop=self._loop.wake,
+            memory=memory_of(self._ledger),
         )
-        self._owns_ledger = engine.ledger is None
-        self._ledger = engine.ledger if engine.ledger is not None else _default_ledger(engine)
         self._caller = Caller(self._schedule, self._ledger, engine.group, self._hooks, self._lines, self._fail)
         self._loop.serve(self._schedule, self._caller)
         self._settler = Settler(
@@ -191,6 +193,7 @@ class Run:
         Raises:
             BaseException: what ended the run early.
         """
+        self._warn_of_versions()
         self._check_topics()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -215,6 +218,17 @@ class Run:
             os.close(self._wake_read)
         if self._error is not None:
             raise self._error
+
+    def _warn_of_versions(self) -> None:
+        """Warn of consumers that never get what this release writes: the first balog's events had a version below 1."""
+        for consumer in self._engine.hub.consumers:
+            conditions = consumer.conditions
+            if not (consumer.matches_its_own_way or conditions.meet_version(FACILITY_VERSION)):
+                log.warning(
+                    "consumer %s gets no event that this release writes: its version %s is a condition on the facility"
+                    " layer, which is at %s; leave it out, or say payload_version for the version of the payload",
+                    *(consumer.name, " and ".join(conditions.version or ()), FACILITY_VERSION),
+                )
 
     def _check_topics(self) -> None:
         try:

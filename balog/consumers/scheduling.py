@@ -21,10 +21,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import count
 
+from balog.consumers.attempts import MAX_UNEXPLAINED
 from balog.consumers.delivery import Call, Delivery, Lane, Task
 from balog.consumers.desk import Desk
-from balog.consumers.ledger import Entry
-from balog.consumers.suspects import MAX_BEGUN, MAX_UNEXPLAINED, begun
+from balog.consumers.ledger import Entry, Memory
 from balog.consumers.verdicts import Kind, Verdict
 from balog.topics import Received
 
@@ -55,6 +55,7 @@ class Schedule:
         settle_at: concluded messages that are settled without waiting for more.
         wake_main: tells the supervising thread that something changed for it.
         wake_loop: tells the event loop's thread that a call for it is ready.
+        memory: how long the ledger remembers calls.
 
     Attributes:
         stopping: nothing more is begun. Set by anybody, without the lock; ``stop`` does the rest.
@@ -70,8 +71,10 @@ class Schedule:
         settle_at: int,
         wake_main: Callable[[], object],
         wake_loop: Callable[[], object],
+        memory: Memory = "lasting",
     ) -> None:
         self.lanes = lanes
+        self._memory = memory
         self.stopping = False
         self.received = self.failed = self.running = self.hung = self.held = 0
         self._lock = threading.Lock()
@@ -162,13 +165,17 @@ class Schedule:
         delivery, desk = task.delivery, task.desk
         if desk.name in delivery.done or desk.name in delivery.gave_up:
             return False
-        attempts = delivery.message.attempts
-        if attempts > desk.limit:
-            if delivery.begun_by.get(desk.name, 0) >= MAX_BEGUN or attempts > desk.limit + MAX_UNEXPLAINED:
-                reason = f"{attempts - 1} deliveries came to no end: the handler may kill its process, or never return"
-                delivery.give_up(desk.name, f"{desk.name}: {reason}")
-                return False
-            task.is_suspect = True
+        attempts, calls = delivery.message.attempts, task.calls
+        # One call that did not end may have run beside the one that ended the process: it gets another one, alone.
+        is_spent = calls.spent >= desk.limit and calls.unended > 1
+        if is_spent or (self._memory != "lasting" and attempts > desk.limit + MAX_UNEXPLAINED):
+            what = f"{calls.unended} of {calls.spent} calls" if is_spent else f"{attempts - 1} deliveries"
+            reason = f"{what} came to no end: the handler may kill its process, or never return"
+            delivery.give_up(desk.name, f"{desk.name}: {reason}")
+            return False
+        unexplained = delivery.unexplained
+        task.is_suspect = bool(unexplained or calls.unended)
+        task.runs_alone = bool(unexplained >= desk.limit or calls.unended)
         return True
 
     def _is_full(self) -> bool:
@@ -230,7 +237,7 @@ class Schedule:
             if desk.cap is not None and len(desk.running) >= desk.cap:
                 desk.over_cap.append(call)
                 continue
-            if call.is_suspect:
+            if call.runs_alone:
                 if self._suspect is not None:
                     self._suspects.append(call)
                     continue
@@ -322,12 +329,12 @@ class Schedule:
 
     def _apply(self, verdict: Verdict) -> bool:
         """Note what became of a task; True when it stays here, to be tried again."""
-        task, kind, delay, reason, _ = verdict
+        task, kind, delay, reason, error, _ = verdict
         delivery = task.delivery
         if kind is Kind.DONE:
             delivery.succeed(task.desk.name)
         elif kind is Kind.LATER:
-            task.waits += 1
+            task.waits += error is not None
             return True
         else:
             self.failed += 1
@@ -335,8 +342,9 @@ class Schedule:
                 delivery.give_up(task.desk.name, reason)
             else:
                 delivery.has_failed = True
+                delivery.note_calls(task.desk.name, task.calls_after(failed=True))
                 if task.key is not None:
-                    task.tries += 1
+                    self._note_partial(delivery)
                     return True
                 delivery.delay = delay if delivery.delay is None else max(delay, delivery.delay)
         delivery.open -= 1
@@ -506,8 +514,12 @@ class Schedule:
         if delivery.followers:
             heir, *others = delivery.followers
             heir.followers += others
-            heir.done |= delivery.done
-            heir.gave_up.update(delivery.gave_up)
+            ours, theirs = delivery.message.generation, heir.message.generation
+            if ours.replay >= theirs.replay:
+                heir.done |= delivery.done
+            if ours >= theirs:
+                heir.gave_up.update(delivery.gave_up)
+                heir.calls.update(delivery.calls)
             self._admit(heir)
 
     def in_hand(self, lane: Lane, older_than: float) -> list[Delivery]:
@@ -544,6 +556,8 @@ class Schedule:
                 for task in call.tasks:
                     task.delivery.running = 0
                     task.delivery.has_failed = True
+                    task.is_suspect = False
+                    task.delivery.note_calls(call.desk.name, task.calls_unended)
                     self._leave(task.delivery)
                 call.desk.running.clear()
             self.running = 0
@@ -559,9 +573,9 @@ class Schedule:
         if not (delivery.is_concluded or delivery.running):
             delivery.is_left = True
             for task in delivery.tasks:
-                if task.is_suspect and task.desk.name not in delivery.done and task.desk.name not in delivery.gave_up:
-                    times = delivery.begun_by.get(task.desk.name, 0)
-                    delivery.entries.append(Entry(delivery.id, task.desk.name, begun(times)))
+                name = task.desk.name
+                if task.is_suspect and task.waits and name not in delivery.done and name not in delivery.gave_up:
+                    delivery.note_calls(name, task.calls)  # should the ledger have missed the end of its last call
             self._conclude(delivery)
 
     def _desks(self) -> list[Desk]:

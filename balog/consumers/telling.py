@@ -40,7 +40,7 @@ class FailureLines:
         """Log one line for each failure, and one for all that the other side was not ready for."""
         later: list[Verdict] = []
         for verdict in verdicts:
-            task, kind, delay, _, error = verdict
+            task, kind, delay, _, error, attempt = verdict
             if error is None:
                 continue
             if kind is Kind.LATER:
@@ -51,13 +51,13 @@ class FailureLines:
                 then = "dead-lettered" if kind is Kind.DEAD else f"again in {delay:g} s"
                 log.error(
                     "%s failed on %s in %s, attempt %d of %d, %s: %s",
-                    *(desk.name, delivery.id, delivery.lane.name, task.attempt, desk.limit, then, describe(error)),
+                    *(desk.name, delivery.id, delivery.lane.name, attempt, desk.limit, then, describe(error)),
                 )
         if later:
             self._tell_later(later)
 
     def _tell_later(self, later: Sequence[Verdict]) -> None:
-        task, _, delay, _, error = later[0]
+        task, _, delay, _, error, _ = later[0]
         name = task.desk.name
         if error is not None and self._may_tell(logging.INFO, f"{name} put events off"):
             what = task.delivery.id if len(later) == 1 else f"{len(later)} events"
@@ -70,7 +70,7 @@ class FailureLines:
         if self._may_tell(logging.ERROR, f"{topic}: dead-lettered what is not an event"):
             log.error("%s in %s is not an event, dead-lettered: %s", id, topic, error)
 
-    def not_routed(self, topic: str, id: str, attempt: int, limit: int, then: str, error: Exception) -> None:
+    def not_routed(self, topic: str, id: str, attempt: int, limit: int, then: str, error: BaseException) -> None:
         """Log an event of which nobody can tell who wants it."""
         if self._may_tell(logging.ERROR, f"{topic}: could not tell who wants an event"):
             log.error(

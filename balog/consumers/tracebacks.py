@@ -23,7 +23,7 @@ def format_traceback(error: BaseException) -> str:
     """Give what Python would print of an error, without the engine's own frames above the handler's."""
     try:
         return _format(error, _skip_own(error.__traceback__))[-TRACEBACK_LIMIT:]
-    except Exception:  # an error whose __str__ raises, or whose source can't be read
+    except BaseException:  # an error whose __str__ raises, or whose source can't be read
         return type(error).__name__
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
@@ -29,25 +28,28 @@ class Kind(Enum):
 
 
 class Verdict(NamedTuple):
-    """What became of a task, the seconds until it is tried again, and for one that is given up the reason."""
+    """What became of a task, the seconds until it is tried again, and for one that is given up the reason.
+
+    ``attempt`` is the number of the attempt that failed.
+    """
 
     task: Task
     kind: Kind
     delay: float = 0.0
     reason: str = ""
     error: BaseException | None = None
+    attempt: int = 1
 
 
 def ends_run(error: BaseException) -> BaseException | None:
-    """Give what ends the run, of what a handler raised; None where it is about the call's events alone.
+    """Return the ``Halt`` that a handler raised, by itself or in a ``PartialFailure``; None where it raised none.
 
-    A ``Halt`` does, also one in a ``PartialFailure``, and what is no ``Exception``, but for a call to ``sys.exit``.
+    Any other error is a failed attempt, also one that is no ``Exception``: a handler never runs in the main thread,
+    which alone gets a signal's ``KeyboardInterrupt``.
     """
     if isinstance(error, PartialFailure):
         return next((why for why in error.failed.values() if isinstance(why, Halt)), None)
-    if isinstance(error, Halt) or not isinstance(error, (Exception, SystemExit, asyncio.CancelledError)):
-        return error
-    return None
+    return error if isinstance(error, Halt) else None
 
 
 def judge(call: Call, error: BaseException | None) -> list[Verdict]:
@@ -70,7 +72,17 @@ def _judge_each(call: Call, error: PartialFailure) -> list[Verdict]:
         wrong = ValueError(f"PartialFailure names {strangers[0]!r:.100}, which is not in the batch")
         wrong.__cause__ = error
         return [_judge(task, wrong) for task in call.tasks]
-    return [_judge_one(task, error.failed, error) for task in call.tasks]
+    verdicts = []
+    ended: set[str] = set()
+    for task in call.tasks:
+        verdict = _judge_one(task, error.failed, error)
+        if task.key is not None:
+            if verdict.kind is not Kind.DONE:
+                ended.add(task.key)
+            elif task.key in ended:  # it comes behind the failed one: again, or not at all where the handler stopped
+                verdict = Verdict(task, Kind.LATER)
+        verdicts.append(verdict)
+    return verdicts
 
 
 def _judge_one(task: Task, failed: Mapping[str, str | BaseException], whole: PartialFailure) -> Verdict:
@@ -94,10 +106,9 @@ def _judge(task: Task, error: BaseException) -> Verdict:
         delay = desk.delay(task.waits + 1) if error.after is None else max(0.0, error.after)
         return Verdict(task, Kind.LATER, delay, error=error)
     if isinstance(error, Reject) or attempt >= desk.limit:
-        return Verdict(
-            task, Kind.DEAD, reason=f"{desk.name}: {describe(error)}\n{format_traceback(error)}", error=error
-        )
-    return Verdict(task, Kind.AGAIN, desk.delay(attempt), error=error)
+        reason = f"{desk.name}: {describe(error)}\n{format_traceback(error)}"
+        return Verdict(task, Kind.DEAD, reason=reason, error=error, attempt=attempt)
+    return Verdict(task, Kind.AGAIN, desk.delay(attempt), error=error, attempt=attempt)
 
 
 def describe(error: BaseException) -> str:
@@ -108,6 +119,6 @@ def describe(error: BaseException) -> str:
         name = f"{kind.__module__}.{name}"
     try:
         text = str(error)[: 2 * _LINE_LIMIT]
-    except Exception:  # its own __str__ raises
+    except BaseException:  # its own __str__ raises
         text = ""
     return " ".join(f"{name}: {text}".split())[:_LINE_LIMIT] if text else name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
 
@@ -14,6 +14,7 @@ from balog.errors import ConfigError
 __all__ = [
     "DEFAULT_LEASE",
     "DeadLetter",
+    "Generation",
     "GivenUp",
     "GroupState",
     "Message",
@@ -44,6 +45,20 @@ class Message(Struct, frozen=True):
     key: str | None = None
 
 
+class Generation(NamedTuple):
+    """Which replay and which redrive a delivery belongs to; a later generation is larger.
+
+    What a consumer did in an earlier generation does not count as an attempt in a later one.
+
+    Attributes:
+        replay: the number of the group's last :meth:`Topic.seek`; 0 before the first one.
+        redrive: the number of the redrive that brought the message back; 0 for one that was not redriven.
+    """
+
+    replay: int = 0
+    redrive: int = 0
+
+
 class Received(Struct, frozen=True):
     """A message in the hands of a group.
 
@@ -57,6 +72,7 @@ class Received(Struct, frozen=True):
     attempts: int
     published: float
     key: str | None = None
+    generation: Generation = Generation()
 
 
 class DeadLetter(Struct, frozen=True):
@@ -224,6 +240,8 @@ class Topic(_Closing):
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
         """Give dead letters to their group again, and to no other, as a message with no attempts yet.
 
+        Each message has a larger ``Generation.redrive`` than the letter had.
+
         A letter is gone from the dead letters only when the message is back, so that a kill loses neither.
 
         Args:
@@ -249,7 +267,8 @@ class Topic(_Closing):
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
         """Let a group go on from elsewhere: the oldest message, behind the newest, or the first at or after a time.
 
-        Leases and attempts of the group are forgotten. No consumer of the group may be running.
+        Leases and attempts of the group are forgotten, and ``Generation.replay`` grows for what it receives from now
+        on. No consumer of the group may be running.
 
         Args:
             to: or seconds since the epoch.

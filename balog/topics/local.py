@@ -17,6 +17,7 @@ from balog.errors import TopicError
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,
+    Generation,
     GivenUp,
     GroupState,
     Message,
@@ -39,7 +40,7 @@ MAX_RECEIVED_BYTES = 64 * 1024 * 1024
 
 _SUFFIX = ".sqlite"
 _APPLICATION_ID = 0x62616C67
-_VERSION = 3
+_VERSION = 4
 _PRUNE_EVERY = 60.0
 _PRUNE_ROWS = 10_000
 _SLEEPS = (0.002, 0.1)
@@ -47,13 +48,16 @@ _SLEEPS = (0.002, 0.1)
 # A group's cursor is the highest seq that it was handed. A lease stands for each message that was handed out and not
 # acked yet: ready_at is when it may be handed out again, and an empty receipt says that nobody holds it; ~ says so too,
 # of one that was put off by a delay. A dead letter that was redriven is a message of one group alone, in `redriven`,
-# for as long as its lease is: its seq is below that of any other message, and so it comes first.
+# for as long as its lease is: its seq is below that of any other message, and so it comes first. It is made of the dead
+# letter's number, which is never used again, and so it also numbers the redrives. `replay` counts the group's seeks.
 _SCHEMA = """
 CREATE TABLE messages (
     seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, published REAL NOT NULL, key TEXT,
     body BLOB NOT NULL
 );
-CREATE TABLE groups (name TEXT PRIMARY KEY, cursor INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE groups (
+    name TEXT PRIMARY KEY, cursor INTEGER NOT NULL, replay INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
 CREATE TABLE leases (
     grp TEXT NOT NULL, seq INTEGER NOT NULL, ready_at REAL NOT NULL, attempts INTEGER NOT NULL, receipt TEXT NOT NULL,
     PRIMARY KEY (grp, seq)
@@ -216,7 +220,7 @@ class LocalTopic(Topic):
                 "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE seq <= ?2 AND seq <"
                 " COALESCE((SELECT MIN(seq) FROM leases WHERE grp = ?1 AND seq >= 0), 9223372036854775807)"
                 " ORDER BY seq LIMIT ?3)",
-                (group, _cursor(connection, group), limit),
+                (group, _place(connection, group)[0], limit),
             ).rowcount
 
     def _prune_some(self) -> int | None:
@@ -285,7 +289,7 @@ class LocalTopic(Topic):
         # What a power cut undoes here was never handled as far as anybody knows, and is handed out again.
         with self._file.write(durable=False) as connection:
             now = self._lease_clock.start(connection)
-            cursor = _cursor(connection, group)
+            cursor, replay = _place(connection, group)
             redriven = connection.execute(
                 "SELECT seq, attempts + 1, id, published, key, body FROM leases JOIN redriven USING (seq)"
                 " WHERE grp = ? AND seq < 0 AND ready_at <= ? ORDER BY seq LIMIT ?",
@@ -316,14 +320,15 @@ class LocalTopic(Topic):
                 until = min(limit, len(received) + most)
                 while len(received) < until and size < MAX_RECEIVED_BYTES and (row := rows.fetchone()):
                     seq, attempts, id, published, key, body = row
-                    received.append(Received(id, body, f"{seq}.{token}", attempts, published, key))
+                    generation = Generation(replay, seq - _FIRST_REDRIVEN if seq < 0 else 0)
+                    received.append(Received(id, body, f"{seq}.{token}", attempts, published, key, generation))
                     leases.append((group, seq, now + lease, attempts, token))
                     cursor = max(cursor, seq)
                     size += len(body)
             for rows, _ in parts:
                 rows.close()
             connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?)", leases)
-            connection.execute("INSERT OR REPLACE INTO groups VALUES (?, ?)", (group, cursor))
+            connection.execute("INSERT OR REPLACE INTO groups VALUES (?, ?, ?)", (group, cursor, replay))
         return received
 
     # -- settling -------------------------------------------------------------------------------------------------
@@ -483,7 +488,8 @@ class LocalTopic(Topic):
             (cursor,) = connection.execute(*where).fetchone()
             connection.execute("DELETE FROM leases WHERE grp = ? AND seq >= 0", (group,))
             connection.execute("UPDATE leases SET ready_at = ?, attempts = 0, receipt = '' WHERE grp = ?", (now, group))
-            connection.execute("INSERT OR REPLACE INTO groups VALUES (?, ?)", (group, cursor))
+            replay = _place(connection, group)[1] + 1
+            connection.execute("INSERT OR REPLACE INTO groups VALUES (?, ?, ?)", (group, cursor, replay))
             return _group_state(connection, group, now)
 
     def group_state(self, group: str) -> GroupState:
@@ -515,13 +521,14 @@ def _inserts(messages: Sequence[Message]) -> Iterator[tuple[Sequence[Message], s
             begin += rows
 
 
-def _cursor(connection: sqlite3.Connection, group: str) -> int:
-    row = connection.execute("SELECT cursor FROM groups WHERE name = ?", (group,)).fetchone()
-    return int(row[0]) if row else 0
+def _place(connection: sqlite3.Connection, group: str) -> tuple[int, int]:
+    """Return a group's cursor and the number of its last replay."""
+    row = connection.execute("SELECT cursor, replay FROM groups WHERE name = ?", (group,)).fetchone()
+    return (int(row[0]), int(row[1])) if row else (0, 0)
 
 
 def _group_state(connection: sqlite3.Connection, group: str, now: float) -> GroupState:
-    cursor = _cursor(connection, group)
+    cursor, _ = _place(connection, group)
     lag, leases, in_flight, dead = connection.execute(
         "SELECT (SELECT COUNT(*) FROM messages WHERE seq > ?2),"
         " (SELECT COUNT(*) FROM leases WHERE grp = ?1),"

@@ -15,6 +15,7 @@ from balog.errors import TopicError
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,
+    Generation,
     GivenUp,
     GroupState,
     Message,
@@ -77,6 +78,7 @@ class _Group(Struct):
     """A cursor and leases as the local topic has them. The heaps may hold leases that were replaced since."""
 
     cursor: int = 0
+    replay: int = 0
     leases: dict[int, _Lease] = field(default_factory=dict)
     later: list[tuple[float, int, int, _Lease]] = field(default_factory=list)
     ready: list[tuple[int, int, _Lease]] = field(default_factory=list)
@@ -164,7 +166,8 @@ class MemoryTopic(Topic):
         self._number += 1
         message, receipt = stored.message, f"{stored.seq}.{self._number}"
         self._put(group, _Lease(stored, until, attempts, self._number))
-        return Received(message.id, message.body, receipt, attempts, stored.published, message.key)
+        generation = Generation(group.replay, max(0, stored.seq - _FIRST_REDRIVEN) if stored.seq < 0 else 0)
+        return Received(message.id, message.body, receipt, attempts, stored.published, message.key, generation)
 
     def _put(self, group: _Group, lease: _Lease) -> None:
         group.leases[lease.stored.seq] = lease
@@ -260,6 +263,7 @@ class MemoryTopic(Topic):
             if held := self.group_state(group).in_flight:
                 raise TopicError(f"topic {self.name}: group {group} holds {held} messages; stop its consumers")
             of = self._group(group)
+            of.replay += 1
             if to == "earliest":
                 of.cursor = 0
             elif to == "latest":

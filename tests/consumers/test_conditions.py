@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from balog.consumers import Consumer, consumer_config
 from balog.consumers.consumer import Backoff, Batch
+from balog.consumers.routing import Router
 from balog.errors import ConfigError
 from balog.event import LEVELS, Event, decode
 
@@ -44,12 +45,37 @@ class TestPayloadVersion:
             ((">=1.1", "<2"), "1.0.9", False),
             ((">=1.1", "<2"), "1.1.0", True),
             ("==1.0.0", "one", False),
-            ("==1.0.0", 1, False),
+            ("==1.0.0", 1, True),  # parts that are missing count as 0
+            (">=1", 1, True),
+            (">=1", "1", True),
+            (">=1", "1.0", True),
+            (">=1", 1.0, True),
+            ("<1.0", "0.99", True),
+            ("<1.0", 0.99, True),
+            ("<1.0", "1", False),
+            ("==2.1.0-rc.1", "2.1-rc.1", True),
+            (">=0", True, False),
+            (">=0", [1], False),
+            (">=0", {}, False),
+            (">=0", 10**30, False),
+            (">=0", "1.2.3.4", False),
+            (">=0", "", False),
+            (">=0", "1.", False),
+            (">=0", "٣", False),
             (">=0", None, False),
         ],
     )
     def test_all_conditions_hold_on_the_payload_s_version(self, wanted: object, version: object, matches: bool) -> None:
         assert wants(document(version=version), payload_version=wanted) is matches
+
+    def test_a_router_finds_events_by_versions_of_two_parts_and_by_numbers(self) -> None:
+        consumers = [Consumer(handler, "t", name=name, payload_version=name) for name in ("<1.0", ">=1")]
+        router = Router(consumers)
+        found = {
+            version: [one.name for one in router.wanting(decode(msgspec.json.encode(document(version=version))))]
+            for version in ("0.99", 0.99, "1", "1.0", 2, "none")
+        }
+        assert found == {"0.99": ["<1.0"], 0.99: ["<1.0"], "1": [">=1"], "1.0": [">=1"], 2: [">=1"], "none": []}
 
     def test_a_payload_without_a_version_meets_none(self) -> None:
         assert not wants(document(cls_type="log"), payload_version=">=0")

@@ -67,7 +67,7 @@ class TestConsume:
         done = consume("team", "--topics", "local:topics", "--until-empty", "--set", "env=", "--set", "a=b=c")
         assert done.stdout == "1 {'env': '', 'a': 'b=c'}\n2 {'env': '', 'a': 'b=c'}\n"
         assert done.stderr == (
-            "balog consume: 2 received, 2 succeeded, 0 unwanted, 0 failed attempts, 0 dead-lettered\n"
+            "balog consume: 2 received, 2 succeeded, 0 duplicates, 0 unwanted, 0 failed attempts, 0 dead-lettered\n"
         )
         assert done.returncode == 0
 
@@ -89,7 +89,7 @@ class TestConsume:
             "ValueError: asked to fail",
             f"balog consume: team.show failed on {failing} in orders, attempt 2 of 2, dead-lettered: "
             "ValueError: asked to fail",
-            "balog consume: 3 received, 1 succeeded, 0 unwanted, 2 failed attempts, 1 dead-lettered",
+            "balog consume: 3 received, 1 succeeded, 0 duplicates, 0 unwanted, 2 failed attempts, 1 dead-lettered",
         ]
         assert [dead.id for dead in orders.dead_letters("balog")] == [failing]
 
@@ -241,7 +241,10 @@ class TestLogging:
         assert "n=2" in again
         assert failed.startswith(f"balog consume: team.tell failed on {two} in orders, attempt 1 of 5, dead-lettered: ")
         assert failed.endswith("two is too many")
-        assert summary == "balog consume: 2 received, 1 succeeded, 0 unwanted, 1 failed attempts, 1 dead-lettered"
+        assert (
+            summary
+            == "balog consume: 2 received, 1 succeeded, 0 duplicates, 0 unwanted, 1 failed attempts, 1 dead-lettered"
+        )
 
     def test_where_logging_is_configured_failures_are_events_there_too(
         self, tmp_path: Path, consume: Consume, publish, monkeypatch: pytest.MonkeyPatch

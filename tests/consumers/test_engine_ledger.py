@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from balog.consumers import Consumer, Counts, Retry
+from balog.consumers.attempts import Calls, describe_calls, read
 from balog.consumers.ledger import Entry
 from balog.consumers.ledgers import MemoryLedger, NoLedger
 from balog.errors import TopicError
 from balog.event import Event, decode, encode
 from balog.recording.context import bound_values
-from balog.topics import Message, Topic
+from balog.topics import Generation, Message, Topic
 from balog.topics.memory import MemoryTopic
 
 Settings = dict[str, Any]
@@ -132,7 +133,7 @@ class TestPartialSuccess:
         (failed,) = bench.publish({"fails": True})
         bench.run(lambda settings, event: None, fail_once, ledger=ledger)
         assert notes[0] == ([done, done], False)
-        assert notes[1] == ([failed], True)
+        assert notes[1] == ([failed, failed], True)  # who succeeded, and how often the other one failed
 
     def test_where_no_message_is_two_an_ack_is_record_enough(self, bench: Any) -> None:
         class Untouched(MemoryLedger):
@@ -161,6 +162,96 @@ class TestRedriven:
         assert bench.run(fine, fails_twice, max_attempts=2) == Counts(received=1, succeeded=1)
         assert calls == {"fine": 1, "failing": 3}
 
+    @pytest.mark.parametrize("keeps_ids", [True, False])
+    def test_a_redriven_letter_has_all_attempts_again_each_time(self, bench: Any, keeps_ids: bool) -> None:
+        bench.orders.__class__ = MemoryTopic if keeps_ids else Queue
+        bench.publish({})
+        seen: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            seen.append(1)
+            raise ValueError(f"call {len(seen)}")
+
+        assert bench.run(handle, max_attempts=3).dead == 1
+        for round in (2, 3):
+            assert bench.orders.redrive("balog", lambda letter: letter.body) == 1
+            assert bench.run(handle, max_attempts=3) == Counts(received=3, failed=3, dead=1)
+            assert len(seen) == 3 * round
+            assert bench.dead[0].reason.endswith(f"call {len(seen)}")
+
+    @pytest.mark.parametrize("keeps_ids", [True, False])
+    def test_a_crash_before_the_first_call_takes_nothing_from_a_redriven_letter(
+        self, bench: Any, keeps_ids: bool
+    ) -> None:
+        bench.orders.__class__ = MemoryTopic if keeps_ids else Queue
+        bench.publish({})
+        seen: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            seen.append(1)
+            raise ValueError
+
+        assert bench.run(handle, max_attempts=3).dead == 1
+        assert bench.orders.redrive("balog", lambda letter: letter.body) == 1
+        deliver(bench.orders, 2)
+        assert bench.run(handle, max_attempts=3).dead == 1
+        assert len(seen) == 6
+
+    def test_an_event_that_was_given_up_and_is_sent_once_more_has_all_attempts(self, bench: Any, queue: Topic) -> None:
+        first, second = copies(2)
+        seen: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            seen.append(1)
+            raise ValueError
+
+        for copy in (first, second):
+            queue.publish([copy])
+            assert bench.run(handle, max_attempts=3).failed == 3
+        assert len(seen) == 6
+
+
+class TestReplayed:
+    @pytest.mark.parametrize("keeps_ids", [True, False])
+    def test_handlers_run_again_for_what_they_succeeded_and_failed_with(self, bench: Any, keeps_ids: bool) -> None:
+        bench.orders.__class__ = MemoryTopic if keeps_ids else Queue
+        bench.publish({"n": 1}, {"n": 2})
+        seen: Counter[str] = Counter()
+
+        def one(settings: Settings, event: Event) -> None:
+            seen[f"one {event.payload['n']}"] += 1
+
+        def other(settings: Settings, event: Event) -> None:
+            seen[f"other {event.payload['n']}"] += 1
+            if event.payload["n"] == 2:
+                raise ValueError
+
+        for round in (1, 2, 3):
+            counts = bench.run(one, other, max_attempts=2)
+            assert (counts.duplicates, counts.failed, counts.dead) == (0, 2, 1)
+            assert seen == {"one 1": round, "other 1": round, "one 2": round, "other 2": 2 * round}
+            bench.orders.seek("balog", "earliest")
+
+    def test_within_a_replay_a_second_copy_is_still_a_duplicate(self, bench: Any, queue: Topic) -> None:
+        queue.publish(copies(2))
+        seen: list[int] = []
+        for round in (1, 2):
+            counts = bench.run(lambda settings, event: seen.append(1))
+            assert counts == Counts(received=2, succeeded=1, duplicates=1)
+            assert len(seen) == round
+            queue.seek("balog", "earliest")
+
+
+def calls(event: str, calls: Calls) -> Entry:
+    """Return what the ledger holds of calls that did not succeed."""
+    return Entry(event, "handler0", describe_calls(calls, Generation()))
+
+
+def unended(text: str) -> int | None:
+    """Return how many calls never ended; None where an entry is none of calls."""
+    found = read(text).calls
+    return None if found is None else found.unended
+
 
 def deliver(topic: Topic, times: int) -> None:
     """Have everything been delivered so often, to somebody who died each time."""
@@ -180,13 +271,13 @@ class TestCrashes:
     def test_what_began_alone_again_and_again_and_never_came_back_is_given_up(self, bench: Any) -> None:
         killer, neighbour = bench.publish({}, {})
         deliver(bench.orders, 9)
-        bench.ledger.record("balog", [Entry(killer, "handler0", "begun 3"), Entry(neighbour, "handler0", "begun 2")])
+        bench.ledger.record("balog", [calls(killer, Calls(2, 3, 9)), calls(neighbour, Calls(2, 2, 9))])
         seen: list[str] = []
         counts = bench.run(lambda settings, event: seen.append(event.header.id))
         assert (seen, counts) == ([neighbour], Counts(received=2, succeeded=1, dead=1))
         (letter,) = bench.dead
         assert (letter.id, letter.consumers) == (killer, ("handler0",))
-        assert letter.reason.startswith("handler0: 9 deliveries came to no end")
+        assert letter.reason.startswith("handler0: 3 of 5 calls came to no end")
 
     def test_a_ledger_that_forgets_does_not_keep_a_killer_alive(self, bench: Any) -> None:
         bench.publish({})
@@ -200,21 +291,77 @@ class TestCrashes:
 
         def handle(settings: Settings, event: Event) -> None:
             known = bench.ledger.known("balog", ids)
-            begun.append({id for id, states in known.items() if states["handler0"] == "begun 1"})
+            begun.append({id for id, states in known.items() if unended(states["handler0"]) == 1})
             assert begun[-1] == {event.header.id}
 
         assert bench.run(handle, concurrency=3).succeeded == 6
         assert len(begun) == 6
 
-    def test_a_suspect_that_fails_is_dead(self, bench: Any) -> None:
+    def test_deliveries_that_only_crashes_ended_spend_no_attempts(self, bench: Any) -> None:
         bench.publish({})
-        deliver(bench.orders, 5)
+        deliver(bench.orders, 9)
+        calls: list[int] = []
 
         def handle(settings: Settings, event: Event) -> None:
+            calls.append(1)
             raise ValueError("so it was that")
 
-        assert bench.run(handle).dead == 1
+        assert bench.run(handle, max_attempts=3) == Counts(received=3, failed=3, dead=1)
+        assert len(calls) == 3
         assert bench.dead[0].reason == "handler0: ValueError: so it was that"
+
+    def test_one_call_that_never_ended_is_an_attempt(self, bench: Any) -> None:
+        (id,) = bench.publish({})
+        deliver(bench.orders, 1)
+        bench.ledger.record("balog", [calls(id, Calls(0, 1, 1))])
+        seen: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            seen.append(1)
+            raise ValueError
+
+        assert bench.run(handle, max_attempts=3).dead == 1
+        assert len(seen) == 2
+
+    def test_failures_count_in_whichever_process_they_happen(self, bench: Any) -> None:
+        bench.publish({})
+        seen: list[int] = []
+        engine: Any = None
+
+        def handle(settings: Settings, event: Event) -> None:
+            seen.append(1)
+            engine.stop()
+            raise ValueError
+
+        for _ in range(3):
+            engine = bench.engine(handle, max_attempts=3)
+            engine.run()
+        assert len(seen) == 3
+        assert len(bench.dead) == 1
+
+    def test_who_cannot_tell_whether_it_wants_an_event_has_all_attempts_after_crashes(self, bench: Any) -> None:
+        bench.publish({})
+        deliver(bench.orders, 9)
+        asked: list[int] = []
+
+        class Undecided(Consumer):
+            def match_event(self, event: Any) -> bool:
+                asked.append(1)
+                raise GeneratorExit("no idea")
+
+        counts = bench.run(Undecided(lambda settings, event: None, "orders", name="h"), max_attempts=3)
+        assert (counts.dead, len(asked)) == (1, 3)
+
+    def test_without_a_ledger_deliveries_count_as_attempts(self, bench: Any) -> None:
+        bench.publish({})
+        seen: list[int] = []
+
+        def handle(settings: Settings, event: Event) -> None:
+            seen.append(1)
+            raise ValueError
+
+        assert bench.run(handle, ledger=NoLedger(), max_attempts=3).dead == 1
+        assert len(seen) == 3
 
     def test_a_ledger_that_breaks_after_a_call_ends_the_run(self, bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         """Given one of a team's own, then its error is raised, and nobody waits for the call for ever."""
@@ -243,7 +390,7 @@ class TestCrashes:
 
         with bench.running(handle):
             wait_for(lambda: calls)
-        assert bench.ledger.known("balog", [id]) == {id: {"handler0": "begun 0"}}
+        assert unended(bench.ledger.known("balog", [id])[id]["handler0"]) == 0
 
 
 class Flaky(MemoryLedger):

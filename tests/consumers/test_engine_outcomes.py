@@ -1,5 +1,6 @@
 """What handlers raise, batches, order by key: what the engine makes of each."""
 
+import asyncio
 import gc
 import json
 import threading
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, Counts, Halt, PartialFailure, Reject, Retry
+from balog.consumers import Consumer, Counts, Halt, Hook, PartialFailure, Reject, Retry
 from balog.errors import ConfigError, MissingExtraError
 from balog.event import Event
 from balog.topics import Received
@@ -54,6 +55,93 @@ class TestFailure:
             assert [error() for error in raised if error() is not None] == []
         finally:
             gc.enable()
+
+
+class PanicException(BaseException):
+    """What a Rust extension raises when it panics: no Exception, as PyO3 has it, and here without a text either."""
+
+    def __str__(self) -> str:
+        raise PanicException
+
+
+class TestAnyError:
+    """Nothing that a handler raises ends a run, but Halt: handlers never run in the main thread."""
+
+    ERRORS = (
+        PanicException,
+        GeneratorExit,
+        asyncio.CancelledError,
+        KeyboardInterrupt,
+        SystemExit,
+        BaseException,
+    )
+
+    @pytest.mark.parametrize("kind", ["plain", "async", "awaitable", "batch", "async batch"])
+    @pytest.mark.parametrize("number", range(len(ERRORS)))
+    def test_it_is_a_failed_attempt(self, bench: Any, kind: str, number: int) -> None:
+        make = self.ERRORS[number]
+        bench.publish({"n": 0}, {"n": 1}, {"n": 2})
+        succeeded: list[int] = []
+
+        def one(settings: Settings, event: Event) -> None:
+            if event.payload["n"] == 1:
+                raise make()
+            succeeded.append(event.payload["n"])
+
+        def many(settings: Settings, events: list[Event]) -> None:
+            if any(event.payload["n"] == 1 for event in events):
+                raise make()
+            succeeded.extend(event.payload["n"] for event in events)
+
+        async def one_async(settings: Settings, event: Event) -> None:
+            await asyncio.sleep(0)
+            one(settings, event)
+
+        async def many_async(settings: Settings, events: list[Event]) -> None:
+            many(settings, events)
+
+        handler: Any = {
+            "plain": one,
+            "async": one_async,
+            "awaitable": lambda settings, event: one_async(settings, event),
+            "batch": many,
+            "async batch": many_async,
+        }[kind]
+        batch = (3, 0.01) if "batch" in kind else None
+        counts = bench.run(Consumer(handler, "orders", name="h", batch=batch), max_attempts=3)
+        assert sorted(succeeded) == [0, 2]
+        assert (counts.succeeded, counts.dead) == (2, 1)
+        (letter,) = bench.dead
+        assert letter.attempts == 3
+        assert letter.reason.startswith("h: ")
+        assert bench.pending == 0
+
+    def test_one_that_cancels_its_own_task_has_failed(self, bench: Any) -> None:
+        bench.publish({})
+
+        async def handle(settings: Settings, event: Event) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+            await asyncio.sleep(0)
+
+        assert bench.run(handle, max_attempts=2).dead == 1
+
+    def test_a_hook_that_raises_it_costs_no_event(self, bench: Any) -> None:
+        class Broken(Hook):
+            def before_process(self, work: Any) -> None:
+                raise PanicException
+
+        bench.publish({})
+        assert bench.run(lambda settings, event: None, hooks=[Broken()]).succeeded == 1
+
+    def test_of_an_own_match_event_it_is_a_failed_attempt(self, bench: Any) -> None:
+        class Undecided(Consumer):
+            def match_event(self, event: Any) -> bool:
+                raise PanicException
+
+        bench.publish({})
+        assert bench.run(Undecided(lambda settings, event: None, "orders", name="h"), max_attempts=2).dead == 1
 
 
 class TestReject:
@@ -343,6 +431,40 @@ class TestOrder:
         assert [2] in calls
         assert [4] in calls
 
+    @pytest.mark.parametrize("error", [ValueError("no"), Retry("later", after=0.001), Reject("never")])
+    def test_a_partial_failure_ends_the_rest_of_its_key_in_the_batch(self, bench: Any, error: BaseException) -> None:
+        """What came behind it in its order comes again behind it; what came before it, or has another key, does not."""
+        bench.publish(*({"k": "ab"[n % 2], "n": n} for n in range(8)))
+        calls: list[list[int]] = []
+
+        def handle(settings: Settings, events: list[Event]) -> None:
+            calls.append([number(event) for event in events])
+            if len(calls) == 1:
+                raise PartialFailure({events[2].header.id: error})
+
+        consumer = Consumer(handle, "orders", name="h", ordered_by="payload.k", batch=(8, 0.01), backoff=0.001)
+        counts = bench.run(consumer, max_attempts=3)
+        assert calls[0] == list(range(8))
+        is_dead = isinstance(error, Reject)
+        assert [n for call in calls[1:] for n in call] == ([4, 6] if is_dead else [2, 4, 6])
+        assert (counts.succeeded, counts.dead, counts.failed) == (
+            7 if is_dead else 8,
+            int(is_dead),
+            isinstance(error, ValueError) + is_dead,
+        )
+
+    def test_without_an_order_a_partial_failure_ends_nothing(self, bench: Any) -> None:
+        bench.publish(*({"n": n} for n in range(4)))
+        calls: list[list[int]] = []
+
+        def handle(settings: Settings, events: list[Event]) -> None:
+            calls.append([number(event) for event in events])
+            if len(calls) == 1:
+                raise PartialFailure([events[0]])
+
+        bench.run(Consumer(handle, "orders", name="h", batch=(4, 0.01)))
+        assert calls == [[0, 1, 2, 3], [0]]
+
     def test_what_is_held_has_a_bound_that_stops_intake(
         self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -355,7 +477,7 @@ class TestOrder:
             raise ValueError
 
         with bench.running(Consumer(handle, "orders", ordered_by="payload.k", backoff=3600), batch=10) as engine:
-            wait_for(lambda: engine.state.in_flight == 30)
+            wait_for(lambda: engine.state.in_flight == 30 and seen)
             assert bench.orders.group_state("balog").lag == 70
         assert seen == [0]
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -68,3 +69,18 @@ def test_it_waits_for_a_server_that_is_away_when_it_starts(
 def test_a_run_until_empty_says_that_it_is_away(tmp_path: Path, away: threading.Event, hub: ConsumerHub) -> None:
     with LocalTopics(tmp_path) as home, pytest.raises(TopicError, match="can't be reached"):
         Engine(hub, home).run(until_empty=True)
+
+
+def test_a_consumer_as_the_first_balog_s_readme_has_it_is_warned_that_it_gets_nothing_of_today(
+    bench: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its version="<1.0" is a condition on the facility layer, of which today's producers write 1.0.0."""
+    bench.publish({"cls_type": "metrics"})
+    old = Consumer(lambda settings, event: None, "orders", "metrics", "<1.0", name="old")
+    new = Consumer(lambda settings, event: None, "orders", "metrics", ">=0.0.1", name="new")
+    with caplog.at_level("WARNING", "balog.consumers"):
+        counts = bench.run(old, new)
+    assert counts.succeeded == 1
+    (line,) = [record.getMessage() for record in caplog.records if "facility" in record.getMessage()]
+    assert line.startswith("consumer old gets no event that this release writes: its version <1.0 ")
+    assert "payload_version" in line

@@ -327,17 +327,19 @@ class TestStopping:
         engines[0].run(until_empty=True)
         assert calls == {"first": 1, "second": 1}
 
-    def test_what_is_no_fault_of_an_event_ends_the_run_and_gives_it_back(self, bench: Any) -> None:
+    def test_an_interrupt_of_the_main_thread_ends_the_run_and_gives_events_back(
+        self, bench: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         bench.publish({}, {})
+        engine = bench.engine(lambda settings, event: None)
 
-        class Gone(BaseException):
-            pass
+        def interrupt(*_: Any) -> float:
+            raise KeyboardInterrupt
 
-        def handle(settings: Settings, event: Event) -> None:
-            raise Gone
-
-        with pytest.raises(Gone):
-            bench.run(handle)
+        monkeypatch.setattr("balog.consumers.scheduling.Schedule.take", lambda schedule, is_retired: None)
+        monkeypatch.setattr("balog.consumers.scheduling.Schedule.run_timers", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            engine.run()
         assert [message.attempts for message in bench.orders.receive("balog")] == [1, 1]
 
     def test_no_thread_and_no_descriptor_is_left(self, bench: Any) -> None:

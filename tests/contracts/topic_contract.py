@@ -17,8 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from balog.consumers import Consumer, ConsumerHub, Counts, Engine
+from balog.consumers.ledger import Ledger
+from balog.consumers.ledgers import MemoryLedger
 from balog.errors import ConfigError, TopicError
-from balog.topics import DeadLetter, GivenUp, Message, Received, Topic, Topics, open_topics
+from balog.event import Event, encode
+from balog.topics import DeadLetter, Generation, GivenUp, Message, Received, Topic, Topics, open_topics
 from tests.contracts.topic_processes import consume_in_process, publish_in_process
 
 
@@ -529,6 +533,129 @@ class TopicContract:
         topic.redrive("g", lambda letter: letter.body)
         assert ids(take(topic, 1)) == ["a"]
         assert self.is_silent(topic, "other")
+
+    # -- generations
+
+    def test_a_message_keeps_its_generation_until_it_is_redriven(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        (first,) = take(topic, 1)
+        topic.release("g", [first])
+        (second,) = take(topic, 1)
+        assert first.generation == second.generation == Generation()
+        for _ in range(2):
+            before = second.generation
+            topic.dead_letter("g", [second], "why")
+            assert eventually(lambda: topic.redrive("g", lambda letter: letter.body) == 1)
+            (third,) = take(topic, 1)
+            topic.release("g", [third])
+            (second,) = take(topic, 1)
+            assert second.generation == third.generation > before
+            assert second.generation.replay == before.replay
+
+    @needs("seeks")
+    def test_a_seek_begins_a_replay_and_what_dies_in_it_is_of_it(self, topic: Topic) -> None:
+        topic.publish(messages("a"))
+        replays = []
+        for _ in range(3):
+            (received,) = take(topic, 1)
+            replays.append(received.generation.replay)
+            ack(topic, [received])
+            topic.close()
+            topic.seek("g", "earliest")
+        assert replays == sorted(set(replays))
+        (received,) = take(topic, 1)
+        topic.dead_letter("g", [received], "why")
+        topic.redrive("g", lambda letter: letter.body)
+        (again,) = take(topic, 1)
+        assert again.generation > received.generation
+        assert again.generation.replay == received.generation.replay > replays[-1]
+
+    # -- an engine on the topic
+
+    def run_engine(self, home: Topics, topic: Topic, handler: Any, ledger: Ledger, **options: Any) -> Counts:
+        hub = ConsumerHub()
+        hub.add(Consumer(handler, topic.name, name="h", backoff=0.01, **options))
+        return Engine(hub, home, group="g", ledger=ledger, lease=30).run(until_empty=True)
+
+    def publish_events(self, topic: Topic, count: int) -> list[str]:
+        events = [Event.new("tests", {"n": n}) for n in range(count)]
+        topic.publish([Message(one.header.id, encode(one), self.key_of(one.header.id)) for one in events])
+        return [event.header.id for event in events]
+
+    def deliver(self, topic: Topic, count: int, times: int) -> None:
+        """Have messages delivered to somebody who ends before it calls a handler."""
+        for _ in range(times):
+            topic.release("g", take(topic, count))
+
+    def test_redriven_letters_have_all_attempts_again_also_when_a_process_ended_over_them(
+        self, home: Topics, topic: Topic
+    ) -> None:
+        self.publish_events(topic, 2)
+        ledger, calls = MemoryLedger(), Counter[int]()
+
+        def fail(settings: Any, event: Event) -> None:
+            calls[event.payload["n"]] += 1
+            raise ValueError(f"call {calls[event.payload['n']]}")
+
+        assert self.run_engine(home, topic, fail, ledger, retries=2).dead == 2
+        assert calls == {0: 3, 1: 3}
+        assert eventually(lambda: len(topic.dead_letters("g")) == 2)
+        assert topic.redrive("g", lambda letter: letter.body) == 2
+        self.deliver(topic, 2, times=2)
+        assert self.run_engine(home, topic, fail, ledger, retries=2).dead == 2
+        assert calls == {0: 6, 1: 6}
+        assert eventually(lambda: [one.reason for one in topic.dead_letters("g")] == ["h: ValueError: call 6"] * 2)
+
+    def test_an_event_that_was_only_in_hand_when_processes_ended_has_all_its_attempts(
+        self, home: Topics, topic: Topic
+    ) -> None:
+        self.publish_events(topic, 3)
+        self.deliver(topic, 3, times=4)
+        calls: Counter[int] = Counter()
+
+        def fail_twice(settings: Any, event: Event) -> None:
+            calls[event.payload["n"]] += 1
+            if calls[event.payload["n"]] <= 2:
+                raise ValueError
+
+        assert self.run_engine(home, topic, fail_twice, MemoryLedger(), retries=2).succeeded == 3
+        assert calls == {0: 3, 1: 3, 2: 3}
+
+    def test_failed_calls_add_up_over_engines(self, home: Topics, topic: Topic) -> None:
+        self.publish_events(topic, 1)
+        ledger, calls = MemoryLedger(), []
+
+        def fail(settings: Any, event: Event) -> None:
+            calls.append(1)
+            engine.stop()
+            raise ValueError
+
+        while not topic.exists() or not topic.dead_letters("g"):
+            hub = ConsumerHub()
+            hub.add(Consumer(fail, topic.name, name="h", backoff=0.01, retries=2))
+            engine = Engine(hub, home, group="g", ledger=ledger, lease=30)
+            engine.run()
+            assert len(calls) <= 3
+        assert len(calls) == 3
+
+    @needs("seeks")
+    def test_a_replay_runs_the_handlers_again_and_a_restart_does_not(self, home: Topics, topic: Topic) -> None:
+        self.publish_events(topic, 3)
+        ledger, calls = MemoryLedger(), Counter[int]()
+
+        def handle(settings: Any, event: Event) -> None:
+            calls[event.payload["n"]] += 1
+            if event.payload["n"] == 1:
+                raise ValueError
+
+        for round in (1, 2, 3):
+            counts = self.run_engine(home, topic, handle, ledger, retries=1)
+            assert (counts.succeeded, counts.failed, counts.dead) == (2, 2, 1)
+            assert counts.duplicates == 0
+            assert calls == {0: round, 1: 2 * round, 2: round}
+            assert self.run_engine(home, topic, handle, ledger, retries=1).received == 0
+            topic.close()
+            topic.seek("g", "earliest")
 
     # -- looking and moving
 

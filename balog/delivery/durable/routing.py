@@ -6,16 +6,14 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.topics.keys import RUN, key_reader
+from balog.versions import parse_condition, parse_version, version_text
 
 if TYPE_CHECKING:
-    from semantic_version import SimpleSpec, Version
-
     from balog.delivery.document import Document, Stream
 
 __all__ = ["FAILED", "UNTYPED", "Route", "Router", "route_problems", "topic_of"]
@@ -94,7 +92,7 @@ class Router:
 
     def route(self, event: Event) -> Route:
         """Give where an event goes. What a type's events have in common is looked up once."""
-        kind = event.cls_type, event.version
+        kind = event.cls_type, version_text(event.raw_version)
         ways = self._ways.get(kind)
         if ways is None:
             ways = self._find(kind)
@@ -131,7 +129,10 @@ def _compiled(stream: Stream, number: int) -> tuple[_Way, Callable[[str | None, 
             matches = Expression(stream.where).matches
         except ConfigError as error:
             raise ConfigError(error.reason, path=f"{path}.where") from None
-    spec = None if stream.versions is None else _spec(stream.versions, f"{path}.versions")
+    try:
+        spec = None if stream.versions is None else parse_condition(stream.versions)
+    except ConfigError as error:
+        raise ConfigError(error.reason, path=f"{path}.versions") from None
     key = key_reader(stream.key or RUN, f"{path}.key")
 
     def takes(cls_type: str | None, version: str | None) -> bool:
@@ -139,7 +140,7 @@ def _compiled(stream: Stream, number: int) -> tuple[_Way, Callable[[str | None, 
             return False
         if spec is None:
             return True
-        found = _version(version) if version is not None and len(version) <= _LONGEST else None
+        found = parse_version(version) if version is not None else None
         return found is not None and bool(spec.match(found))
 
     return _Way(stream.name, stream.topic or stream.name, matches, key), takes
@@ -150,27 +151,6 @@ def _covers(glob: str, cls_type: str | None) -> bool:
     if glob == "*":
         return True
     return cls_type is not None and fnmatchcase(cls_type, glob)
-
-
-def _spec(text: str, path: str) -> SimpleSpec:
-    from semantic_version import SimpleSpec
-
-    try:
-        return SimpleSpec(text)
-    except ValueError:
-        raise ConfigError(
-            f"{text!r:.60} is no condition on versions; want something like '>=1.0,<2'", path=path
-        ) from None
-
-
-@lru_cache(maxsize=1024)
-def _version(text: str) -> Version | None:
-    from semantic_version import Version
-
-    try:
-        return Version(text)
-    except ValueError:
-        return None
 
 
 def route_problems(document: Document) -> Iterator[ConfigError]:

@@ -10,9 +10,20 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka import Message as Record
 
+from balog.topics.base import Generation
 from balog.topics.kafka.partition import Held, Partition
-from balog.topics.kafka.progress import decode
-from balog.topics.kafka.records import attempts_of, body_of, delay_of, read_headers, read_id, read_key, read_published
+from balog.topics.kafka.progress import Progress, decode
+from balog.topics.kafka.records import (
+    attempts_of,
+    body_of,
+    delay_of,
+    generation_of,
+    new_number,
+    read_headers,
+    read_id,
+    read_key,
+    read_published,
+)
 
 __all__ = ["MAX_TRAIL", "Intake", "begin"]
 
@@ -86,14 +97,18 @@ class Intake:
         return others
 
     def _take(
-        self, record: Record, message: tuple[str, bytes, str | None, float, int, float] | None, others: list[Record]
+        self,
+        record: Record,
+        message: tuple[str, bytes, str | None, float, int, float, Generation] | None,
+        others: list[Record],
     ) -> None:
         partition = self._partitions.get((record.topic() or "", record.partition() or 0))
         if message is not None:
             if partition is not None:
-                id, body, key, published, attempts, delay = message
+                id, body, key, published, attempts, delay, generation = message
                 held = Held(partition, record.offset() or 0, id, body, key, published)
                 held.before = attempts
+                held.generation = generation
                 held.touched = attempts > 0
                 self._hold(held, delay)
             return
@@ -137,15 +152,15 @@ def begin(committed: TopicPartition) -> Partition:
     """Give a partition as the group left it."""
     known = committed.offset >= 0
     progress = decode(committed.offset, committed.metadata) if known else None
-    if known and committed.metadata and progress is None:
-        log.info(
-            "%s/%d: the commit's metadata is not balog's: going on at its offset", committed.topic, committed.partition
-        )
+    if known and progress is None:
+        # Somebody else moved the group, with kafka-consumer-groups say: a replay, as `balog topics offsets` begins one.
+        log.info("%s/%d: the commit is not balog's: going on at its offset", committed.topic, committed.partition)
+        progress = Progress(committed.offset, committed.offset, {}, new_number())
     return Partition(committed.topic, committed.partition, committed.offset if known else None, progress)
 
 
-def _read(record: Record) -> tuple[str, bytes, str | None, float, int, float] | None:
-    """Return id, body, key, publishing time, attempts and delay in seconds; None where the record is no message."""
+def _read(record: Record) -> tuple[str, bytes, str | None, float, int, float, Generation] | None:
+    """Return id, body, key, time, attempts, delay in seconds, generation; None where the record is no message."""
     if record.error() is not None:
         return None
     headers = read_headers(record)
@@ -156,4 +171,5 @@ def _read(record: Record) -> tuple[str, bytes, str | None, float, int, float] | 
         read_published(record, headers),
         attempts_of(headers),
         delay_of(record, headers, time.time()),
+        generation_of(headers),
     )

@@ -14,12 +14,12 @@ from msgspec import structs
 
 from balog.errors import MessageError, TopicError
 from balog.event import MAX_EVENT_BYTES
-from balog.topics.base import DeadLetter, GivenUp
+from balog.topics.base import DeadLetter, Generation, GivenUp
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.partition import Held
 from balog.topics.kafka.publishing import Outgoing
 from balog.topics.kafka.reading import read
-from balog.topics.kafka.records import Letter, again_headers, letter_headers, read_letter
+from balog.topics.kafka.records import Letter, again_headers, letter_headers, new_number, read_letter
 
 __all__ = ["DeadLetters"]
 
@@ -95,7 +95,9 @@ class DeadLetters:
         origin = _origin(held)
         attempts = held.before + held.attempts
         letter = DeadLetter(held.id, b"", self._group, why.reason, attempts, now, why.consumers, why.traceback)
-        headers = letter_headers(self._topic, letter, origin, held.key, held.published, brief=brief)
+        headers = letter_headers(
+            *(self._topic, letter, origin, held.key, held.published, held.partition.generation_of(held)), brief=brief
+        )
         return Outgoing(held.body, origin, headers, held.id)
 
     def count(self) -> int:
@@ -134,7 +136,7 @@ class DeadLetters:
             Outgoing(
                 body,
                 letter.message_key,
-                again_headers(letter.letter.id, letter.message_key, letter.published),
+                again_headers(letter.letter.id, letter.message_key, letter.published, _next(letter.generation)),
                 letter.letter.id,
             )
             for letter, body in batch
@@ -185,6 +187,11 @@ class DeadLetters:
             if not self._clients.partitions(self._name, self._where):
                 self._clients.make_topic(self._name, 1, self._clients.settings.replication, _CONFIG, self._where)
             self._made = True
+
+
+def _next(generation: Generation) -> Generation:
+    """Return the generation of a letter that is redriven."""
+    return generation._replace(redrive=new_number(generation.redrive))
 
 
 def _origin(held: Held) -> str:

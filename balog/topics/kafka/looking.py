@@ -17,12 +17,12 @@ from balog.errors import TopicError
 from balog.topics.base import GroupState, Received
 from balog.topics.kafka.clients import PATIENCE, Clients
 from balog.topics.kafka.member import Member
-from balog.topics.kafka.progress import decode
+from balog.topics.kafka.progress import Progress, decode, encode
 from balog.topics.kafka.reading import read
 from balog.topics.kafka.records import body_of, origin_of, read_headers, read_id, read_key, read_published
 from balog.topics.kafka.troubles import as_kafka_error
 
-__all__ = ["Log", "Pending", "group_of", "groups", "peek", "pending", "seek", "weigh"]
+__all__ = ["Log", "Pending", "group_of", "groups", "last_replay", "peek", "pending", "seek", "weigh"]
 
 WALKED = 10_000
 """A topic's bytes are counted when it has no more messages; else they are reckoned from so many of them."""
@@ -145,21 +145,50 @@ def weigh(clients: Clients, log: Log, where: str) -> tuple[int, int, float | Non
     return log.length, size * log.length // count, oldest
 
 
-def seek(clients: Clients, log: Log, group: str, to: float | Literal["earliest", "latest"], where: str) -> None:
+def last_replay(clients: Clients, log: Log, group: str, where: str) -> int:
+    """Return the number of a group's last replay, as its commits have it; 0 where it had none."""
+    found = [decode(max(one.offset, 0), one.metadata) for one in _commits(clients, log, group, where)]
+    return max([progress.replay for progress in found if progress is not None], default=0)
+
+
+def seek(
+    clients: Clients,
+    log: Log,
+    group: str,
+    to: float | Literal["earliest", "latest", "stay"],
+    replay: int,
+    where: str,
+) -> None:
     """Commit other offsets for a group that has no members.
+
+    Args:
+        to: seconds since the epoch; or ``stay`` to commit nothing but the replay.
+        replay: the number of the replay that begins.
 
     Raises:
         TopicError: it has some.
     """
-    if to == "earliest":
+    progress: dict[int, Progress] = {}
+    if to == "stay":
+        for one in _commits(clients, log, group, where):
+            if one.offset >= 0:
+                found = decode(one.offset, one.metadata) or Progress(one.offset, one.offset, {})
+                progress[one.partition] = found._replace(replay=replay)
+        offsets = {number: found.commit for number, found in progress.items()}
+    elif to == "earliest":
         offsets = {number: start for number, (start, _) in log.bounds.items()}
     elif to == "latest":
         offsets = {number: end for number, (_, end) in log.bounds.items()}
     else:
         wanted = [TopicPartition(log.topic, number, max(0, int(to * 1000))) for number in log.bounds]
-        found = clients.ask(where, lambda: clients.lookup.offsets_for_times(wanted, timeout=PATIENCE))
-        offsets = {one.partition: one.offset if one.offset >= 0 else log.bounds[one.partition][1] for one in found}
-    places = [TopicPartition(log.topic, number, offset, metadata="") for number, offset in offsets.items()]
+        times = clients.ask(where, lambda: clients.lookup.offsets_for_times(wanted, timeout=PATIENCE))
+        offsets = {one.partition: one.offset if one.offset >= 0 else log.bounds[one.partition][1] for one in times}
+    if not offsets:
+        return
+    places = []
+    for number, offset in offsets.items():
+        text, _ = encode(progress.get(number) or Progress(offset, offset, {}, replay))
+        places.append(TopicPartition(log.topic, number, offset, metadata=text))
     changes = [ConsumerGroupTopicPartitions(group, places)]
     try:
         done = clients.admin.alter_consumer_group_offsets(changes, request_timeout=PATIENCE)[group].result()
@@ -177,6 +206,10 @@ def seek(clients: Clients, log: Log, group: str, to: float | Literal["earliest",
             running.retryable = False
             raise running from None
         raise clients.explain(error, where, group=group) from None
+
+
+def _commits(clients: Clients, log: Log, group: str, where: str) -> list[TopicPartition]:
+    return _committed(clients, group, [TopicPartition(log.topic, number) for number in log.bounds], where)
 
 
 def _committed(clients: Clients, group: str, wanted: list[TopicPartition], where: str) -> list[TopicPartition]:

@@ -198,7 +198,8 @@ class Member:
         return f"{self._name}.{held.token}.{partition.number}.{held.offset}.{partition.topic}"
 
     def _received(self, held: Held) -> Received:
-        return Received(held.id, held.body, self.receipt(held), held.before + held.attempts, held.published, held.key)
+        attempts, generation = held.before + held.attempts, held.partition.generation_of(held)
+        return Received(held.id, held.body, self.receipt(held), attempts, held.published, held.key, generation)
 
     def _put_back(self, taken: Sequence[Held]) -> None:
         with self._changed:

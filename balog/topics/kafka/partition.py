@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
+from balog.topics.base import Generation
 from balog.topics.kafka.progress import Progress
 
 __all__ = ["Held", "Partition"]
@@ -16,6 +17,7 @@ class Held:
     Attributes:
         attempts: how often it was handed out from this partition.
         before: how often it was handed out from another one, before it went to the group's retry topic.
+        generation: the one that it had in the group's retry topic.
         ready_at: when it may be handed out (seconds on the member's clock): the end of its lease, or of a delay.
         token: which delivery holds it; 0 when nobody does.
         touched: it was handed out at least once, here or elsewhere.
@@ -24,7 +26,7 @@ class Held:
     """
 
     __slots__ = (
-        *("attempts", "before", "body", "id", "key", "offset", "partition"),
+        *("attempts", "before", "body", "generation", "id", "key", "offset", "partition"),
         *("published", "ready_at", "settled", "settling", "token", "touched"),
     )
 
@@ -37,6 +39,7 @@ class Held:
         self.published = published
         self.attempts = 0
         self.before = 0
+        self.generation = Generation()
         self.ready_at = 0.0
         self.token = 0
         self.touched = False
@@ -64,6 +67,7 @@ class Partition:
         self.fresh: deque[Held] = deque()
         self.bytes = 0
         self.fresh_bytes = 0
+        self.replay = progress.replay if progress else 0
         self.dirty = False
         self.draining = False
         self.paused = False
@@ -166,7 +170,11 @@ class Partition:
         for offset, attempts in self._recalled.items():
             if offset >= self.next_offset:
                 unsettled[offset] = attempts
-        return Progress(commit, max(self.handed, commit), unsettled)
+        return Progress(commit, max(self.handed, commit), unsettled, self.replay)
+
+    def generation_of(self, held: Held) -> Generation:
+        """Return the generation of a message: its own, or a later replay's."""
+        return Generation(max(held.generation.replay, self.replay), held.generation.redrive)
 
     def waiting(self) -> Iterator[Held]:
         """Give the messages that nobody holds and that are to be handed out later, oldest first."""

@@ -2,13 +2,15 @@
 
 Kafka keeps one offset for a group and a partition, and a text of up to 4,096 bytes beside it. Messages are settled out
 of order, so the offset is the first one that is not settled, and the text says the rest: up to where messages were
-handed out, which of those are not settled, and how often each was handed out.
+handed out, which of those are not settled, and how often each was handed out. After a replay it also has the number
+of the replay.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -22,6 +24,7 @@ ROOMY = 3000
 """Bytes of a commit's text beyond which nothing new should be handed out."""
 
 _PREFIX = "balog1:"
+_REPLAY = re.compile(r"balog1:(\d{1,18}):", re.ASCII)
 _MAX_BYTES = 1024 * 1024
 _MAX_LENGTH = 10_000_000
 
@@ -31,12 +34,13 @@ class Progress(NamedTuple):
 
     ``commit`` is the first offset that is not settled. Of the offsets from there up to ``handed``, which is not
     included, those in ``unsettled`` were handed out that many times and are not settled; all others are settled or hold
-    no message. From ``handed`` on nothing was handed out.
+    no message. From ``handed`` on nothing was handed out. ``replay`` is the number of the group's last seek.
     """
 
     commit: int
     handed: int
     unsettled: dict[int, int]
+    replay: int = 0
 
 
 def encode(progress: Progress) -> tuple[str, int]:
@@ -46,15 +50,16 @@ def encode(progress: Progress) -> tuple[str, int]:
     once more after a crash. That is ``progress.handed`` when nothing had to be forgotten.
     """
     runs = list(_runs(progress))
-    text = _write(progress.commit, runs, progress.handed)
+    prefix = f"{_PREFIX}{progress.replay}:" if progress.replay else _PREFIX
+    text = prefix + _write(progress.commit, runs, progress.handed)
     if len(text) <= MAX_TEXT:
         return text, progress.handed
     fits, too_many = 0, len(runs)
-    best = _write(progress.commit, [], progress.commit), progress.commit
+    best = prefix + _write(progress.commit, [], progress.commit), progress.commit
     while too_many - fits > 1:
         middle = (fits + too_many) // 2
         cut = runs[middle][0]
-        text = _write(progress.commit, runs[:middle], cut)
+        text = prefix + _write(progress.commit, runs[:middle], cut)
         if len(text) <= MAX_TEXT:
             fits, best = middle, (text, cut)
         else:
@@ -66,8 +71,9 @@ def decode(commit: int, text: str | None) -> Progress | None:
     """Read a commit's text; None where it is not one of ours."""
     if not text or not text.startswith(_PREFIX):
         return None
+    found = _REPLAY.match(text)
     try:
-        packed = base64.b64decode(text[len(_PREFIX) :], validate=True)
+        packed = base64.b64decode(text[found.end() if found else len(_PREFIX) :], validate=True)
         inflate = zlib.decompressobj()
         numbers = _read_numbers(inflate.decompress(packed, _MAX_BYTES))
         length = next(numbers)
@@ -84,7 +90,7 @@ def decode(commit: int, text: str | None) -> Progress | None:
             offset += run
     except (ValueError, binascii.Error, zlib.error, StopIteration, RuntimeError):
         return None
-    return Progress(commit, commit + length, unsettled)
+    return Progress(commit, commit + length, unsettled, int(found[1]) if found else 0)
 
 
 def _runs(progress: Progress) -> Iterator[tuple[int, int, int]]:
@@ -109,7 +115,7 @@ def _write(commit: int, runs: Iterable[tuple[int, int, int]], handed: int) -> st
         for number in (start - end, length, attempts):
             _append(numbers, number)
         end = start + length
-    return _PREFIX + base64.b64encode(zlib.compress(bytes(numbers), 6)).decode()
+    return base64.b64encode(zlib.compress(bytes(numbers), 6)).decode()
 
 
 def _append(numbers: bytearray, number: int) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from confluent_kafka import Message as Record
 
-from balog.topics.base import DeadLetter, Message
+from balog.topics.base import DeadLetter, Generation, Message
 
 __all__ = [
     "Headers",
@@ -17,8 +19,10 @@ __all__ = [
     "attempts_of",
     "body_of",
     "delay_of",
+    "generation_of",
     "letter_headers",
     "message_headers",
+    "new_number",
     "origin_of",
     "read_headers",
     "read_id",
@@ -32,10 +36,12 @@ Headers = list[tuple[str, str | bytes | None]]
 ID = "balog-id"
 ATTEMPTS = "balog-attempts"
 DUE = "balog-due"
+GENERATION = "balog-generation"
 PUBLISHED = "balog-published"
 TOPIC, GROUP, ORIGIN = "balog-topic", "balog-group", "balog-origin"
 REASON, TRACEBACK, CONSUMERS, DIED = "balog-reason", "balog-traceback", "balog-consumers", "balog-died"
 KEY = "balog-key"
+_GENERATION = re.compile(r"(\d{1,18})\.(\d{1,18})", re.ASCII)
 
 MAX_REASON = 4096
 MAX_TRACEBACK = 32 * 1024
@@ -50,6 +56,7 @@ class Letter(NamedTuple):
     letter: DeadLetter
     message_key: str | None
     published: float
+    generation: Generation
 
 
 def message_headers(message: Message) -> Headers:
@@ -57,7 +64,9 @@ def message_headers(message: Message) -> Headers:
     return [(ID, message.id)]
 
 
-def again_headers(id: str, key: str | None, published: float, attempts: int = 0, due: float = 0.0) -> Headers:
+def again_headers(
+    id: str, key: str | None, published: float, generation: Generation, attempts: int = 0, due: float = 0.0
+) -> Headers:
     """Give the headers of a message that goes to a group once more, by the group's own topic.
 
     Args:
@@ -65,13 +74,21 @@ def again_headers(id: str, key: str | None, published: float, attempts: int = 0,
         due: when it may be handed out, in seconds since the epoch.
     """
     headers: Headers = [(ID, id), (PUBLISHED, repr(published)), (ATTEMPTS, str(attempts)), (DUE, repr(due))]
+    headers.append((GENERATION, _generation(generation)))
     if key is not None:
         headers.append((KEY, key))
     return headers
 
 
 def letter_headers(
-    topic: str, letter: DeadLetter, origin: str, message_key: str | None, published: float, *, brief: bool = False
+    topic: str,
+    letter: DeadLetter,
+    origin: str,
+    message_key: str | None,
+    published: float,
+    generation: Generation,
+    *,
+    brief: bool = False,
 ) -> Headers:
     """Give the headers of a dead letter.
 
@@ -89,6 +106,8 @@ def letter_headers(
         (DIED, repr(letter.died)),
         (PUBLISHED, repr(published)),
     ]
+    if generation != Generation():
+        headers.append((GENERATION, _generation(generation)))
     if letter.consumers:
         headers.append((CONSUMERS, _names(letter.consumers, 256 if brief else MAX_REASON)))
     if letter.traceback and not brief:
@@ -155,6 +174,21 @@ def delay_of(record: Record, headers: dict[str, str], now: float) -> float:
     return float(max(0.0, min(due - now, due - written) if written > 0 else due - now))
 
 
+def generation_of(headers: dict[str, str]) -> Generation:
+    """Return the generation of a message that went to the retry topic; the first one where a header has none."""
+    found = _GENERATION.fullmatch(headers.get(GENERATION, ""))
+    return Generation(int(found[1]), int(found[2])) if found else Generation()
+
+
+def new_number(last: int = 0) -> int:
+    """Return the number of a new replay or redrive: the milliseconds since the epoch, and more than the last one."""
+    return max(int(time.time() * 1000), last + 1)
+
+
+def _generation(generation: Generation) -> str:
+    return f"{generation.replay}.{generation.redrive}"
+
+
 def read_letter(record: Record, topic: str, group: str) -> Letter | None:
     """Read a dead letter of a group; None where the record is none, or another topic's or group's."""
     headers = read_headers(record)
@@ -174,7 +208,7 @@ def read_letter(record: Record, topic: str, group: str) -> Letter | None:
         headers.get(TRACEBACK, ""),
         str(offset),
     )
-    return Letter(raw_key, offset, letter, headers.get(KEY), read_published(record, headers))
+    return Letter(raw_key, offset, letter, headers.get(KEY), read_published(record, headers), generation_of(headers))
 
 
 def body_of(record: Record) -> bytes:

@@ -26,7 +26,7 @@ from balog.topics.kafka.member import Member
 from balog.topics.kafka.partition import Held
 from balog.topics.kafka.publishing import Outgoing
 from balog.topics.kafka.reading import read
-from balog.topics.kafka.records import again_headers, body_of, message_headers
+from balog.topics.kafka.records import again_headers, body_of, message_headers, new_number
 
 __all__ = ["DEAD", "RETRY", "KafkaTopic"]
 
@@ -154,7 +154,10 @@ class KafkaTopic(Topic):
             Outgoing(
                 held.body,
                 held.key,
-                again_headers(held.id, held.key, held.published, held.before + held.attempts, due),
+                again_headers(
+                    *(held.id, held.key, held.published, held.partition.generation_of(held)),
+                    *(held.before + held.attempts, due),
+                ),
                 held.id,
             )
             for held, due in leaving
@@ -207,14 +210,22 @@ class KafkaTopic(Topic):
         return looking.peek(self._clients, self._log(), limit, self._where, newest=newest)
 
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
-        """Commit other offsets. What waits in the group's retry topic stays, unless it goes to the latest."""
+        """Commit other offsets. What waits in the group's retry topic stays, unless it goes to the latest.
+
+        The number of the replay lies beside the offsets, in the metadata of the commits. To go to the latest message
+        is no replay.
+        """
         check_name("group", group)
         log = self._log()
         self._clients.leave(self.name, group)
-        looking.seek(self._clients, log, group, to, self._where)
         retries = self._retry_log(group)
-        if retries is not None and to == "latest":
-            looking.seek(self._clients, retries, group, to, self._where)
+        logs = [one for one in (log, retries) if one is not None]
+        replay = max(looking.last_replay(self._clients, one, group, self._where) for one in logs)
+        if to != "latest":
+            replay = new_number(replay)
+        looking.seek(self._clients, log, group, to, replay, self._where)
+        if retries is not None:
+            looking.seek(self._clients, retries, group, to if to == "latest" else "stay", replay, self._where)
         return self.group_state(group)
 
     def group_state(self, group: str) -> GroupState:

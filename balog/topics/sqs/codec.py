@@ -21,6 +21,9 @@ __all__ = ["CLAIM_SIZE", "ID", "KEY", "Attributes", "Parcel", "decode_body", "en
 
 ID = "balog.id"
 KEY = "balog.key"
+REDRIVE = "balog.redrive"
+"""The number of the redrive that brought a message back."""
+
 ENCODING = "balog.encoding"
 CLAIM_SIZE = "ExtendedPayloadSize"
 """Amazon's extended client library marks a body that is in S3 by this attribute, whose value is its size in bytes."""

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from balog.errors import MessageError, TopicError
-from balog.topics.base import Received
+from balog.topics.base import Generation, Received
 from balog.topics.sqs import codec
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES, ClaimCheck, Lost, Pointer, read_pointer, write_pointer
 from balog.topics.sqs.codec import Attributes, Parcel, read_attribute
@@ -21,6 +21,7 @@ __all__ = ["Packing", "Receipt", "message_group", "read_receipt", "token"]
 _NO_KEY = "balog"
 """The message group of all that has no key: their order is kept, too."""
 
+_REDRIVE = re.compile(r"\d{1,18}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,128}")  # what SQS takes as a group and as a deduplication id
 
 
@@ -176,6 +177,7 @@ class Packing:
         key = read_attribute(attributes, codec.KEY)
         if key is None and id is None:  # not from here: the group is all the key that it has
             key = system.get("MessageGroupId")
+        redrive = read_attribute(attributes, codec.REDRIVE) or ""
         return Received(
             id=id or codec.event_id(body) or sns_id or str(raw["MessageId"]),
             body=body,
@@ -183,6 +185,7 @@ class Packing:
             attempts=attempts,
             published=int(system.get("SentTimestamp", 0)) / 1000,
             key=key,
+            generation=Generation(0, int(redrive) if _REDRIVE.fullmatch(redrive) else 0),
         )
 
     def repack(self, received: Received, receipt: Receipt) -> Parcel:

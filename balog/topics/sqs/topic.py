@@ -23,7 +23,7 @@ from balog.topics.base import (
     check_name,
 )
 from balog.topics.sqs.claim_check import Lost
-from balog.topics.sqs.codec import Parcel
+from balog.topics.sqs.codec import REDRIVE, Parcel, number_attribute
 from balog.topics.sqs.dead import DeadQueue, Death
 from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
 from balog.topics.sqs.queue import ENTRIES, LONGEST_POLL, Outgoing, Queue
@@ -247,6 +247,9 @@ class SqsTopic(Topic):
             parcel = self._packing.fit(parcel, limit)
         else:
             parcel = self._packing.squeeze(self._packing.repack(message, receipt), self._queue.max_bytes())
+        marked = Parcel(parcel.text, {**parcel.attributes, REDRIVE: number_attribute(int(time.time() * 1000))})
+        if marked.size <= self._queue.max_bytes():
+            parcel = marked
         # The letter's own id: sent twice by a kill it is one in a FIFO queue, and it is not taken for the message
         # that was published first.
         return Outgoing(parcel, message_group(message.key), str(raw["MessageId"])), receipt if mended else None

@@ -53,6 +53,8 @@ def test_versions_are_those_of_semantic_versioning() -> None:
     )
     assert stream_of(document, event(version="1.10.0")) == "old"
     assert stream_of(document, event(version="2.0.0")) == "new"
+    assert stream_of(document, event(version="1.9")) == stream_of(document, event(version="1")) == "old"
+    assert stream_of(document, event(version="2.0")) == "new"
     assert stream_of(document, event(version="none at all")) == "new"
     assert stream_of(document, event(version=None)) == "new"
 
