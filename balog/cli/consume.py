@@ -50,7 +50,7 @@ __all__ = ["command"]
     default=5,
     show_default=True,
     metavar="N",
-    help="Deliveries of an event that keeps failing before it is dead-lettered; a handler's own retries come first.",
+    help="Calls of a handler that fails on an event before it is dead-lettered; a handler's own retries come first.",
 )
 @click.option(
     "--drain",

@@ -78,7 +78,8 @@ class Engine:
     A message is acked after every consumer that wants it succeeded. When some fail, it is released with a backoff that
     grows, and comes again for those alone: the ledger knows who succeeded, in whichever process that was. A consumer
     that used up its attempts gives up, and when all others are through, the message is dead-lettered with the reasons,
-    tracebacks and names. Crashes count as attempts. :class:`~balog.consumers.outcomes.Reject` gives up at once,
+    tracebacks and names. Attempts are failed calls, which the ledger counts; calls during which the process ended are
+    among them from the second such delivery on, deliveries are not. :class:`~balog.consumers.outcomes.Reject` gives up at once,
     :class:`~balog.consumers.outcomes.Retry` waits in here without counting.
 
     Handlers of batches get first attempts together and each later one alone. Where a consumer asks for order by key, a
