@@ -79,8 +79,9 @@ class Engine:
     grows, and comes again for those alone: the ledger knows who succeeded, in whichever process that was. A consumer
     that used up its attempts gives up, and when all others are through, the message is dead-lettered with the reasons,
     tracebacks and names. Attempts are failed calls, which the ledger counts; calls during which the process ended are
-    among them from the second such delivery on, deliveries are not. :class:`~balog.consumers.outcomes.Reject` gives up at once,
-    :class:`~balog.consumers.outcomes.Retry` waits in here without counting.
+    among them from the second such delivery on, deliveries are not. A redrive and a replay begin anew.
+    :class:`~balog.consumers.outcomes.Reject` gives up at once, :class:`~balog.consumers.outcomes.Retry` waits in here
+    without counting. Of what a handler raises, :class:`~balog.consumers.outcomes.Halt` alone ends the run.
 
     Handlers of batches get first attempts together and each later one alone. Where a consumer asks for order by key, a
     failed event is tried again in here, and only later ones of its key wait. At most 10,000 messages or 128 MiB are in
