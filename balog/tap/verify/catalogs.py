@@ -18,6 +18,7 @@ __all__ = [
     "as_properties",
     "entries",
     "id_of",
+    "inclusion_of",
     "is_selected",
     "key_properties_of",
     "metadata_of",
@@ -26,6 +27,7 @@ __all__ = [
     "properties_of",
     "read_discovered",
     "replication_key_of",
+    "says_inclusion",
     "select",
     "spare_property",
 ]
@@ -127,6 +129,18 @@ def properties_of(entry: Document) -> Document:
     return found if isinstance(found, dict) else {}
 
 
+def inclusion_of(entry: Document, name: str) -> Any:
+    """Give a property's ``inclusion``: the metadata's, else the one inside of the schema, as older taps have it."""
+    found = metadata_of(entry).get(("properties", name), {}).get("inclusion")
+    of_it = properties_of(entry).get(name)
+    return of_it.get("inclusion") if found is None and isinstance(of_it, dict) else found
+
+
+def says_inclusion(entry: Document) -> bool:
+    """Tell whether the catalog says of any property whether it may be left out."""
+    return any(inclusion_of(entry, name) is not None for name in properties_of(entry))
+
+
 def key_properties_of(entry: Document) -> list[str]:
     """Give what identifies a record, by metadata or by the older key of the entry."""
     root = metadata_of(entry).get((), {})
@@ -185,7 +199,7 @@ def select(
             _choose_method(entry, root)
         for name in properties_of(entry):
             of_it = said.setdefault(("properties", name), {})
-            if of_it.get("inclusion") != "unsupported":
+            if inclusion_of(entry, name) != "unsupported":
                 of_it["selected"] = wanted and left_out.get(id_of(entry)) != name
         if not isinstance(entry.get("metadata"), list) or not entry["metadata"]:
             _select_in_schema(entry, wanted, left_out.get(id_of(entry)))
@@ -227,11 +241,10 @@ def _select_in_schema(entry: Document, wanted: bool, *without: str | None) -> No
 
 def spare_property(entry: Document) -> str:
     """Give a property that may be left out: neither a key nor the replication key, and not automatic; "" if none is."""
-    said, root = metadata_of(entry), metadata_of(entry).get((), {})
+    root = metadata_of(entry).get((), {})
     valid = root.get("valid-replication-keys")
     needed = {*key_properties_of(entry), replication_key_of(entry), *(valid if isinstance(valid, list) else ())}
     for name in reversed(properties_of(entry)):
-        inclusion = said.get(("properties", name), {}).get("inclusion", "available")
-        if name not in needed and inclusion == "available":
+        if name not in needed and (inclusion_of(entry, name) or "available") == "available":
             return str(name)
     return ""

@@ -46,7 +46,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     """What one rule says of one tap.
 
     Attributes:
-        rule: see ``Rule``.
+        rule: see ``Rule``; its severity and weight are higher than the rule's own where what was seen is grave.
         outcome: ``skipped`` where the run had nothing to look at; the detail says why.
         detail: what was seen, and where: the stream, the line of stdout. No value of a record, and no secret.
         stream: "" where it is of none.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from balog.redaction import DEFAULT_KEPT, DEFAULT_KEYS, Redactor
 from balog.redaction.text import SecretNames
@@ -13,11 +15,21 @@ from balog.redaction.text import SecretNames
 __all__ = ["Leaks"]
 
 _SHORTEST = 6  # characters: what is shorter stands anywhere by chance
+_SHORTEST_ENCODED = 8
+_VAGUE_NAMES = ("key", "auth")  # of a property or a method as often as of a secret
+_SHORT_NAMES = re.compile(r"(?:.*[_.-])?(?:pat|pass|sas|bearer)", re.IGNORECASE)
+_PLAIN_WORDS = re.compile(r"[a-z]{1,15}(?:_[a-z]{1,15}){0,3}")
+_IN_DSN = re.compile(
+    r"(?:^|[;\s?&])(?:password|pwd|passwd|secret|token)\s*=\s*('[^']*'|\{[^}]*\}|[^;\s&]+)", re.IGNORECASE
+)
 _LONGEST_SAID = 240
 
 
 class Leaks:
-    """Looks for values of keys that sound secret, as they are, as JSON writes them and as a URL does.
+    """Looks for values of keys that sound secret, as they are, as JSON and a URL write them, and in base64.
+
+    Passwords inside of connection strings and URLs count, whatever their key is. In base64 a value is found wherever it
+    stands in what was encoded, as in ``Authorization: Basic``.
 
     Args:
         config: the tap's config as JSON has it.
@@ -32,6 +44,8 @@ class Leaks:
         for path, value in _secrets(config, "$", names, secret=False):
             for form in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, "")):
                 self._forms.setdefault(form.encode("utf-8", "replace"), path)
+            for encoded in _in_base64(value):
+                self._forms.setdefault(encoded, path)
         self._redactor = Redactor()
         self.found: dict[tuple[str, str], int] = {}
 
@@ -62,12 +76,51 @@ class Leaks:
         return text if len(text) <= _LONGEST_SAID else text[: _LONGEST_SAID - 1] + "…"
 
 
+def _in_base64(value: str) -> Iterator[bytes]:
+    """Give what stands in base64 of any text that contains a value: one form for each place in a group of three."""
+    data = value.encode("utf-8", "replace")
+    if len(data) < _SHORTEST_ENCODED:
+        return
+    for before in range(3):
+        whole = base64.b64encode(b"\0" * before + data)
+        start = (0, 2, 3)[before]  # characters that the bytes before have a part in
+        end = len(whole) - (0, 3, 2)[(before + len(data)) % 3]  # likewise those after
+        part = whole[start:end]
+        yield part
+        yield part.replace(b"+", b"-").replace(b"/", b"_")
+
+
 def _secrets(node: Any, path: str, names: SecretNames, *, secret: bool) -> Iterator[tuple[str, str]]:
     if isinstance(node, dict):
         for key, value in node.items():
-            yield from _secrets(value, f"{path}.{key}", names, secret=secret or str(key) in names)
+            is_secret = secret or str(key) in names or _is_secret_name(str(key), value)
+            yield from _secrets(value, f"{path}.{key}", names, secret=is_secret)
     elif isinstance(node, list):
         for index, value in enumerate(node):
             yield from _secrets(value, f"{path}[{index}]", names, secret=secret)
-    elif secret and isinstance(node, str) and len(node) >= _SHORTEST:
-        yield path, node
+    elif isinstance(node, str):
+        if secret and len(node) >= _SHORTEST:
+            yield path, node
+        yield from ((path, inner) for inner in _passwords_in(node) if len(inner) >= _SHORTEST)
+
+
+def _is_secret_name(name: str, value: Any) -> bool:
+    """Tell whether a name is a secret's that is too short, or too common, for a rule of redaction."""
+    if name.lower() in _VAGUE_NAMES:
+        return isinstance(value, str) and not _PLAIN_WORDS.fullmatch(value)
+    return bool(_SHORT_NAMES.fullmatch(name))
+
+
+def _passwords_in(text: str) -> Iterator[str]:
+    """Give the passwords in a URL (``scheme://user:password@host``) or a connection string (``Password=…;``)."""
+    if "://" in text:
+        try:
+            password = urlsplit(text).password
+        except ValueError:
+            password = None
+        if password:
+            yield password
+            if unquote(password) != password:
+                yield unquote(password)
+    for match in _IN_DSN.finditer(text):
+        yield match[1].strip("'{}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from typing import Any
 
@@ -19,6 +20,13 @@ _MOST_KEPT = 256 * 1024
 _MOST_OF_ONE = 4096
 _MOST_LATE = 200
 _MOST_NAMES = 10_000
+_MOST_FAILURES = 100
+_FAILED = re.compile(
+    r"fail|abort|truncat|incomplete|interrupt|timed? ?out|giv(?:e|ing) up|gave up|could ?n[o']t|cannot|can't|unable|"
+    r"exceed|refused|denied|unauthori[sz]ed|forbidden|unavailable|exception|skipp|\b[45]\d\d\b",
+    re.IGNORECASE,
+)
+"""Words by which a line at ERROR says that something was not done."""
 
 
 class Logs:
@@ -28,7 +36,9 @@ class Logs:
         bytes: of stderr; only the first 32 MiB are read.
         lines: of stderr.
         levels: how many records of each level; plain text is INFO.
-        tracebacks: records that are a traceback and no words beside it.
+        tracebacks: those that no logger wrote: the interpreter's own, also one after a line at INFO, or one with which
+            stderr ends after a line at WARNING.
+        failures: records at ERROR or CRITICAL that say that something failed: with an exception, or in such words.
         counted: values of the counter ``record_count`` by its tag ``endpoint`` or ``stream``; "" has neither.
         metrics: how often each metric came, by its name.
         last: the last record with words, without secrets.
@@ -46,6 +56,7 @@ class Logs:
         self.lines = 0
         self.levels: Counter[str] = Counter()
         self.tracebacks = 0
+        self.failures: list[str] = []
         self.counted: Counter[str] = Counter()
         self.metrics: Counter[str] = Counter()
         self.last = ""
@@ -78,7 +89,7 @@ class Logs:
             self._line(self._partial)
             self._partial = b""
         for _, record in self._records.finish():
-            self._take(record)
+            self._take(record, is_last=True)
 
     def add_event(self, event: Event) -> None:
         """Take an event that came in a LOG message, or on stderr."""
@@ -86,9 +97,9 @@ class Logs:
         metric = payload if payload.get("cls_type") == "metric" else None
         message = payload.get("message")
         exception = payload.get("exc_text")
-        self._note(
-            str(event.level or ""), message if isinstance(message, str) else "", metric, exception=bool(exception)
-        )
+        text = message if isinstance(message, str) else ""
+        self._note(str(event.level or ""), text, metric, exception=bool(exception))
+        self._note_failure(str(event.level or ""), text, has_exception=bool(exception or payload.get("exception")))
         self._keep(bytes(event.raw_payload).decode("utf-8", "replace"))
 
     def mentions(self, name: str) -> bool:
@@ -106,16 +117,16 @@ class Logs:
         for _, record in self._records.take(line, None):
             self._take(record)
 
-    def _take(self, record: LogLine) -> None:
+    def _take(self, record: LogLine, *, is_last: bool = False) -> None:
         if record.event is not None:
             self.add_event(record.event)
             return
         text = record.exc_text or ""
-        bare = bool(text) and record.message == text.splitlines()[-1]
-        if bare:
+        if record.is_uncaught or (is_last and text and record.level == "WARNING"):
             self.tracebacks += 1
-            self.last_exception = self._leaks.hide(record.message)
-        self._note(record.level, record.message, record.metric, exception=bare)
+            self.last_exception = self._leaks.hide((text or record.message).splitlines()[-1])
+        self._note(record.level, record.message, record.metric, exception=record.is_uncaught)
+        self._note_failure(record.level, record.message, has_exception=bool(text or record.exception))
         self._keep(record.message)
         if record.fields:
             self._keep(repr(record.fields))
@@ -128,6 +139,11 @@ class Logs:
             self.last = self._leaks.hide(message)
             if level in ("ERROR", "CRITICAL"):
                 self.last_error = self.last
+
+    def _note_failure(self, level: str, message: str, *, has_exception: bool) -> None:
+        is_failure = level in ("ERROR", "CRITICAL") and (has_exception or _FAILED.search(message))
+        if is_failure and len(self.failures) < _MOST_FAILURES:
+            self.failures.append(self._leaks.hide(message))
 
     def _metric(self, metric: dict[str, Any]) -> None:
         name, tags = str(metric.get("metric")), metric.get("tags")

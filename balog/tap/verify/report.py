@@ -106,7 +106,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 def write_report(trials: Trials, findings: list[Finding]) -> Report:
     """Put together what was found. Makes no run."""
-    outcomes = {finding.rule.id: finding for finding in findings}.values()
+    outcomes = _heaviest(findings)
     broken = [finding.rule.severity for finding in outcomes if finding.outcome == "failed"]
     return Report(
         made=datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -136,8 +136,18 @@ def write_report(trials: Trials, findings: list[Finding]) -> Report:
     )
 
 
+def _heaviest(findings: list[Finding]) -> list[Finding]:
+    """Return one finding for each rule, the gravest."""
+    found: dict[str, Finding] = {}
+    for finding in findings:
+        before = found.get(finding.rule.id)
+        if before is None or finding.rule.weight >= before.rule.weight:
+            found[finding.rule.id] = finding
+    return list(found.values())
+
+
 def _score(findings: list[Finding]) -> int | None:
-    judged = {finding.rule.id: finding for finding in findings if finding.outcome != "skipped"}.values()
+    judged = [finding for finding in _heaviest(findings) if finding.outcome != "skipped"]
     whole = sum(finding.rule.weight for finding in judged)
     if not whole:
         return None

@@ -75,6 +75,6 @@ class TapPractices:
             return
         said = "; ".join(f"{each.stream}: {each.detail}" if each.stream else each.detail for each in found)
         text = f"{CHECKS[rule].rule.title} {said}. {CHECKS[rule].rule.remedy}"
-        if CHECKS[rule].rule.severity == "error":
+        if any(each.rule.severity == "error" for each in found):
             pytest.fail(text, pytrace=False)
         warnings.warn(text, TapWarning, stacklevel=1)

@@ -30,6 +30,7 @@ from balog.tap.verify.reading import Known, Reading, StateSeen
 from balog.tap.verify.running import run
 from balog.tap.verify.runs import Capture, Run, Skip, Written
 from balog.tap.verify.tap_command import TapCommand, read_json, take_apart
+from balog.tap.verify.values import middle_of
 
 __all__ = ["Run", "Skip", "Trials", "Written"]
 
@@ -242,6 +243,27 @@ class Trials:
             if any(path == f"$.{key}" or path.startswith((f"$.{key}.", f"$.{key}[")) for path in self.leaks.keys)
         }
         return self._sync("bare config", self.catalog, config=self._write("config.json", json.dumps(kept)))
+
+    @cached_property
+    def later_start(self) -> tuple[str, str, Run]:
+        """A ``start_date`` in the middle of what the first sync gave of a stream, that stream, and the run with it."""
+        self._with_config()
+        config = self.config if isinstance(self.config, dict) else {}
+        given = config.get("start_date")
+        if not isinstance(given, str):
+            raise Skip("the config has no start_date that is a text")
+        if self.given_state is not None:
+            raise Skip("a state was given")
+        found = [
+            (name, middle)
+            for name, stream in self.sync.reading.streams.items()
+            if stream.replication_key and (middle := middle_of(stream.lowest, stream.highest, given))
+        ]
+        if not found:
+            raise Skip("no stream's replication values are times far enough apart, in the form that start_date has")
+        name, middle = found[0]
+        path = self._write("config.json", json.dumps({**config, "start_date": middle}))
+        return middle, name, self._sync("later start_date", self.catalog, config=path)
 
     @cached_property
     def version(self) -> Written:

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timezone
 from typing import Any
 
-__all__ = ["bookmark_of", "is_after", "mentions", "seconds_between"]
+__all__ = ["bookmark_of", "is_after", "mentions", "middle_of", "seconds_between"]
 
 _DEEPEST = 8
 _DIGITS = re.compile("-?[0-9]{1,40}")
@@ -45,6 +45,19 @@ def seconds_between(one: Any, other: Any) -> float | None:
     if left is None or right is None or left[0] != "time" or right[0] != "time":
         return None
     return float((right[1] - left[1]).total_seconds())
+
+
+def middle_of(lowest: Any, highest: Any, form: str) -> str:
+    """Give a time between two, in the form that a text has: a date, or a time with ``Z``; "" where there is none."""
+    left, right = _comparable(lowest), _comparable(highest)
+    if left is None or right is None or left[0] != "time" or right[0] != "time":
+        return ""
+    middle = (left[1] + (right[1] - left[1]) / 2).astimezone(timezone.utc)
+    if len(form) == len("2026-01-01"):
+        made = middle.strftime("%Y-%m-%d")
+    else:
+        made = middle.strftime("%Y-%m-%dT%H:%M:%S") + ("Z" if form.endswith("Z") else "+00:00")
+    return made if is_after(made, lowest) and is_after(highest, made) else ""
 
 
 def bookmark_of(state: Any, stream: str, key: str | None) -> Any:

@@ -1,6 +1,7 @@
 """A small tap that keeps to every practice, but for the sins that ``--sin`` names. It needs nothing: it is quick."""
 
 import argparse
+import base64
 import json
 import os
 import random
@@ -42,7 +43,11 @@ def log(level, text):
 def fail(text):
     if "silent failure" in sins:
         sys.exit(1)
-    if "traceback only" in sins:
+    if "traceback after info" in sins:
+        log("INFO", "reading the config")
+    if "traceback after warning" in sins:
+        log("WARNING", "there is something odd")
+    if sins & {"traceback only", "traceback after info", "traceback after warning"}:
         raise RuntimeError(text)
     log("INFO" if "failure at info" in sins else "CRITICAL", text)
     sys.exit(1)
@@ -107,6 +112,15 @@ def discover():
         del orders["metadata"][3]["metadata"]["inclusion"]
     if "lost key" in sins:
         root["table-key-properties"] = orders["key_properties"] = ["number"]
+    if "available replication key" in sins:
+        orders["metadata"][2]["metadata"]["inclusion"] = "available"
+    if sins & {"inclusions in schemas", "available key in the schema"}:
+        for stream in streams:
+            for item in stream["metadata"][1:]:
+                of_it = stream["schema"]["properties"][item["breadcrumb"][1]]
+                of_it["inclusion"] = item["metadata"].pop("inclusion")
+        if "available key in the schema" in sins:
+            orders["schema"]["properties"]["id"]["inclusion"] = "available"
     if "available key" in sins:
         orders["metadata"][1]["metadata"]["inclusion"] = "available"
     if "two keys" in sins:
@@ -155,7 +169,8 @@ def selection(catalog, properties):
                 name
                 for name in item["schema"]["properties"]
                 if said[("properties", name)].get("selected", True)
-                or said[("properties", name)]["inclusion"] == "automatic"
+                or said[("properties", name)].get("inclusion", item["schema"]["properties"][name].get("inclusion"))
+                == "automatic"
             }
     return chosen
 
@@ -190,13 +205,26 @@ def main():
         chosen = {"orders": set(ORDERS["properties"]), "shops": set(SHOPS["properties"])}
     if "logs secret" in sins:
         log("INFO", f"GET https://api.example?token={config['token']}")
+    if "logs basic" in sins:
+        log("INFO", "Authorization: Basic " + base64.b64encode(f"someone:{config['token']}".encode()).decode())
+    if "logs dsn" in sins:
+        log("INFO", "logging in with hush-in-a-url")
+    if "logs pat" in sins:
+        log("INFO", f"pat {config['pat']}")
+    if "logs key" in sins:
+        log("INFO", f"key {config['key']}")
     if "logs error" in sins:
         log("ERROR", "something is not quite right")
     bookmarks = dict(state.get("bookmarks", {}))
     if "orders" in chosen:
-        orders(chosen["orders"], bookmarks)
+        orders(chosen["orders"], bookmarks, config)
     if "shops" in chosen:
         shops(chosen["shops"], bookmarks)
+    if "fails in silence" in sins:
+        log("ERROR", "the source answered 500 on page 3, stopping")
+    if "fails in a traceback" in sins:
+        log("ERROR", "something is not quite right")
+        sys.stderr.write("Traceback (most recent call last):\n  File 'x.py', line 1, in f\nKeyError: 'id'\n")
     if "fails in the end" in sins:
         fail("orders: 500 from the source")
     if "unknown stream" in sins:
@@ -253,10 +281,11 @@ def count(stream, number):
             log("INFO", f"METRIC: {json.dumps(timer)}")
 
 
-def orders(chosen, bookmarks):
+def orders(chosen, bookmarks, config):
     if "anonymous" not in sins:
         log("INFO", "syncing orders")
     since = bookmarks.get("orders", {}).get("updated_at", "") if "ignores state" not in sins else ""
+    start = since or (config.get("start_date", "") if "ignores start_date" not in sins else "")
     schema = {**ORDERS, "type": "thing"} if "odd schema" in sins else ORDERS
     keys = ["number"] if "other keys" in sins else ["id"]
     marks = {} if "no bookmark properties" in sins else {"bookmark_properties": ["updated_at"]}
@@ -275,7 +304,7 @@ def orders(chosen, bookmarks):
         hoard = [("x" * 1000).upper() + str(number) for number in range(40_000)]
     for number in numbers:
         record = {"id": number, "updated_at": when(number), "note": "n", "price": 1.5}
-        if record["updated_at"] < since or ("exclusive" in sins and since and number < COUNT // 2 + 20):
+        if record["updated_at"] < start or ("exclusive" in sins and since and number < COUNT // 2 + 20):
             continue
         if "wrong type" in sins and number == 7:
             record["price"] = "much"
@@ -306,7 +335,7 @@ def orders(chosen, bookmarks):
                     }
                 )
         put("orders", record, chosen)
-        if "twice" in sins and number == 7:
+        if ("twice" in sins and number == 7) or ("nearly all twice" in sins and number > 7):
             put("orders", record, chosen)
         written += 1
         if "late schema" in sins and written == 1:

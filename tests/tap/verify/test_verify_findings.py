@@ -198,6 +198,75 @@ def test_a_row_of_a_log_may_come_again(method: str, found: list[str]) -> None:
     assert details == found
 
 
+def _second(*records: dict[str, Any]) -> dict[str, Any]:
+    """A run that goes on from the last state of the first, and wrote these records."""
+    return {"resumed": [(SimpleNamespace(line=1), ran(SCHEMA, *records))]}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "detail"),
+    [
+        ([record(1), record(2, B)], [record(1), record(2, B)], "all 2 records came again"),
+        ([record(1), record(1), record(2, B), record(2, B)], [record(1), record(2, B)], "all 4 records came again"),
+        ([record(1), record(2, B)], [record(2, B), record(3, B), record(4, B)], ""),
+        ([record(1), record(2, B)], [record(2, B)], ""),
+    ],
+)
+def test_rows_that_come_again_are_compared_by_their_content(first: Any, second: Any, detail: str) -> None:
+    """Given a source that has grown, or one whose rows came twice, then their number says nothing."""
+    found = said("resumes-with-little", ran(SCHEMA, *first), **_second(*second))
+
+    assert found == ([detail] if detail else [])
+
+
+def test_rows_that_say_when_they_were_read_are_compared_by_key() -> None:
+    def read_at(hour: int) -> list[dict[str, Any]]:
+        found = [record(1), record(2, B)]
+        for each in found:
+            each["record"]["read_at"] = f"2026-02-01T{hour:02}:00:00Z"
+        return found
+
+    assert said("resumes-with-little", ran(SCHEMA, *read_at(1)), **_second(*read_at(2))) == ["all 2 records came again"]
+
+
+TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1, in f\nKeyError: 'id'\n"
+
+
+@pytest.mark.parametrize(
+    ("stderr", "count"),
+    [
+        (TRACE, 1),
+        ("INFO reading\n" + TRACE, 1),
+        ("INFO:tap-x:reading\n" + TRACE, 1),
+        ("WARNING odd\n" + TRACE, 1),
+        ("WARNING odd\n" + TRACE + "INFO going on\n", 0),
+        ("ERROR failed\n" + TRACE, 0),
+        ("ERROR failed\n" + TRACE + TRACE, 1),
+    ],
+)
+def test_a_traceback_is_the_interpreters_own_where_no_logger_wrote_it(stderr: str, count: int) -> None:
+    assert ran(SCHEMA, stderr=stderr).reading.logs.tracebacks == count
+
+
+@pytest.mark.parametrize(
+    ("line", "is_failure"),
+    [
+        ("ERROR page 3 failed", True),
+        ("ERROR:tap-x:503 Server Error", True),
+        ("CRITICAL the rest could not be read", True),
+        ("ERROR done\n" + TRACE, True),
+        ("ERROR something is odd", False),
+        ("WARNING page 3 failed", False),
+        ("INFO 0 failed", False),
+    ],
+)
+def test_a_failure_that_is_logged_does_not_end_with_0(line: str, is_failure: bool) -> None:
+    assert bool(said("failure-is-not-success", ran(SCHEMA, record(1), stderr=line + "\n"))) == is_failure
+    assert said("failure-is-not-success", ran(SCHEMA, record(1), stderr=line + "\n", code=1)) == [
+        "(no sync went to its end)"
+    ]
+
+
 def test_counts_without_the_name_of_a_stream_are_held_against_all_records() -> None:
     line = 'INFO METRIC: {"type": "counter", "metric": "record_count", "value": 3, "tags": {}}\n'
 

@@ -31,7 +31,8 @@ SINS = {
     "metadata-is-publishable": ["odd metadata"],
     "inclusion-is-said": ["no inclusion"],
     "keys-exist": ["lost key"],
-    "keys-are-automatic": ["available key"],
+    "keys-are-automatic": ["available key", "available key in the schema"],
+    "replication-key-is-automatic": ["available replication key"],
     "keys-are-one-story": ["two keys"],
     "replication-is-valid": ["odd method", "lost replication key"],
     "replication-is-said": ["no method"],
@@ -77,6 +78,7 @@ SINS = {
     "resumes-without-a-gap": ["rash state", "exclusive"],
     "resumes-with-little": ["ignores state"],
     "state-only-moves-forward": ["forgets state"],
+    "start-date-is-kept": ["ignores start_date"],
     "ends-on-sigterm": ["ignores sigterm", "hangs on sigterm"],
     "interrupted-is-not-done": ["zero on sigterm"],
     "interrupted-output-is-whole": ["torn on sigterm"],
@@ -84,9 +86,10 @@ SINS = {
     "state-of-another-tap-is-harmless": ["breaks on foreign state"],
     "broken-state-is-refused": ["lenient state"],
     "bad-config-is-refused": ["lenient config"],
-    "bad-config-is-explained": ["silent failure", "traceback only"],
+    "bad-config-is-explained": ["silent failure", "traceback only", "traceback after info", "traceback after warning"],
     "failure-is-said-at-a-level": ["failure at info"],
-    "secrets-stay-secret": ["logs secret", "dumps config"],
+    "secrets-stay-secret": ["logs secret", "dumps config", "logs basic", "logs dsn", "logs pat", "logs key"],
+    "failure-is-not-success": ["fails in silence", "fails in a traceback"],
     "version-is-told": ["no version"],
     "about-is-told": ["no about"],
     "clean-run-has-no-errors": ["logs error"],
@@ -104,7 +107,10 @@ PAIRS = [(rule, sin) for rule, sins in SINS.items() for sin in sins]
 def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A config with a secret."""
     path = tmp_path_factory.mktemp("config") / "config.json"
-    path.write_text(json.dumps({"base": "https://api.example", "token": SECRET}))
+    secrets = {"token": SECRET, "pat": "ghp-1234567", "key": "k-1234567"}
+    database = "postgres://me:hush-in-a-url@db.example/shop"
+    start = {"start_date": "2026-11-20T00:00:00Z"}
+    path.write_text(json.dumps({"base": "https://api.example", "database": database, **secrets, **start}))
     return path
 
 
@@ -147,6 +153,29 @@ def test_a_rule_finds_who_breaks_it(config: Path, rule: str, sin: str) -> None:
     assert report.score == 0
     assert report.is_clean == (CHECKS[rule].rule.severity != "error")
     assert SECRET not in report.encode().decode()
+
+
+def test_the_severity_of_keys_that_come_again_grows_with_their_share(config: Path) -> None:
+    few, many = (verified(config, sin, rules=("records",)) for sin in ("twice", "nearly all twice"))
+
+    assert [(finding.rule.id, finding.rule.severity) for finding in few.failed] == [("records-come-once", "warning")]
+    assert [(finding.rule.id, finding.rule.severity) for finding in many.failed] == [("records-come-once", "error")]
+    assert (few.is_clean, many.is_clean) == (True, False)
+    assert many.score < few.score
+
+
+def test_inclusions_inside_of_schemas_are_as_good(config: Path) -> None:
+    report = verified(config, "inclusions in schemas", rules=("discovery", "only-selected-properties-come"))
+
+    assert [finding.rule.id for finding in report.failed] == []
+
+
+def test_an_error_that_says_no_failure_is_a_warning_alone(config: Path) -> None:
+    report = verified(config, "logs error", rules=("failure-is-not-success", "clean-run-has-no-errors"))
+
+    assert [(finding.rule.id, finding.rule.severity) for finding in report.failed] == [
+        ("clean-run-has-no-errors", "warning")
+    ]
 
 
 def test_an_order_that_is_kept_is_no_fault(config: Path) -> None:

@@ -12,6 +12,9 @@ from balog.tap.verify.trials import Skip, Trials
 
 __all__: list[str] = []
 
+_MANY = 10  # records
+_MANY_SHARE = 0.1
+
 
 def _keyed(trials: Trials) -> list[tuple[str, StreamSeen]]:
     streams = looked_at(trials.sync).reading.streams
@@ -48,7 +51,8 @@ def keys_are_unique(trials: Trials) -> Iterator[Problem]:
     for name, stream in keyed:
         twice = _again(stream)
         if twice:
-            yield Problem(f"{twice} of {stream.records} records have a key that came before", name)
+            is_grave = twice >= _MANY_SHARE * stream.records
+            yield Problem(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
 
 
 @check(
@@ -56,14 +60,15 @@ def keys_are_unique(trials: Trials) -> Iterator[Problem]:
     "Where windows or pages overlap, leave out what was written; a target can only update it again.",
 )  # fmt: skip
 def records_come_once(trials: Trials) -> Iterator[Problem]:
-    """In an incremental stream no key comes twice in a run."""
+    """In an incremental stream no key comes twice in a run; an error where many do."""
     keyed = [(name, stream) for name, stream in _keyed(trials) if stream.replication_key]
     if not keyed:
         raise Skip("no incremental stream with key properties came")
     for name, stream in keyed:
         twice = _again(stream)
         if twice:
-            yield Problem(f"{twice} of {stream.records} records have a key that came before", name)
+            is_grave = twice >= _MANY and twice >= _MANY_SHARE * stream.records
+            yield Problem(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
 
 
 def _again(stream: StreamSeen) -> int:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from balog.tap.verify.catalogs import entries, key_properties_of, metadata_of, name_of, properties_of
+from balog.tap.verify.catalogs import (
+    entries,
+    inclusion_of,
+    key_properties_of,
+    metadata_of,
+    name_of,
+    properties_of,
+    replication_key_of,
+    says_inclusion,
+)
 from balog.tap.verify.rules.discovering import catalog_of
 from balog.tap.verify.rules.registering import DISCOVERY_MODE, PRACTICE, Problem, check
 from balog.tap.verify.trials import Skip, Trials
@@ -79,13 +88,8 @@ def metadata_is_publishable(trials: Trials) -> Iterator[Problem]:
 def inclusion_is_said(trials: Trials) -> Iterator[Problem]:
     """Each property at the top of a schema has an ``inclusion``."""
     for entry in entries(catalog_of(trials)):
-        said, schema = metadata_of(entry), properties_of(entry)
-        without = [
-            name
-            for name, of_it in schema.items()
-            if "inclusion" not in said.get(("properties", name), {})
-            and not (isinstance(of_it, dict) and "inclusion" in of_it)
-        ]
+        schema = properties_of(entry)
+        without = [name for name in schema if inclusion_of(entry, name) is None]
         if without:
             yield Problem(f"{len(without)} of {len(schema)} properties have none: {_some(without)}", name_of(entry))
 
@@ -109,13 +113,31 @@ def keys_exist(trials: Trials) -> Iterator[Problem]:
 def keys_are_automatic(trials: Trials) -> Iterator[Problem]:
     """Key properties cannot be deselected: their ``inclusion`` is ``automatic``."""
     for entry in entries(catalog_of(trials)):
-        said = metadata_of(entry)
-        if not said:
+        if not metadata_of(entry) and not says_inclusion(entry):
             continue
         for name in key_properties_of(entry):
-            inclusion = said.get(("properties", name), {}).get("inclusion")
+            inclusion = inclusion_of(entry, name)
             if inclusion != "automatic" and name in properties_of(entry):
                 yield Problem(f"{name} is {inclusion or 'nothing'}", name_of(entry))
+
+
+@check(
+    "replication-key-is-automatic", "discovery", "warning", 3, DISCOVERY_MODE,
+    "Write `inclusion: automatic` for the replication key: without it in the records no bookmark can move.",
+)  # fmt: skip
+def replication_key_is_automatic(trials: Trials) -> Iterator[Problem]:
+    """The replication key of a stream that has one cannot be deselected: its ``inclusion`` is ``automatic``."""
+    judged = 0
+    for entry in entries(catalog_of(trials)):
+        key = replication_key_of(entry)
+        if key not in properties_of(entry) or not (metadata_of(entry) or says_inclusion(entry)):
+            continue
+        judged += 1
+        inclusion = inclusion_of(entry, key)
+        if inclusion != "automatic":
+            yield Problem(f"{key} is {inclusion or 'nothing'}", name_of(entry))
+    if not judged:
+        raise Skip("no stream says one replication key, and what may be left out")
 
 
 @check(

@@ -92,6 +92,20 @@ def about_is_told(trials: Trials) -> Iterator[Problem]:
 
 
 @check(
+    "failure-is-not-success", "failing", "error", 8, PRACTICE,
+    "End with another exit code than 0 when a stream could not be read to its end: a pipeline looks there alone.",
+)  # fmt: skip
+def failure_is_not_success(trials: Trials) -> Iterator[Problem]:
+    """A sync that logs at ERROR that something failed does not end with exit code 0."""
+    run = trials.sync
+    if not run.is_whole:
+        raise Skip("no sync went to its end")
+    failures = run.reading.logs.failures
+    if failures:
+        yield Problem(f"exit code 0 after {len(failures)} such lines, the last: {failures[-1]}")
+
+
+@check(
     "clean-run-has-no-errors", "telling", "warning", 2, PRACTICE,
     "Log what the tap can live with at WARNING: an ERROR wakes somebody.",
 )  # fmt: skip

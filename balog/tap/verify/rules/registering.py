@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+import msgspec
+
 from balog.tap.verify.finding import Finding, Group, Rule, Severity
 from balog.tap.verify.trials import Skip, Trials
 
@@ -40,13 +42,19 @@ CURRENTLY_SYNCING = "Singer, singer-python's currently_syncing"
 PRACTICE = "practice of those who review taps"
 
 _MOST_PROBLEMS = 25
+_GRAVE_WEIGHT = 8
 
 
 class Problem(NamedTuple):
-    """What is wrong, as a clause, and of which stream."""
+    """What is wrong, as a clause, and of which stream.
+
+    Attributes:
+        is_grave: it is an error of at least weight 8, whatever the rule's own severity and weight are.
+    """
 
     detail: str
     stream: str = ""
+    is_grave: bool = False
 
 
 Look = Callable[[Trials], Iterable[Problem]]
@@ -58,6 +66,10 @@ class Check(NamedTuple):
     rule: Rule
     look: Look
 
+    @property
+    def _grave(self) -> Rule:
+        return msgspec.structs.replace(self.rule, severity="error", weight=max(self.rule.weight, _GRAVE_WEIGHT))
+
     def findings(self, trials: Trials) -> Iterator[Finding]:
         """Give one finding when the rule is kept or cannot be judged, else one for each of at most 25 problems."""
         found = 0
@@ -67,7 +79,8 @@ class Check(NamedTuple):
                 if found > _MOST_PROBLEMS:
                     yield Finding(rule=self.rule, outcome="failed", detail="and more of this kind")
                     return
-                yield Finding(rule=self.rule, outcome="failed", detail=problem.detail, stream=problem.stream)
+                rule = self._grave if problem.is_grave else self.rule
+                yield Finding(rule=rule, outcome="failed", detail=problem.detail, stream=problem.stream)
         except Skip as why:
             if not found:
                 yield Finding(rule=self.rule, outcome="skipped", detail=str(why))

@@ -9,6 +9,7 @@ from balog.tap.verify.catalogs import id_of, replication_key_of
 from balog.tap.verify.reading import StateSeen
 from balog.tap.verify.rules.registering import CONFIG_AND_STATE, SYNC_MODE, Problem, check
 from balog.tap.verify.rules.selecting import needs_a_start
+from balog.tap.verify.streams_seen import StreamSeen
 from balog.tap.verify.trials import Run, Skip, Trials
 from balog.tap.verify.values import bookmark_of, is_after
 
@@ -96,10 +97,19 @@ def resumes_with_little(trials: Trials) -> Iterator[Problem]:
             continue
         judged += 1
         again = run.reading.streams.get(name)
-        if again is not None and again.records >= stream.records:
+        if again is not None and _came_again(stream, again):
             yield Problem(f"all {stream.records} records came again", name)
     if not judged:
         raise Skip("no incremental stream gave records with more than one replication value")
+
+
+def _came_again(first: StreamSeen, second: StreamSeen) -> bool:
+    """Return whether all rows of one run came in another; by key and range where each run changes their content."""
+    if set(first.contents) <= set(second.contents):
+        return True
+    changes = bool(first.key_properties) and not set(first.contents) & set(second.contents)
+    same_range = (first.lowest, first.highest) == (second.lowest, second.highest)
+    return changes and same_range and set(first.keys) <= set(second.keys)
 
 
 @check(
@@ -120,6 +130,29 @@ def state_only_moves_forward(trials: Trials) -> Iterator[Problem]:
             yield Problem("its bookmark is gone", name)
         elif is_after(before, after):
             yield Problem("its bookmark went back", name)
+
+
+@check(
+    "start-date-is-kept", "state", "warning", 3, CONFIG_AND_STATE,
+    "Where a stream has no bookmark, ask the source for what changed since the config's `start_date`.",
+)  # fmt: skip
+def start_date_is_kept(trials: Trials) -> Iterator[Problem]:
+    """With a later ``start_date`` an incremental stream gives what is newer, and nothing that is older."""
+    if not trials.sync.is_whole:
+        raise Skip("the sync was not whole")
+    start, name, run = trials.later_start
+    if run.ending.stopped == "records":
+        raise Skip("the run was ended before its end: give more --records")
+    if not run.is_whole:
+        yield Problem(f"with start_date {start}: {run.outcome}")
+        return
+    first, second = trials.sync.reading.streams[name], run.reading.streams.get(name)
+    if second is None or not second.records:
+        yield Problem(f"with start_date {start} no records came", name)
+    elif is_after(start, second.lowest):
+        yield Problem(f"with start_date {start} records came that are older", name)
+    elif is_after(first.highest, second.highest):
+        yield Problem(f"with start_date {start} the newest records did not come", name)
 
 
 @check(
