@@ -50,6 +50,9 @@ class Case(Struct, forbid_unknown_fields=True, kw_only=True):
     def __post_init__(self) -> None:
         if (self.input is None) == (self.input_file is None):
             raise ValueError("a case has input or input_file, one of the two")
+        stated = (self.output, self.events, self.quarantine, self.said)
+        if not self.exit_code and all(one is None for one in stated):
+            raise ValueError(f"the case {self.name!r:.100} states nothing; give output, events, quarantine or said")
 
 
 class CaseFile(Struct, forbid_unknown_fields=True, kw_only=True):

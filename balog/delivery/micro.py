@@ -40,7 +40,7 @@ class FailedEvent(Struct):
     def __str__(self) -> str:
         said = "; ".join(f"{problem.path}: {problem.reason}" for problem in self.problems)
         name = " ".join(part for part in (self.type, self.type_version) if part) or "no type"
-        return f"{name}: {said}: {self.data[:200].decode('utf-8', 'replace')}"
+        return _printable(f"{name}: {said}: {self.data[:200].decode('utf-8', 'replace')}")
 
 
 class Micro:
@@ -182,6 +182,11 @@ class Micro:
     def _clean(self) -> None:
         if self._folder is not None:
             self._folder.cleanup()
+
+
+def _printable(text: str) -> str:
+    """Return a text as one line that no terminal takes for a command: what is not printable is escaped."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def _read(document: Document | str | Path) -> tuple[bytes, Document]:

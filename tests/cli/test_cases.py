@@ -104,7 +104,7 @@ def test_new_files_of_a_batch_do_not_go_to_its_location(test_it, tmp_path):
     rows = [{"type": "RECORD", "stream": "users", "record": {"id": 1}}]
     location = tmp_path / "batches"
     for place in ({"location": str(location)}, {"location": "s3://no-such-bucket/x", "options": {"anon": True}}):
-        done = test_it({"name": "a file", "input": rows}, config={"sinks": [], "batch": {"to": "batch", **place}})
+        done = test_it({"name": "a file", "input": rows, "events": []}, config={"sinks": [], "batch": {"to": "batch", **place}})
         assert done.returncode == 0, done.stdout
     assert not location.exists()
 
@@ -133,3 +133,14 @@ def test_a_file_that_is_no_cases_is_one_line(test_it, config, case, says):
     assert (done.returncode, done.stdout) == (2, "")
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "stated", [{"output": []}, {"events": [[], []]}, {"quarantine": []}, {"said": []}, {"exit_code": 1}]
+)
+def test_a_case_that_states_nothing_is_refused(test_it, stated):
+    case = {"name": "only input", "input": []}
+    done = test_it(case)
+    assert done.returncode == 2
+    assert "the case 'only input' states nothing" in done.stderr
+    assert test_it({**case, **stated}).returncode in (0, 1)

@@ -52,6 +52,19 @@ def test_events_are_there_and_what_is_refused_is_told(registry: Path) -> None:
             micro.assert_no_failed_events()
 
 
+def test_what_is_refused_is_counted_under_its_stream_and_shown_without_control_characters(registry: Path) -> None:
+    document = Document(streams=(Stream(name="sales", types=("order",)),))
+    with Micro(registry, document) as micro:
+        micro.client.send([REFUSED, {**REFUSED, "note": "\x1b[2J\u202e"}, {"cls_type": "novel\x1b[31m"}])
+        (line, hostile, novel) = [str(one) for one in micro.failed()]
+        counts = micro._service.meters.outcomes()
+
+    assert line.startswith("order 1.0.0: $.payload.price")
+    assert all(text.isprintable() for text in (line, hostile, novel))
+    assert "\\x1b[31m" in novel
+    assert counts == {("sales", "422", ""): 2, ("", "422", ""): 1}
+
+
 def test_without_a_registry_unknown_types_are_taken() -> None:
     with Micro() as micro:
         micro.client.send([{"cls_type": "novel", "n": 1}])

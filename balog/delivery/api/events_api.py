@@ -178,7 +178,9 @@ class EventsApi:
                 wait = 1.0 if one.status == 503 else None
                 told.append(Item(status=one.status, id=one.id, problems=one.problems, retry_after=wait))
                 unkept += at is not None and placed[at].status != 202
-                counts[("", one.status, "")] += 1
+                # Names that somebody makes up would be series without end.
+                stream = service.intake.stream_of(one.type, one.version) if one.is_known else ""
+                counts[(stream, one.status, "")] += 1
             elif at is not None:
                 place = placed[at]
                 told.append(_item(one.event.header.id, place))

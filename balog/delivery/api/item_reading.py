@@ -42,6 +42,7 @@ class Refused(NamedTuple):
     id: str = ""
     type: str = ""
     version: str = ""
+    is_known: bool = False
 
 
 _NOT_READ = Refused(503, (Problem("$", "not read: others of the request take too long to validate; send it again"),))
@@ -227,7 +228,7 @@ class ItemReader:
             return refuse(503, Problem(path, f"the registry has no answer now: {error}"))
         if faults:
             told = (Problem(path + fault.path.removeprefix("$"), fault.reason) for fault in faults[:_MAX_PROBLEMS])
-            return refuse(422, *told)
+            return refuse(422, *told)._replace(is_known=True)
         return Accepted(event, encode(event))
 
     @staticmethod

@@ -115,6 +115,10 @@ class Intake:
         self._router = router
         self._flow.limit_rates(router.rates)
 
+    def stream_of(self, type: str, version: str) -> str:
+        """Return the first stream that may take events of a type and version, by name; see ``Route``."""
+        return self._router.stream_of(type, version)
+
     async def start(self) -> None:
         """Begin, and go on with what is in the fallback from before."""
         self._stores = Stores(self._topics, self._fallback, self._patience)

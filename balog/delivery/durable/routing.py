@@ -101,6 +101,11 @@ class Router:
                 return Route(stream, topic, key(event))
         raise AssertionError("the last way takes every event")
 
+    def stream_of(self, type: str, version: str) -> str:
+        """Return the first stream that may take events of a type and version, by name; see ``Route``."""
+        kind = type or None, version or None
+        return (self._ways.get(kind) or self._find(kind))[0].stream
+
     def _find(self, kind: tuple[str | None, str | None]) -> tuple[_Way, ...]:
         ways = []
         for way, takes in self._streams:
