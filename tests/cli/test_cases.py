@@ -104,7 +104,9 @@ def test_new_files_of_a_batch_do_not_go_to_its_location(test_it, tmp_path):
     rows = [{"type": "RECORD", "stream": "users", "record": {"id": 1}}]
     location = tmp_path / "batches"
     for place in ({"location": str(location)}, {"location": "s3://no-such-bucket/x", "options": {"anon": True}}):
-        done = test_it({"name": "a file", "input": rows, "events": []}, config={"sinks": [], "batch": {"to": "batch", **place}})
+        done = test_it(
+            {"name": "a file", "input": rows, "events": []}, config={"sinks": [], "batch": {"to": "batch", **place}}
+        )
         assert done.returncode == 0, done.stdout
     assert not location.exists()
 
