@@ -1,6 +1,7 @@
 """``balog …``: thin, one module a command.
 
-Data goes to stdout, everything else to stderr; 0 done, 1 failed, 2 wrong use.
+Data goes to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 wrong use, 130 ended by SIGINT, 143 by
+SIGTERM. Commands that drain when they are asked to stop list their own.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 import click
 
 from balog.broker.descriptors import hold_standard
+from balog.cli.interruption import Interruption
 from balog.distribution import DISTRIBUTION
 from balog.errors import BalogError, ConfigError
 
@@ -45,6 +47,8 @@ COMMANDS = {
     "topics": "Look into topics, publish, dump, and give dead letters another try.",
 }
 
+_WITH_SPARK = frozenset({"filter", "load", "query", "report"})
+
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -65,18 +69,26 @@ class _Commands(click.Group):
         hold_standard()
         if sys.stdout is None:  # it was closed: writing there is refused, as hold_standard has it
             sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
-        try:
-            return super().invoke(ctx)
-        except BalogError as error:
-            click.echo(f"balog {ctx.invoked_subcommand}: {error}", err=True)
-            sys.exit(2 if isinstance(error, ConfigError) else 1)
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise  # click ends silently then
-            where = f"{error.filename}: " if error.filename else "writing failed: "
-            click.echo(f"balog {ctx.invoked_subcommand}: {where}{error.strerror or error}", err=True)
-            _forget_stdout()
-            sys.exit(1)
+        with Interruption(lambda: ctx.invoked_subcommand in _WITH_SPARK) as interruption:
+            try:
+                return super().invoke(ctx)
+            except BaseException as error:
+                if interruption.number is not None:  # whatever was raised on the way out
+                    interruption.end(f"balog {ctx.invoked_subcommand}")
+                _fail(f"balog {ctx.invoked_subcommand}", error)
+                raise
+
+
+def _fail(command: str, error: BaseException) -> None:
+    """Report an error that a command raised on purpose, or that the system did, and exit; return for any other."""
+    if isinstance(error, BalogError):
+        click.echo(f"{command}: {error}", err=True)
+        sys.exit(2 if isinstance(error, ConfigError) else 1)
+    if isinstance(error, OSError) and error.errno != errno.EPIPE:  # click ends silently then
+        where = f"{error.filename}: " if error.filename else "writing failed: "
+        click.echo(f"{command}: {where}{error.strerror or error}", err=True)
+        _forget_stdout()
+        sys.exit(1)
 
 
 def _forget_stdout() -> None:

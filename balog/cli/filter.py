@@ -9,6 +9,7 @@ import click
 
 from balog import config as configs
 from balog.cli.engines import TOPICS_HELP, absolute_home, existing_topics
+from balog.cli.interruption import spark_session
 from balog.delivery.document import Document, Filter
 from balog.delivery.jobs.filters import check_filters, selection_of
 from balog.errors import BalogError, ConfigError, MissingExtraError
@@ -103,7 +104,6 @@ def _run(
     try:
         from pyspark.errors import PySparkException
 
-        from balog.analytics import session
         from balog.analytics.filtering import filter_events, read_events
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute, read_inputs
@@ -122,18 +122,16 @@ def _run(
     paths = [absolute(source) for source in sources]
     read_inputs({**options, "paths": json.dumps(paths)}).files()  # what can't be read need not wait for Spark
     with progress("Starting Spark") as say:
-        spark = session("balog filter", master=master or "", remote=remote or "")
-        try:
-            say("Filtering")
-            events = read_events(spark, paths, selection, progress=say.folder, **options)
-            for side, sign in (("since", ">="), ("until", "<")):
-                if side in options:  # the reader leaves out files alone
-                    events = events.where(f"timestamp {sign} TIMESTAMP '{options[side]}'")
-            with say.watching(spark):
-                return filter_events(events, selection, sink)
-        except PySparkException as error:
-            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            ours = next((line for line in lines if line.startswith("balog.errors.")), lines[0] if lines else "")
-            raise BalogError(f"Spark: {ours:.300}; run it again") from None
-        finally:
-            spark.stop()
+        with spark_session("balog filter", master, remote) as spark:
+            try:
+                say("Filtering")
+                events = read_events(spark, paths, selection, progress=say.folder, **options)
+                for side, sign in (("since", ">="), ("until", "<")):
+                    if side in options:  # the reader leaves out files alone
+                        events = events.where(f"timestamp {sign} TIMESTAMP '{options[side]}'")
+                with say.watching(spark):
+                    return filter_events(events, selection, sink)
+            except PySparkException as error:
+                lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+                ours = next((line for line in lines if line.startswith("balog.errors.")), lines[0] if lines else "")
+                raise BalogError(f"Spark: {ours:.300}; run it again") from None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from balog.cli.interruption import spark_session
 from balog.errors import BalogError, ConfigError, MissingExtraError
 from balog.signals import StopSignals
 
@@ -87,7 +88,6 @@ def command(
     try:
         from pyspark.errors import PySparkException
 
-        from balog.analytics import session
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute, read_inputs
         from balog.analytics.reporting.periods import length, moment
@@ -121,22 +121,23 @@ def command(
             options = replace(options, found=tuple(found))
     with progress("Starting Spark") as say:
         options = replace(options, progress=say.folder)
-        spark = session("balog load", master=master or "", remote=remote or "", **session_settings(place))
-        try:
-            store = open_store(spark, place)
-            if plan:
-                _plan(spark, store, paths, options, say)
-                return
-            with store.writing(), say.watching(spark):
-                if follow:
-                    from balog.analytics.tables.following import follow as follow_sources
+        with spark_session("balog load", master, remote, **session_settings(place)) as spark:
+            try:
+                store = open_store(spark, place)
+                if plan:
+                    _plan(spark, store, paths, options, say)
+                    return
+                with store.writing(), say.watching(spark):
+                    if follow:
+                        from balog.analytics.tables.following import follow as follow_sources
 
-                    with StopSignals() as stop:
-                        over = lambda: stop.number is not None  # noqa: E731
-                        _print(follow_sources(spark, store, paths, options, over, say, compact=compact), say)
-                elif paths:
-                    from balog.analytics.tables.loading import load
+                        with StopSignals() as stop:
+                            over = lambda: stop.number is not None  # noqa: E731
+                            _print(follow_sources(spark, store, paths, options, over, say, compact=compact), say)
+                    elif paths:
+                        from balog.analytics.tables.loading import load
 
+<<<<<<< HEAD
                     _print(load(spark, store, paths, options, say), say)
                 if oldest is not None:
                     say("Removing old days")
@@ -149,6 +150,19 @@ def command(
             raise BalogError(f"Spark: {cause(error):.300}; what was committed is safe, run it again") from None
         finally:
             spark.stop()
+=======
+                        _print(load(spark, store, paths, options, say), say)
+                    if oldest is not None:
+                        say("Removing old days")
+                        told = "would remove" if dry_run else "removed"
+                        _lines(told, store.expire(oldest, dry_run), f"{told} nothing: no day is before {oldest}", say)
+                    if compact and not dry_run:
+                        say("Compacting")
+                        _lines("compacted", store.compact(), "compacted nothing: no day has several small files", say)
+            except PySparkException as error:
+                first = (str(error).strip().splitlines() or [""])[0]
+                raise BalogError(f"Spark: {first:.300}; what was committed is safe, run it again") from None
+>>>>>>> 1055e85 (Every command ends on SIGINT and SIGTERM with one line, its code, and no child left)
 
 
 def _from_document(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from balog.cli.interruption import spark_session
 from balog.errors import BalogError, ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ def command(
     try:
         from pyspark.errors import PySparkException
 
-        from balog.analytics import session
         from balog.analytics.progress import progress
         from balog.analytics.querying.asking import ask, explain_failure
         from balog.analytics.querying.checking import check
@@ -64,22 +64,20 @@ def command(
     if not is_tables(place):
         raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", place)
     with progress("Starting Spark") as say:
-        spark = session("balog query", master=master or "", remote=remote or "", **session_settings(place))
-        try:
-            say("Asking")
-            frame = ask(spark, open_tables(spark, place), text)
-            with say.watching(spark):
-                if output is None:
-                    rows, more = write_text(frame, form, say.stopping(sys.stdout), limit)
-                    sys.stdout.flush()
-                elif form == "parquet":
-                    rows, more = write_parquet(frame, output, limit), False
-                else:
-                    rows, more = _to_file(frame, form, output, limit)
-        except PySparkException as error:
-            raise BalogError(f"SQL: {explain_failure(error, text)}") from None
-        finally:
-            spark.stop()
+        with spark_session("balog query", master, remote, **session_settings(place)) as spark:
+            try:
+                say("Asking")
+                frame = ask(spark, open_tables(spark, place), text)
+                with say.watching(spark):
+                    if output is None:
+                        rows, more = write_text(frame, form, say.stopping(sys.stdout), limit)
+                        sys.stdout.flush()
+                    elif form == "parquet":
+                        rows, more = write_parquet(frame, output, limit), False
+                    else:
+                        rows, more = _to_file(frame, form, output, limit)
+            except PySparkException as error:
+                raise BalogError(f"SQL: {explain_failure(error, text)}") from None
     rest = "; there are more, give a larger --limit" if more else ""
     noun = "row" if rows == 1 else "rows"
     click.echo(f"balog query: {rows:,} {noun} in {time.monotonic() - began:.1f} s{rest}", err=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from balog.cli.interruption import spark_session
 from balog.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -62,7 +63,6 @@ def command(
     try:
         import rich  # noqa: F401
 
-        from balog.analytics import session
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute, read_inputs
         from balog.analytics.reporting.model import encode
@@ -92,13 +92,10 @@ def command(
         if files == 0 and not topics:
             report = empty_report(paths, question)
         else:
-            spark = session("balog report", master=master, remote=remote, **session_settings(sources[0]))
-            try:
+            with spark_session("balog report", master, remote, **session_settings(sources[0])) as spark:
                 say("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
                 with say.watching(spark):
                     report = make_report(spark, paths, question, files, progress=say.folder, **options)
-            finally:
-                spark.stop()
         if page is not None:
             say("Drawing the page")
             write_page(report, page)
