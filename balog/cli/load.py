@@ -137,20 +137,6 @@ def command(
                     elif paths:
                         from balog.analytics.tables.loading import load
 
-<<<<<<< HEAD
-                    _print(load(spark, store, paths, options, say), say)
-                if oldest is not None:
-                    say("Removing old days")
-                    told = "would remove" if dry_run else "removed"
-                    _lines(told, store.expire(oldest, dry_run), f"{told} nothing: no day is before {oldest}", say)
-                if compact and not dry_run:
-                    say("Compacting")
-                    _lines("compacted", store.compact(), "compacted nothing: no day has several small files", say)
-        except PySparkException as error:
-            raise BalogError(f"Spark: {cause(error):.300}; what was committed is safe, run it again") from None
-        finally:
-            spark.stop()
-=======
                         _print(load(spark, store, paths, options, say), say)
                     if oldest is not None:
                         say("Removing old days")
@@ -160,9 +146,7 @@ def command(
                         say("Compacting")
                         _lines("compacted", store.compact(), "compacted nothing: no day has several small files", say)
             except PySparkException as error:
-                first = (str(error).strip().splitlines() or [""])[0]
-                raise BalogError(f"Spark: {first:.300}; what was committed is safe, run it again") from None
->>>>>>> 1055e85 (Every command ends on SIGINT and SIGTERM with one line, its code, and no child left)
+                raise BalogError(f"Spark: {cause(error):.300}; what was committed is safe, run it again") from None
 
 
 def _from_document(
