@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType, TracebackType
+from types import FrameType, SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -148,18 +148,13 @@ def _send(pid: int, number: int) -> None:
 def spark_session(application: str, master: str | None, remote: str | None, **settings: Any) -> Iterator[SparkSession]:
     """Start Spark for a command and stop it at the end.
 
-    Spark sets a handler of SIGINT that asks Java to cancel all jobs. The command line's own is set again.
-
     Args:
         application, master, remote, settings: see ``balog.analytics.session``.
     """
     from balog.analytics import session
 
-    handlers = {number: signal.getsignal(number) for number in _NUMBERS}
-    spark = session(application, master=master or "", remote=remote or "", **settings)
-    if threading.current_thread() is threading.main_thread():
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    with _own_handlers():
+        spark = session(application, master=master or "", remote=remote or "", **settings)
     try:
         yield spark
     except KeyboardInterrupt:
@@ -169,3 +164,20 @@ def spark_session(application: str, master: str | None, remote: str | None, **se
         raise
     else:
         spark.stop()
+
+
+@contextmanager
+def _own_handlers() -> Iterator[None]:
+    """Keep Spark from setting a handler of SIGINT, which would ask Java to cancel all jobs, and wait for that."""
+    from pyspark import SparkContext
+
+    module = sys.modules[SparkContext.__module__]
+    before = vars(module).get("signal")
+    if before is None:
+        yield
+        return
+    module.signal = SimpleNamespace(signal=lambda number, handler: None, SIGINT=signal.SIGINT)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        module.signal = before  # type: ignore[attr-defined]

@@ -70,7 +70,7 @@ def verify(
         skip=skip,
         ordered=ordered,
     )
-    with _ended_by_signals():
+    with _ended_by_hangup():
         report = verified(tap, options, on_run=lambda name: click.echo(f"balog tap: {name} …", err=True))
     if str(json_file) == "-":
         click.echo(report.encode(), nl=False)
@@ -86,18 +86,17 @@ def verify(
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Have the tap ended, and what it was given removed, by the signals that would end this process at once."""
+def _ended_by_hangup() -> Iterator[None]:
+    """End the tap, and remove what it was given, also when SIGHUP would end this process at once."""
 
     def end(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = signal.signal(signal.SIGHUP, end)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGHUP, before)
 
 
 @command.command()
