@@ -165,7 +165,7 @@ def recount(columns: Any, row: dict[str, Any], payload: str, cls_type: str) -> N
     got = both(document(row, columns), rest)
     if want.get("cls_type") == cls_type and "cls_type" not in got:  # the table's name says it
         del want["cls_type"]
-    assert same(bare(want) or {}, bare(got) or {}), (payload, row)
+    assert same(bare(want) or {}, bare(got) or {}), (payload, kept)
 
 
 class Table:
@@ -283,10 +283,10 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
             found = pq.ParquetFile(file).read()
             had = set(found.column_names)
             for row in found.to_pylist():
-                kind, payload = given[row["id"]]
+                _, payload = given[row["id"]]
                 assert typed.setdefault(row["id"], name) == name
                 whole = {column.name: row.get(column.name) for column in schema}
-                recount([column for column in columns if column.name in had], whole, payload, kind)
+                recount([column for column in columns if column.name in had], whole, payload, read(payload)["cls_type"])
     expected = {identity for identity, (_, payload) in given.items() if isinstance(read(payload)["cls_type"], str)}
     assert set(typed) == expected
     by_type = {name: {read(given[one][1])["cls_type"] for one, table in typed.items() if table == name}

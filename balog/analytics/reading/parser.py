@@ -22,6 +22,7 @@ class Parser:
 
     Attributes:
         buffer: what ``read_blocks`` reads into; it is kept with the parser since both are costly to make.
+        data: the lines that it was given last.
     """
 
     def __init__(self) -> None:
@@ -41,6 +42,7 @@ class Parser:
             self._path = os.path.join(self._folder.name, "block.jsonl")
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         self.buffer = new_buffer()
+        self.data = memoryview(b"")
         self._longest = 0
         self._lenient = False
 
@@ -62,6 +64,7 @@ class Parser:
         while written < len(data):
             written += os.pwrite(self._file, data[written:], written)
         os.ftruncate(self._file, len(data))
+        self.data = data
         self._longest = LONGEST_LINE if not lenient else max(LONGEST_LINE, max(map(len, bytes(data).split(b"\n"))) + 1)
         self._lenient = lenient
 

@@ -74,6 +74,7 @@ class Projection:
         select: expressions over those columns, each named as in ``arrow``. A variant is its JSON text here.
         arrow: the Arrow schema that Spark wants for the batches.
         variants: names of the columns that are still to be encoded as a variant.
+        texts: names of the columns that are the payload's text, and of variants.
         rest: what follows the FROM: the conditions that rows have to meet.
         only_events: leave out the rows of quarantine.
     """
@@ -82,6 +83,7 @@ class Projection:
     select: str
     arrow: pa.Schema
     variants: tuple[str, ...]
+    texts: tuple[str, ...] = ()
     rest: str = ""
     only_events: bool = False
 
@@ -142,11 +144,13 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
         select=", ".join(f"{expression} AS {quoted(name)}" for name, expression in select.items()) or "1",
         arrow=arrow_schema(schema),
         variants=tuple(name for name, kind in want.items() if isinstance(kind, t.VariantType)),
+        texts=tuple(name for name in select if select[name] == _TEXT),
         rest=_conditions(where, known),
         only_events=bool(where),
     )
 
 
+_TEXT = "CAST(payload AS VARCHAR)"
 _FILTERED = ("timestamp", "channel", "level", "cls_type")
 
 
@@ -166,15 +170,18 @@ class _Payload:
         self.kind = want.get("payload")
         self.as_text = "payload_json" in want or isinstance(self.kind, (t.StringType, t.VariantType))
         self.column = ""
+        self._is_type_json = False
         if self.as_text:
             self.column = "JSON"
         elif isinstance(self.kind, t.StructType):
             fields = {field.name: _parsed(field.dataType) for field in self.kind}
             if "cls_type" in want:
-                fields.setdefault("cls_type", "VARCHAR")
+                self._is_type_json = "cls_type" not in fields
+                fields.setdefault("cls_type", "JSON")
             self.column = _struct(fields)
         elif "cls_type" in want:
-            self.column = _struct({"cls_type": "VARCHAR"})
+            self._is_type_json = True
+            self.column = _struct({"cls_type": "JSON"})
 
     def can(self, name: str, kind: t.DataType) -> bool:
         if name == "payload" and isinstance(kind, t.StructType):
@@ -184,7 +191,10 @@ class _Payload:
 
     def select(self, name: str, kind: t.DataType) -> str:
         if name == "cls_type":
-            return "json_extract_string(payload, '$.cls_type')" if self.as_text else "payload.cls_type"
+            if self._is_type_json or self.as_text:  # a number or an object is no type's name
+                found = "json_extract(payload, '$.cls_type')" if self.as_text else "payload.cls_type"
+                return f"CASE WHEN json_type({found}) = 'VARCHAR' THEN {found} ->> '$' END"
+            return "payload.cls_type"
         if isinstance(kind, t.StructType):
             source = "payload"
             if self.as_text:
@@ -194,7 +204,7 @@ class _Payload:
                 source = f"json_transform(payload, {_text(json.dumps(fields))})"
             casts = [f"{quoted(field.name)} := {_cast(source, field)}" for field in kind]
             return f"struct_pack({', '.join(casts)})"
-        return "CAST(payload AS VARCHAR)"
+        return _TEXT
 
 
 def _is_struct_of_strings(kind: t.DataType) -> TypeGuard[t.StructType]:

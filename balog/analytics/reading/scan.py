@@ -15,6 +15,7 @@ from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.forms import FormOptions, Lines, pieces, read_parts
 from balog.analytics.reading.lines import Washed, count_events, wash, wash_line
+from balog.analytics.reading.numbers import exact_payloads, may_be_inexact
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import Projection
 from balog.analytics.reading.remote import Places
@@ -95,7 +96,7 @@ class EventQuery:
 
     def run(self, parser: Parser) -> tuple[int | None, pa.Table]:
         """Give a row for each line of the block that meets the projection's conditions."""
-        table = parser.table(self._projection.columns, self._projection.select, self._projection.rest)
+        table = self._asked(parser)
         if "timestamp" in table.column_names:
             check_years(table.column("timestamp"))
         for name in self._projection.variants:
@@ -105,6 +106,20 @@ class EventQuery:
             encoded = pa.StructArray.from_arrays(values, fields=list(kind))
             table = table.set_column(table.schema.get_field_index(name), name, encoded)
         return None if self._projection.rest else table.num_rows, table
+
+    def _asked(self, parser: Parser) -> pa.Table:
+        """Ask the projection; a payload's text has its numbers as they are written."""
+        columns, select, rest = self._projection.columns, self._projection.select, self._projection.rest
+        if not self._projection.texts or not may_be_inexact(bytes(parser.data)):
+            return parser.table(columns, select, rest)
+        kept = rest.removeprefix("WHERE ") or "true"
+        table = parser.table(columns, f'{select}, ({kept}) AS "kept?"')
+        exact = exact_payloads(bytes(parser.data), table.num_rows)
+        for name in self._projection.texts if exact else ():
+            texts = table.column(name).to_pylist()
+            texts = [exact.get(row, text) for row, text in enumerate(texts)]
+            table = table.set_column(table.schema.get_field_index(name), name, pa.array(texts, pa.string()))
+        return table.filter(table.column("kept?")).drop_columns(["kept?"])
 
     def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
         """Put them behind one another."""

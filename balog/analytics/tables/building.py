@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -30,12 +30,13 @@ from balog.analytics.tables.staging import (
     OLD,
     SHAPE,
     TIMELESS,
+    UNSEEN,
     Days,
     Stage,
     decode_files,
     encode_files,
 )
-from balog.analytics.tables.store import Part, Staged, Store, read_files, table_name
+from balog.analytics.tables.store import Part, Staged, Store, is_own, read_files, table_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -43,8 +44,9 @@ if TYPE_CHECKING:
 __all__ = ["MOST_TYPES", "Built", "build", "gather", "grow", "in_workers", "stage_frame"]
 
 MOST_TYPES = 300
-"""So many payload types have tables of their own; the others' events are in ``events`` like all."""
+"""So many payload types have tables of their own, those with the most events; the others' events are in ``events``."""
 
+_MOST_NAMED = 10  # types without a table that a line names
 _FEW = 20_000
 _JOBS = 3  # of Spark at a time: one's start and end fall into another's work
 
@@ -82,6 +84,7 @@ def build(
     """
     files, seen = gather(staged)
     built = Built()
+    others = sum(file.rows for file in files[UNSEEN])
     built.too_old = sum(file.rows for file in files[OLD])
     built.ahead = sum(file.rows for file in files[FUTURE])
     say("Looking for duplicates")
@@ -89,7 +92,7 @@ def build(
     events, built.duplicates = new_events(spark, store, stage, files["events"], is_timeless=bool(files[TIMELESS]))
     kinds: list[Kind] = []
     if events.files:
-        kinds, built.lines = grow(store, seen)
+        kinds, built.lines = grow(store, seen, others)
     say("Writing tables of payload types and rollups")
     tasks = share_files(events.files)
     derive = Derive(stage, kinds)
@@ -103,18 +106,27 @@ def build(
     return built
 
 
+class Seen(NamedTuple):
+    """What workers saw of a payload type: how many events there are, copies counted, and their fields."""
+
+    rows: int
+    fields: t.StructType
+
+
 def gather(
     staged: Iterable[tuple[str, Staged, bytes | None]],
-) -> tuple[dict[str, list[Staged]], dict[str, t.StructType]]:
+) -> tuple[dict[str, list[Staged]], dict[str, Seen]]:
     """Sort what workers gave: files, or counts, by table; and what was seen of payloads, by type."""
     files: dict[str, list[Staged]] = defaultdict(list)
-    seen: dict[str, Shape] = {}
+    shapes: dict[str, Shape] = {}
+    rows: Counter[str] = Counter()
     for table, file, shape in staged:
         if table == SHAPE and shape is not None:
-            seen.setdefault(file.path, Shape()).unite(msgspec.json.decode(shape, type=Shape))
+            shapes.setdefault(file.path, Shape()).unite(msgspec.json.decode(shape, type=Shape))
+            rows[file.path] += file.rows
         else:
             files[table].append(file)
-    return files, {name: seen[name].struct() for name in sorted(seen)}
+    return files, {name: Seen(rows[name], shape.struct()) for name, shape in sorted(shapes.items())}
 
 
 def in_workers(
@@ -143,31 +155,41 @@ def stage_frame(stage: Stage, frame: DataFrame) -> list[tuple[str, Staged, bytes
     return list(decode_files(frame.mapInArrow(each, FILES).toArrow()))
 
 
-def grow(store: Store, seen: dict[str, t.StructType]) -> tuple[list[Kind], list[str]]:
-    """Decide the tables and columns of payload types that were seen; gives lines for people about all that is new."""
-    tables = set(store.names())
-    schemas: dict[str, t.StructType | None] = {}
-    kinds, lines, left = [], [], 0
-    for cls_type, shape in seen.items():
+def grow(store: Store, seen: Mapping[str, Seen], others: int = 0) -> tuple[list[Kind], list[str]]:
+    """Decide the tables and columns of payload types that were seen; gives lines for people about all that is new.
+
+    Tables that are there grow. New ones are made for the types with the most events, while there is room.
+
+    Args:
+        others: events of further types, whose names nobody kept.
+    """
+    tables = {name for name in store.names() if not is_own(name)}
+    room = MOST_TYPES - len(tables)
+    fresh = sorted((name for name in seen if table_name(name) not in tables), key=lambda name: (-seen[name].rows, name))
+    left = {name: seen[name].rows for name in fresh[max(room, 0) :]}
+    kinds, lines = [], []
+    for cls_type, (_, fields) in seen.items():
+        if cls_type in left:
+            continue
         name = table_name(cls_type)
-        if name not in schemas:
-            if name not in tables and len(tables) >= MOST_TYPES:
-                left += 1
-                continue
-            schemas[name] = store.schema(name)
-            tables.add(name)
-        before = schemas[name]
+        before = store.schema(name)
         known = before or first_schema(cls_type)
-        change = merge(known, shape)
+        change = merge(known, fields)
         if before is None:
-            lines.append(f"{name}: new table of {len(change.schema)} columns")
+            renamed = "" if name == cls_type else f" (for the payload type {cls_type!r:.200})"
+            lines.append(f"{name}: new table of {len(change.schema)} columns{renamed}")
         if known is not None:
             lines += [f"{name}: {line}" for line in change.lines]
-        schemas[name] = change.schema
-        kinds.append((cls_type, name))
-    if left:
-        lines.append(f"{left} payload types have no table of their own, there are {MOST_TYPES} already; see events")
-    return [Kind(cls_type, name, (schemas[name] or t.StructType()).json()) for cls_type, name in kinds], lines
+        kinds.append(Kind(cls_type, name, change.schema.json()))
+    if left or others:
+        named = ", ".join(f"{name!r:.60} ({rows:,} events)" for name, rows in list(left.items())[:_MOST_NAMED])
+        more = "" if len(left) <= _MOST_NAMED and not others else ", …"
+        events = sum(left.values()) + others
+        lines.append(
+            f"no table of its own, since there are {MOST_TYPES}: {len(left):,} payload types, {events:,} events, which "
+            f"are in the table events: {named}{more}"
+        )
+    return kinds, lines
 
 
 def _roll(spark: SparkSession, stage: Stage, rolled: Sequence[Staged], bad: Part) -> dict[str, Part]:

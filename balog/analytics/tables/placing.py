@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 from pyspark.sql import types as t
 
+from balog.analytics.reading.numbers import DOUBLE_DIGITS
 from balog.analytics.tables.evolution import field_of
 
 __all__ = [
@@ -29,10 +30,8 @@ __all__ = [
     "TIMESTAMP",
     "WHOLE",
     "Inexact",
-    "has_inexact",
     "homes",
     "is_void",
-    "may_be_inexact",
     "number_of",
     "place",
     "raw_number",
@@ -48,14 +47,6 @@ WHOLE: dict[type[t.DataType], int] = {t.ByteType: 7, t.ShortType: 15, t.IntegerT
 TIMESTAMP = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)\Z"
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _REFUSED = object()
-_MOST_DIGITS = 17  # what a double keeps of a decimal fraction
-
-
-_ALIKE = bytes.maketrans(b"0123456789E", b"0000000000e")
-_INEXACT = re.compile(
-    rb"(?=[1-9][0-9.]{18})[0-9]+\.[0-9]|\.0*[1-9][0-9]{17}|[1-9][0-9]{17,}[eE]|[0-9][eE][+-]?[0-9]{3}"
-)
-"""What a number that a double rounds contains; a text in quotes may contain it, too."""
 
 
 class Inexact:
@@ -78,7 +69,7 @@ def read_number(text: str) -> float | Inexact:
     digits = re.split("[eE]", text)[0].replace(".", "").strip("-0")
     if abs(value) == float("inf") or (digits and not value):
         return Inexact(text, None)
-    return Inexact(text, value) if len(digits) > _MOST_DIGITS else value
+    return Inexact(text, value) if len(digits) > DOUBLE_DIGITS else value
 
 
 def raw_number(value: Any) -> msgspec.Raw:
@@ -90,17 +81,6 @@ def raw_number(value: Any) -> msgspec.Raw:
     if not isinstance(value, Inexact):
         raise NotImplementedError
     return msgspec.Raw(value.text.encode())
-
-
-def may_be_inexact(texts: bytes) -> bool:
-    """Return False, fast, where no number of a JSON text can be ``Inexact``."""
-    alike = texts.translate(_ALIKE, b".")
-    return b"0" * (_MOST_DIGITS + 1) in alike or b"e000" in alike or b"e-000" in alike or b"e+000" in alike
-
-
-def has_inexact(text: bytes) -> bool:
-    """Return False where no number of a JSON text is ``Inexact``, and True where one seems to be."""
-    return _INEXACT.search(text) is not None
 
 
 def homes(struct: t.StructType, columns: list[t.StructField] | None = None) -> dict[str, list[t.StructField]]:

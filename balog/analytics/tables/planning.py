@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from balog.analytics.tables.building import gather, grow, in_workers
 from balog.analytics.tables.loading import Options, listed, reader_of, stage_of
+from balog.analytics.tables.staging import UNSEEN
 from balog.analytics.tables.store import Store
 
 if TYPE_CHECKING:
@@ -55,6 +56,6 @@ def plan(
     stage = stage_of(store, "", "plan", options)
     found = in_workers(spark, len(tasks), lambda number: stage.look(tasks[number][0].read(tasks[number][1])))
     counts, seen = gather(found)
-    _, lines = grow(store, seen)
+    _, lines = grow(store, seen, sum(file.rows for file in counts[UNSEEN]))
     events, bad = (sum(file.rows for file in counts[name]) for name in ("events", "quarantine"))
     return Planned(listing.files, listing.bytes, listing.known, len(listing.shares), events, bad, lines)

@@ -38,6 +38,7 @@ __all__ = [
     "REFUSED",
     "SHAPE",
     "TIMELESS",
+    "UNSEEN",
     "WRONG",
     "Days",
     "Stage",
@@ -83,10 +84,12 @@ FILES = t.StructType(
 )
 """What a worker tells of each file that it wrote; ``OLD``, ``FUTURE``, ``TIMELESS`` and ``SHAPE`` are no tables."""
 
-OLD, FUTURE, TIMELESS, SHAPE, REFUSED, WRONG = "-old", "-future", "-timeless", "-shape", "-refused", "-wrong"
+OLD, FUTURE, TIMELESS, SHAPE, UNSEEN = "-old", "-future", "-timeless", "-shape", "-unseen"
+REFUSED, WRONG = "-refused", "-wrong"
 """Counts of events of days before the floor, which are left out, of events more than a day ahead, and of those that
-say no time of their own; what the payloads of the type ``path`` look like, as ``shapes.Shape``; why nothing could be
-written; the arguments of a ``RowError`` as JSON in ``shape``."""
+say no time of their own; what the payloads of the type ``path`` look like, as ``shapes.Shape``, and how many there are;
+how many are of types too many to be looked at; why nothing could be written; a ``RowError``'s arguments in ``shape``.
+"""
 
 _GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each day is written
 _GROUP_ROWS = 250_000
@@ -176,7 +179,10 @@ def _counted(counts: Mapping[str, int]) -> Iterator[_Row]:
 
 
 def _shaped(shapes: Shapes) -> Iterator[_Row]:
-    return ((SHAPE, Staged(name, date.min, 0, 0), shape) for name, shape in shapes.seen())
+    for name, rows, shape in shapes.seen():
+        yield SHAPE, Staged(name, date.min, rows, 0), shape
+    if shapes.unseen:
+        yield UNSEEN, Staged("", date.min, shapes.unseen, 0), None
 
 
 def _is_before(events: pa.Table, limit: datetime) -> pa.ChunkedArray:

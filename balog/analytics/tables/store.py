@@ -7,6 +7,7 @@ into place (Parquet) or append them as frames (a catalog); it takes the columns 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,7 +21,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Batch", "Loaded", "Part", "RowError", "Source", "Staged", "Store", "TableError", "read_files", "table_name"]
+__all__ = [
+    "Batch",
+    "Loaded",
+    "Part",
+    "RowError",
+    "Source",
+    "Staged",
+    "Store",
+    "TableError",
+    "is_own",
+    "read_files",
+    "table_name",
+]
 
 
 class TableError(BalogError):
@@ -211,15 +224,27 @@ def read_files(spark: SparkSession, schema: StructType, paths: Iterable[str], ba
     return reader.parquet(*(re.sub(r"[][{}*?\\]", r"\\\g<0>", path) for path in paths))
 
 
-def table_name(cls_type: str) -> str:
-    """Give the table of a payload type: lower case, ``_`` for all but letters and digits, ``payload_`` for our names.
+_OWN = {"events", "quarantine"}
+_PLAIN = re.compile(r"[a-z][a-z0-9_]{0,99}")
+_WITH_DIGEST = re.compile(r".*_[0-9a-f]{12}")
 
-    >>> table_name("metric"), table_name("My-Type.v2"), table_name("events")
-    ('metric', 'my_type_v2', 'payload_events')
+
+def table_name(cls_type: str) -> str:
+    """Return the name of a payload type's table, another one for each type.
+
+    It is the type's own name if that is lower case ASCII and no other table's. A name that has to change gets a digest.
+
+    >>> table_name("metric"), table_name("My-Type.v2"), table_name("events"), table_name("日志")
+    ('metric', 'my_type_v2_3c8634e81780', 'type_events_862417b9e7c3', 'type_7dbac1c20f23')
     """
-    name = re.sub(r"[^a-z0-9]+", "_", cls_type.lower()).strip("_")[:100] or "unnamed"
-    return (
-        f"payload_{name}"
-        if name in ("events", "quarantine") or name.startswith("rollup_") or name[0].isdigit()
-        else name
-    )
+    if _PLAIN.fullmatch(cls_type) and not is_own(cls_type) and not _WITH_DIGEST.fullmatch(cls_type):
+        return cls_type
+    name = re.sub(r"[^a-z0-9]+", "_", cls_type.lower()).strip("_")[:80]
+    if not name or name[0].isdigit() or is_own(name):
+        name = f"type_{name}" if name else "type"
+    return f"{name}_{hashlib.sha256(cls_type.encode(errors='surrogatepass')).hexdigest()[:12]}"
+
+
+def is_own(table: str) -> bool:
+    """Tell whether a table is of no payload type: ``events``, ``quarantine`` and the rollups."""
+    return table in _OWN or table.startswith("rollup_")

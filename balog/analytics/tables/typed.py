@@ -17,14 +17,13 @@ from msgspec import Meta
 from pyspark.sql import types as t
 
 from balog.analytics.reading.arrow_types import arrow_type
+from balog.analytics.reading.numbers import has_inexact, may_be_inexact
 from balog.analytics.tables.evolution import RECOVERED, payload_fields
 from balog.analytics.tables.placing import (
     EXACT,
     WHOLE,
-    has_inexact,
     homes,
     is_void,
-    may_be_inexact,
     place,
     raw_number,
     read_number,

@@ -376,3 +376,95 @@ def test_the_place_of_an_event_is_found_in_every_form(tmp_path: Path) -> None:
     assert position_of(f"LG{1:022d}", inputs) == (str(tmp_path / "a.jsonl"), len(lines[0]) + 35)
     assert position_of(f"LG{7:022d}", inputs) == (str(tmp_path / "b.jsonl.gz"), len(lines[5]) + len(lines[6]) + 2)
     assert position_of(f"LG{70:022d}", inputs) is None
+
+
+def test_types_that_differ_only_in_what_a_table_s_name_cannot_have_have_tables_of_their_own() -> None:
+    from balog.analytics.tables.store import table_name
+
+    types = [
+        "日志",
+        "счёт",
+        "weird type!",
+        "weird-type?",
+        "Sale",
+        "sale",
+        "_sale",
+        "events",
+        "rollup_x",
+        "2fa",
+        "",
+        "\n",
+    ]
+    types += ["x" * 100, "x" * 101, "x" * 102, table_name("Sale"), table_name(table_name("Sale"))]
+    names = [table_name(one) for one in types]
+    assert len(set(names)) == len(types)
+    assert all(name.isascii() and name[0].isalpha() and name.replace("_", "").isalnum() for name in names)
+    assert (table_name("sale"), names[:2]) == ("sale", ["type_7dbac1c20f23", "type_abb9751a9b7d"])
+
+
+def test_types_with_the_most_events_get_the_tables_and_a_line_says_what_got_none() -> None:
+    from pyspark.sql import types as t
+
+    from balog.analytics.tables.building import MOST_TYPES, Seen, grow
+
+    class Store:
+        tables = ("events", "quarantine", "rollup_events", "tiny")
+
+        def names(self) -> tuple[str, ...]:
+            return self.tables
+
+        def schema(self, name: str) -> Any:
+            return None
+
+    seen = {f"a{number:04d}": Seen(1, t.StructType()) for number in range(400)}
+    seen |= {"zebra": Seen(10**6, t.StructType()), "tiny": Seen(1, t.StructType()), "Zebra": Seen(5, t.StructType())}
+    kinds, lines = grow(Store(), seen, others=7)  # type: ignore[arg-type]
+    made = [kind.cls_type for kind in kinds]
+    assert len(made) == MOST_TYPES
+    assert {"zebra", "Zebra", "tiny", "a0000", "a0296"} < set(made)
+    assert "a0297" not in made
+    assert any(line.endswith("columns (for the payload type 'Zebra')") for line in lines)
+    assert lines[-1] == (
+        "no table of its own, since there are 300: 103 payload types, 110 events, which are in the table events: "
+        + ", ".join(f"'a{number:04d}' (1 events)" for number in range(297, 307))
+        + ", …"
+    )
+
+
+def test_a_worker_keeps_looking_at_types_that_turn_out_to_be_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    import pyarrow as pa
+
+    from balog.analytics.tables import observing
+
+    monkeypatch.setattr(observing, "_MOST_TYPES", 3)
+    monkeypatch.setattr(observing, "_MOST_COUNTED", 6)
+    shapes = observing.Shapes({})
+    for some in (["a", "b", "c"], ["late"] * 4, ["a", None, "d", "e"], ["f", "g", "g"], ["late"]):
+        texts = ['{"n":1}' for _ in some]
+        shapes.look(pa.table({"cls_type": pa.array(some, pa.string()), "payload_json": texts}))
+    seen = {name: (rows, bool(json.loads(shape))) for name, rows, shape in shapes.seen()}
+    assert {name: rows for name, (rows, _) in seen.items()} == {"a": 2, "b": 1, "c": 1, "late": 5, "d": 1, "e": 1}
+    assert seen["late"][1]
+    assert sum(known for _, known in seen.values()) <= 3
+    assert shapes.unseen == 3
+
+
+def test_a_cls_type_that_is_no_text_names_no_table_and_digits_arrive_as_they_were_written(
+    load: Load, place: Path, dump: Any, rows: Any
+) -> None:
+    from tests.analytics.tables.conftest import event
+
+    given = ['{"cls_type":5,"n":1}', '{"cls_type":{"a":1}}', '{"cls_type":["x"]}', '{"cls_type":true}', '{"n":1}']
+    given += ['{"cls_type":"exact","n":0.12345678901234567890123,"m":1}', '{"cls_type":"exact","n":1e-400,"m":2}']
+    lines = []
+    for number, payload in enumerate(given):
+        made = json.dumps({**event(number), "payload": "?"})
+        lines.append(made.replace('"?"', payload))
+    summary = load(dump("a.jsonl", lines=tuple(lines)))
+    assert {name for name in summary.rows if not name.startswith("rollup")} == {"events", "exact", "quarantine"}
+    assert sorted(rows(place, "events", "payload_json")) == sorted((payload,) for payload in given)
+    assert rows(place, "events", "count(cls_type), count(*)") == [(2, 7)]
+    assert rows(place, "exact", "m, n, payload_recovered") == [
+        (1, 0.12345678901234568, '{"n":0.12345678901234567890123}'),
+        (2, None, '{"n":1e-400}'),
+    ]
