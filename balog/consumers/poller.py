@@ -223,8 +223,10 @@ class Poller:
         if not delivery.wanted_by:
             return False
         # Where no message is ever two, only an earlier delivery has something to say; or, of a redriven letter, those
-        # consumers that succeeded.
-        return not self._lane.topic.keeps_ids or delivery.message.attempts > 1 or len(delivery.tasks) > 1
+        # consumers that succeeded, with it or in a replay since it died.
+        message = delivery.message
+        is_single = self._lane.topic.keeps_ids and not message.generation.replay
+        return not is_single or message.attempts > 1 or len(delivery.tasks) > 1
 
 
 def _is_caused_by(delivery: Delivery, consumer: str) -> bool:

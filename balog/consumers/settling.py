@@ -171,8 +171,8 @@ def _is_acked(delivery: Delivery) -> bool:
 
 
 def _needs_record(delivery: Delivery) -> bool:
-    # Where no message is ever two, an ack alone is record enough.
-    return not (_is_acked(delivery) and delivery.lane.topic.keeps_ids)
+    # Where no message is ever two, an ack alone is record enough; after a replay an older dead letter is a second one.
+    return not (_is_acked(delivery) and delivery.lane.topic.keeps_ids and not delivery.message.generation.replay)
 
 
 def _give_up(delivery: Delivery) -> GivenUp:

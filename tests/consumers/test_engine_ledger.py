@@ -232,6 +232,22 @@ class TestReplayed:
             assert seen == {"one 1": round, "other 1": round, "one 2": round, "other 2": 2 * round}
             bench.orders.seek("balog", "earliest")
 
+    def test_what_succeeded_in_a_replay_does_not_run_again_for_its_older_dead_letter(self, bench: Any) -> None:
+        bench.publish({})
+        seen: list[int] = []
+
+        def fail_once(settings: Settings, event: Event) -> None:
+            seen.append(1)
+            if len(seen) == 1:
+                raise ValueError
+
+        assert bench.run(fail_once, max_attempts=1).dead == 1
+        bench.orders.seek("balog", "earliest")
+        assert bench.run(fail_once, max_attempts=1).succeeded == 1
+        bench.orders.redrive("balog", lambda letter: letter.body)
+        assert bench.run(fail_once, max_attempts=1) == Counts(received=1, duplicates=1)
+        assert len(seen) == 2
+
     def test_within_a_replay_a_second_copy_is_still_a_duplicate(self, bench: Any, queue: Topic) -> None:
         queue.publish(copies(2))
         seen: list[int] = []
