@@ -23,7 +23,8 @@ class LogLine(Struct, kw_only=True):
     """What one line says, whichever dialect it was in.
 
     ``event`` is set, and all else unset, when the line is a whole event already. ``read_line`` gives times in UTC.
-    ``is_uncaught`` marks a traceback that no logger wrote: the interpreter's own.
+    ``is_uncaught`` marks a traceback that no logger wrote: the interpreter's own. ``takes_traceback`` is False for
+    lines that never have one of their own, as those of Python's ``warnings``.
     """
 
     level: Level = "INFO"
@@ -36,6 +37,7 @@ class LogLine(Struct, kw_only=True):
     exc_text: str | None = None
     event: Event | None = None
     is_uncaught: bool = False
+    takes_traceback: bool = True
 
 
 _MAX_LITERAL = 10_000

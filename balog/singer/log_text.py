@@ -80,9 +80,16 @@ def read_text(line: str) -> LogLine | None:
         _made(_SINGER_PYTHON.match(line))
         or _first(_FROM_LETTER, line)
         or _made(_ARGPARSE.match(line))
-        or (_made(_WARNING.match(line), level="WARNING") if "Warning: " in line else None)
+        or _python_warning(line)
         or _logfmt(line)
     )
+
+
+def _python_warning(line: str) -> LogLine | None:
+    record = _made(_WARNING.match(line), level="WARNING") if "Warning: " in line else None
+    if record is not None:
+        record.takes_traceback = False
+    return record
 
 
 def _after_time(line: str) -> LogLine | None:

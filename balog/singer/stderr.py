@@ -187,7 +187,7 @@ class _Record:
     def _is_whole(self) -> bool:
         """Whether a traceback that comes now is not this record's: at its level none is logged, or it has its own."""
         if not self._is_in_traceback:
-            return self.head.level in ("DEBUG", "INFO")
+            return self.head.level in ("DEBUG", "INFO") or not self.head.takes_traceback
         last = next((line for line in reversed(self.lines) if line), "")
         return not last.startswith(_CHAINED)
 
