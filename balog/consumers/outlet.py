@@ -210,7 +210,9 @@ class Outlet:
     def _note(self, outcome: Outcome) -> None:
         with self._lock:
             self.counts.delivered += outcome.taken
-            self.counts.refused += len(outcome.dead)
+            self.counts.refused += len(outcome.dead) + outcome.unnamed
+            if outcome.unnamed and outcome.error is not None:
+                self._news.once(f"{reason_of(outcome.error)}; it does not say which, they are counted", about="unnamed")
             for reason in outcome.dead.values():
                 self._news.once(f"{reason}; refused events become dead letters of the topic", about="refused")
             if outcome.taken:

@@ -14,12 +14,16 @@ MAX_WRITES = 100
 
 
 class Outcome(NamedTuple):
-    """What became of a batch, by the indexes of its events; ``error`` is the last trouble, if there was any."""
+    """What became of a batch, by the indexes of its events; ``error`` is the last trouble, if there was any.
+
+    ``unnamed`` is the number of events that were refused for good where nobody knows which.
+    """
 
     taken: int
     dead: dict[int, str]
     left: list[int]
     error: SinkError | None
+    unnamed: int = 0
 
 
 def attempt(
@@ -32,7 +36,7 @@ def attempt(
     Args:
         max_writes: what is still together after so many is refused together; twice the batch finds every event.
     """
-    taken, writes = 0, 0
+    taken, unnamed, writes = 0, 0, 0
     dead: dict[int, str] = {}
     trouble: SinkError | None = None
     parts = [list(range(len(batch)))] if batch else []
@@ -53,16 +57,18 @@ def attempt(
         chosen = range(len(part)) if trouble.remaining is None else sorted(set(trouble.remaining))
         rest = [part[n] for n in chosen if 0 <= n < len(part) and part[n] not in rejected]
         dead.update(rejected)
-        taken += len(part) - len(rejected) - len(rest)
+        settled = len(part) - len(rejected) - len(rest)
+        unnamed += min(trouble.unnamed, settled)
+        taken += settled - min(trouble.unnamed, settled)
         if trouble.retryable and rest:
             left = rest + [index for part in reversed(parts) for index in part]
-            return Outcome(taken, dead, sorted(left), trouble)
+            return Outcome(taken, dead, sorted(left), trouble, unnamed)
         if len(rest) == 1:
             dead[rest[0]] = str(trouble)
         elif rest:
             middle = len(rest) // 2
             parts += [rest[middle:], rest[:middle]]  # the first half is tried first
-    return Outcome(taken, dead, [], trouble)
+    return Outcome(taken, dead, [], trouble, unnamed)
 
 
 def as_sink_error(error: Exception) -> SinkError:

@@ -32,6 +32,8 @@ class SinkError(BalogError):
             letters; the rest of the batch is not held up by them.
         remaining: indexes of the events that were not taken, when others of the batch were; None means all that are
             not in ``rejected``.
+        unnamed: the number of events, among those that are neither in ``rejected`` nor in ``remaining``, that it will
+            never take, where it does not say which. They count as refused, and nothing keeps them.
     """
 
     def __init__(
@@ -42,12 +44,14 @@ class SinkError(BalogError):
         retry_after: float | None = None,
         rejected: Mapping[int, str] | None = None,
         remaining: Sequence[int] | None = None,
+        unnamed: int = 0,
     ) -> None:
         super().__init__(reason)
         self.retryable = retryable
         self.retry_after = retry_after
         self.rejected = rejected or {}
         self.remaining = remaining
+        self.unnamed = unnamed
 
 
 class Batching(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
@@ -71,6 +75,10 @@ class SinkOptions(Struct, kw_only=True):
     where: Annotated[str, Meta(description="Takes only events for which this expression is true.")] | None = None
     batch: Batching = Batching()
     retry: Retrying = Retrying()
+
+    def takes(self, event: Event) -> bool:
+        """Return whether the sink sends anything of such an event. Others are not queued; they count as filtered."""
+        return True
 
 
 class Sink(Protocol):

@@ -28,7 +28,7 @@ from balog.sinks.datadog_json import (
     tag_list,
 )
 from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
-from balog.sinks.measures import Measure, MeasureOptions, MeasureReader
+from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
 from balog.sinks.troubles import Halves, Troubles
 
 __all__ = ["DatadogSink", "DatadogSinkConfig"]
@@ -75,6 +75,18 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         is_by_agent_only = self.agent is not None and self.api_key is None
         return f"datadog {self.agent.place if is_by_agent_only and self.agent else self.url or self.site}"
 
+    def takes(self, event: Event) -> bool:
+        """See ``SinkOptions``."""
+        send = self._sent()
+        return (
+            "logs" in send
+            or ("metrics" in send and is_measure(event))
+            or ("events" in send and (event.cls_type == "run" or event.level in ("ERROR", "CRITICAL")))
+        )
+
+    def _sent(self) -> set[What]:
+        return set(self.send or (["metrics", "logs"] if self.api_key else ["metrics"]))
+
     def build(self) -> DatadogSink:
         """Make the sink.
 
@@ -84,7 +96,7 @@ class DatadogSinkConfig(MeasureOptions, tag_field="type", tag="datadog", forbid_
         """
         if self.agent is None and self.api_key is None:
             raise ConfigError("is missing; give it, or an agent", path="api_key")
-        send = set(self.send or (["metrics", "logs"] if self.api_key else ["metrics"]))
+        send = self._sent()
         if self.api_key is None and (beyond := send - {"metrics"}):
             raise ConfigError(f"is missing; an agent takes no {' and no '.join(sorted(beyond))}", path="api_key")
         if not _SITE.fullmatch(self.site):
@@ -113,7 +125,7 @@ class DatadogSink:
     def __init__(
         self,
         config: DatadogSinkConfig,
-        send: set[str],
+        send: set[What],
         agent: AgentClient | None,
         api: HttpClient | None,
         logs: HttpClient | None,

@@ -6,6 +6,7 @@ https://docs.datadoghq.com/api/latest/ says what they hold, and the limits.
 from __future__ import annotations
 
 import re
+import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
@@ -72,16 +73,31 @@ class _Series(NamedTuple):
 
 
 class CountedSeconds:
-    """What was counted of each series in the latest seconds.
+    """Sums of each series' latest seconds, for one writer.
 
-    Of two points of one series and second Datadog keeps the later. So a second point has to have the sum, and a request
-    that comes again, after an answer was lost, changes nothing.
+    Datadog keeps the later of two points of one series and second. A second point therefore has the sum, and a request
+    that comes again, after an answer was lost, changes nothing. Points of another sink, broker or machine would replace
+    each other too, so the series of each writer have a tag of their own.
+
+    Attributes:
+        writer: the tag. It changes when a point comes for a second whose sums are forgotten.
     """
 
     _MOST = 20_000
 
     def __init__(self) -> None:
         self._sums: OrderedDict[Any, float] = OrderedDict()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.writer = f"balog_writer:{secrets.token_hex(6)}"
+        self._sums.clear()
+        self._forgotten = -1
+
+    def check(self, second: int, key: Any) -> None:
+        """Become another writer if the sum of a series and second may have been forgotten."""
+        if second <= self._forgotten and key not in self._sums:
+            self._begin()
 
     def plus(self, key: Any, value: float) -> float:
         """Give the sum with a value that is about to be sent."""
@@ -93,7 +109,8 @@ class CountedSeconds:
             self._sums[key] = total
             self._sums.move_to_end(key)
         while len(self._sums) > self._MOST:
-            self._sums.popitem(last=False)
+            (_, second), _ = self._sums.popitem(last=False)
+            self._forgotten = max(self._forgotten, second)
 
 
 def is_too_old(timestamp: datetime, now: datetime) -> str | None:
@@ -110,6 +127,8 @@ def series_items(
 ) -> list[Item]:
     """Give ``/api/v2/series`` of counters and gauges: a point for each second, the sum or the last level of it.
 
+    Counters have the tag of their writer too, see ``CountedSeconds``.
+
     Args:
         measures: each with its event's index and host.
         service: by index, what becomes the tag ``service``.
@@ -118,7 +137,10 @@ def series_items(
     for index, measure, host in measures:
         series = _Series(clean_name(measure.name), tuple(tag_list(measure.tags, service.get(index, ""))), host)
         seconds = groups.setdefault((series, measure.kind), {})
-        seconds.setdefault(int(measure.timestamp.timestamp()), []).append((index, measure.value))
+        second = int(measure.timestamp.timestamp())
+        seconds.setdefault(second, []).append((index, measure.value))
+        if measure.kind == "counter":
+            counted.check(second, (series, second))
     items = []
     for (series, kind), seconds in groups.items():
         sums: dict[Any, float] = {}
@@ -131,7 +153,7 @@ def series_items(
             points.append({"timestamp": second, "value": value})
         body: dict[str, Any] = {"metric": series.metric, "type": _GAUGE, "points": points, "tags": series.tags}
         if kind == "counter":
-            body.update(type=_COUNT, interval=1)
+            body.update(type=_COUNT, interval=1, tags=(*series.tags, counted.writer))
         if series.host:
             body["resources"] = [{"type": "host", "name": series.host}]
         items.append(Item(_encode(body), sorted({i for values in seconds.values() for i, _ in values}), sums))

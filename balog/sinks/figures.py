@@ -15,7 +15,7 @@ class Figures(Struct, kw_only=True):
     Attributes:
         put: events that came.
         adopted: events that came from the spool of a broker that is gone.
-        filtered: events that ``where`` left out.
+        filtered: events that ``where`` left out, or that the sink sends nothing of.
         delivered: events that the sink took.
         waiting: events in memory.
         spooled: events on disk, in the spool.

@@ -19,7 +19,7 @@ import msgspec
 from balog.errors import ConfigError
 from balog.expressions import Expression
 from balog.sinks.attempt import Outcome, as_sink_error, attempt, reason_of
-from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
+from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError, SinkOptions
 from balog.sinks.figures import Figures
 from balog.sinks.hand import Entry, Hand, Mark, dead_letters, read, with_unreadable
 from balog.sinks.news import News
@@ -76,6 +76,8 @@ class Lane:
         self.config = config
         self.name = config.name
         self._where = _compile(config.where)
+        takes = getattr(config, "takes", None)
+        self._takes = None if getattr(type(config), "takes", None) is SinkOptions.takes else takes
         self._sink: Sink = config.build()
         self._batch, self._retry = config.batch, config.retry
         self._full_events, self._full_bytes = config.batch.events, config.batch.bytes
@@ -130,7 +132,9 @@ class Lane:
     def put(self, delivery: Delivery, number: int) -> None:
         """Queue an event; numbers only grow."""
         self._put += 1
-        if self._where is not None and not self._where.matches(delivery.event):
+        if (self._where is not None and not self._where.matches(delivery.event)) or (
+            self._takes is not None and not self._takes(delivery.event)
+        ):
             self._figures.filtered += 1
             self._arrived = number
             return
@@ -500,6 +504,8 @@ class Lane:
             kept = f"refused events are kept in {self._spool.dead.folder}" if self._spool else "not delivered"
             first = next(iter(outcome.dead.values()))
             self._news.once(f"{first}; {kept}", about="dead letters")
+        if outcome.unnamed:
+            self._news.once(f"{reason}; it does not say which, so they are counted and not kept", about="unnamed")
 
     def _recover(self) -> None:
         with self._changed:
@@ -522,7 +528,10 @@ class Lane:
             with self._changed:
                 figures = self._figures
                 figures.delivered += outcome.taken
-                figures.dead += len(outcome.dead)
+                figures.dead += len(outcome.dead) + outcome.unnamed
+                if outcome.unnamed:
+                    figures.lost += outcome.unnamed
+                    self._lost_at = min(self._lost_at, hand.entries[0][0] or NO_NUMBER)
                 if not kept:
                     figures.lost += len(outcome.dead)
                     dead_numbers = [hand.entries[index][0] for index in outcome.dead]

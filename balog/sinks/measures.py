@@ -18,7 +18,17 @@ from balog.event import Event
 from balog.payload import MetricPayload, MetricsPayload, Number, RunPayload, read
 from balog.sinks.base import Delivery, SinkOptions
 
-__all__ = ["Kind", "Measure", "MeasureOptions", "MeasureReader", "Measured", "format_number", "measures", "text_tags"]
+__all__ = [
+    "Kind",
+    "Measure",
+    "MeasureOptions",
+    "MeasureReader",
+    "Measured",
+    "format_number",
+    "is_measure",
+    "measures",
+    "text_tags",
+]
 
 Kind = Literal["counter", "timer", "gauge"]
 
@@ -84,6 +94,11 @@ def _of_run(run: RunPayload, when: datetime) -> list[Measure]:
     add("timer", "run_cpu", run.cpu_system, {"mode": "system"})
     add("gauge", "run_peak_memory_bytes", run.peak_memory, {})
     return found
+
+
+def is_measure(event: Event) -> bool:
+    """Return whether an event is of a type that carries measurements."""
+    return event.cls_type in _TYPES
 
 
 def text_tags(tags: Mapping[str, Any]) -> dict[str, str]:

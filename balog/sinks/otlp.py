@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import msgspec
 from msgspec import Meta, Struct, field
 
 from balog.errors import ConfigError
+from balog.event import Event
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.headers import Headers, reveal_headers
 from balog.sinks.http import CaFile, HttpClient, HttpError, Timeout, Url
-from balog.sinks.measures import Measure, MeasureOptions, MeasureReader
+from balog.sinks.measures import Measure, MeasureOptions, MeasureReader, is_measure
 from balog.sinks.otlp_json import has_time, logs_request, metrics_request
 from balog.sinks.troubles import Halves, Troubles
 
@@ -60,6 +62,10 @@ class OtlpSinkConfig(MeasureOptions, tag_field="type", tag="otlp", forbid_unknow
         """``otlp URL``."""
         return f"otlp {self.url}"
 
+    def takes(self, event: Event) -> bool:
+        """See ``SinkOptions``."""
+        return "logs" in self.send or is_measure(event)
+
     def build(self) -> OtlpSink:
         """Make the sink.
 
@@ -88,6 +94,7 @@ class OtlpSink:
         self._client = client
         self._reader = MeasureReader(config, config.name) if "metrics" in config.send else None
         self._halves = Halves()
+        self._writer = uuid4()
 
     def open(self) -> None:
         """Nothing to do: connections are made when they are needed."""
@@ -117,7 +124,10 @@ class OtlpSink:
             sent = {index for index in measured if self._halves.lacks("metrics", batch[index].event)}
             measures = [(batch[index].event, measure) for index, measure in found.measures if index in sent]
             taken["metrics"] = self._post(
-                "metrics", sent, lambda: metrics_request(measures, config.resource, config.buckets), troubles
+                "metrics",
+                sent,
+                lambda: metrics_request(measures, config.resource, config.buckets, self._writer),
+                troubles,
             )
         if "logs" in config.send:
             logged = [
@@ -153,10 +163,15 @@ class OtlpSink:
         else:
             if not partial.refused:
                 return indexes
-            # It does not say which, and asks not to be sent them again.
-            reason = f"the receiver refused {partial.refused} of the {signal} of a batch of {len(indexes)} events"
+            unit = "logs" if signal == "logs" else "data points"
+            reason = f"the receiver refused {partial.refused} {unit} of a batch of {len(indexes)} events"
             reason += f": {partial.message[:200]}" if partial.message else ""
-            troubles.reject(dict.fromkeys(indexes, reason))
+            if partial.refused >= len(indexes) and signal == "logs":
+                troubles.reject(dict.fromkeys(indexes, reason))
+                return ()
+            # The answer does not say which, and forbids to send any of them again: the others are delivered.
+            troubles.refuse_unnamed(min(partial.refused, len(indexes)), reason)
+            return indexes
         return ()
 
 

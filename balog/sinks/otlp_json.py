@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
+from uuid import UUID, uuid5
 
 import msgspec
 from msgspec import Raw
@@ -62,12 +63,16 @@ def logs_request(events: Sequence[Event], resource: Mapping[str, str]) -> bytes:
 
 
 def metrics_request(
-    measures: Iterable[tuple[Event, Measure]], resource: Mapping[str, str], bounds: Sequence[float]
+    measures: Iterable[tuple[Event, Measure]], resource: Mapping[str, str], bounds: Sequence[float], writer: UUID
 ) -> bytes:
     """Give the body of a request to ``/v1/metrics``.
 
     A series gets one point for each second in which it was measured: the sum of its deltas, the histogram of its
     timers, or the gauge's last level.
+
+    Args:
+        writer: makes ``service.instance.id``, unless the resource has one. OpenTelemetry's data model wants one writer
+            for each series: receivers drop or replace overlapping deltas of several.
     """
     groups: dict[tuple[str, ...], tuple[Event, dict[tuple[str, str], dict[Any, list[Measure]]]]] = {}
     for event, measure in measures:
@@ -79,7 +84,7 @@ def metrics_request(
         {
             "resourceMetrics": [
                 {
-                    "resource": _resource(event, resource),
+                    "resource": _resource(event, {"service.instance.id": str(uuid5(writer, repr(key))), **resource}),
                     "scopeMetrics": [
                         {
                             "scope": {"name": "balog"},
@@ -89,7 +94,7 @@ def metrics_request(
                         }
                     ],
                 }
-                for event, metrics in groups.values()
+                for key, (event, metrics) in groups.items()
             ]
         }
     )

@@ -80,6 +80,12 @@ class PagerDutySinkConfig(SinkOptions, tag_field="type", tag="pagerduty", forbid
         """``pagerduty URL``."""
         return f"pagerduty {self.url}"
 
+    def takes(self, event: Event) -> bool:
+        """See ``SinkOptions``."""
+        if event.cls_type == "run":
+            return True
+        return self.level is not None and event.level is not None and LEVELS[event.level] >= LEVELS[self.level]
+
     def build(self) -> PagerDutySink:
         """Make the sink.
 

@@ -17,11 +17,12 @@ from urllib.parse import quote
 from msgspec import Meta, Struct, field
 
 from balog.errors import ConfigError
+from balog.event import Event
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError
 from balog.sinks.families import BUCKETS, Families, clean_label
 from balog.sinks.http import CaFile, HttpClient, Timeout, Url
-from balog.sinks.measures import MeasureOptions, MeasureReader
+from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.scraping import Listen, ScrapeServer
 
 __all__ = ["PrometheusSink", "PrometheusSinkConfig", "Pushgateway", "Textfile"]
@@ -72,6 +73,10 @@ class PrometheusSinkConfig(
         if self.listen is not None:
             return f"prometheus {self.listen.place}"
         return f"prometheus {self.pushgateway.url if self.pushgateway else self.textfile.path if self.textfile else ''}"
+
+    def takes(self, event: Event) -> bool:
+        """See ``SinkOptions``."""
+        return is_measure(event)
 
     def build(self) -> PrometheusSink:
         """Make the sink.

@@ -17,8 +17,9 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from balog.errors import ConfigError
+from balog.event import Event
 from balog.sinks.base import Delivery, SinkError
-from balog.sinks.measures import MeasureOptions, MeasureReader
+from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.pacing import Pace
 from balog.sinks.statsd_lines import dogstatsd, pack, plain
 
@@ -53,6 +54,10 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
     def name(self) -> str:
         """``statsd HOST:PORT`` or ``statsd PATH``."""
         return f"statsd {self._place()}"
+
+    def takes(self, event: Event) -> bool:
+        """See ``SinkOptions``."""
+        return is_measure(event)
 
     def _place(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -22,10 +22,15 @@ class Troubles:
         self._rejected: dict[int, str] = {}
         self._remaining: set[int] = set()
         self._errors: list[SinkError] = []
+        self._unnamed: list[tuple[int, str]] = []
 
     def reject(self, reasons: Mapping[int, str]) -> None:
         """Note events that will never be taken."""
         self._rejected.update(reasons)
+
+    def refuse_unnamed(self, count: int, reason: str) -> None:
+        """Note that so many events will never be taken where nobody knows which."""
+        self._unnamed.append((count, reason))
 
     def keep(self, indexes: Iterable[int], error: SinkError) -> None:
         """Note events that were not taken because of an error, retryable or not."""
@@ -45,15 +50,17 @@ class Troubles:
         """
         errors = [error for error in self._errors if error.retryable] or self._errors
         rejected = {index: why for index, why in self._rejected.items() if index not in self._remaining}
-        if not errors and not rejected:
+        reasons = [*map(str, errors), *rejected.values(), *(reason for _, reason in self._unnamed)]
+        if not reasons:
             return
         waits = [error.retry_after for error in errors if error.retry_after is not None]
         raise SinkError(
-            str(errors[0]) if errors else next(iter(rejected.values())),
+            reasons[0],
             retryable=any(error.retryable for error in errors),
             retry_after=max(waits, default=None),
             rejected=rejected,
             remaining=sorted(self._remaining),
+            unnamed=sum(count for count, _ in self._unnamed),
         )
 
 

@@ -173,7 +173,7 @@ class TestMetrics:
         tags = ("env:prod", "service:tap-stripe", "stream:users")
         totals = Counter()
         for (name, found, host, _), value in account.points.items():
-            totals[name, found, host] += value
+            totals[name, tuple(tag for tag in found if not tag.startswith("balog_writer:")), host] += value
         assert totals == {("rows", tags, "host"): 5.0, ("depth", (tags[0], tags[1]), "host"): -5.0}
         assert account.types == {"rows": 1, "depth": 3}
         assert account.spread == {("took", (tags[0], tags[1]), "host"): [0.25, 0.5]}
@@ -192,6 +192,33 @@ class TestMetrics:
             sink.write([metric("counter", value, timestamp=now)])
         sink.write([metric("counter", 8, timestamp=now - timedelta(seconds=1)), metric("counter", 16, timestamp=now)])
         assert sorted(account.points.values()) == [8, 23]
+
+    def test_what_several_brokers_count_in_one_second_adds_up(self, account, server):
+        """Given brokers at once, on one machine or several, then each count stays; gauges are one series."""
+        now = datetime.now(timezone.utc).replace(microsecond=0)
+        for value in (1, 2, 4):
+            build(server).write(
+                [metric("counter", value, timestamp=now), metric("gauge", 3, name="depth", timestamp=now)]
+            )
+        counts = {tags: value for (name, tags, *_), value in account.points.items() if name == "rows"}
+        assert sorted(counts.values()) == [1, 2, 4]
+        assert len({tag for tags in counts for tag in tags if tag.startswith("balog_writer:")}) == 3
+        assert len([name for name, *_ in account.points if name == "depth"]) == 1
+
+    def test_what_a_broker_that_is_killed_left_to_the_next_adds_up(self, account, server):
+        """Given half a second's counts from one broker and the rest by its successor, then both are there."""
+        now = datetime.now(timezone.utc).replace(microsecond=0)
+        build(server).write([metric("counter", 1, timestamp=now)])
+        build(server).write([metric("counter", 2, timestamp=now)])
+        assert sum(account.points.values()) == 3
+
+    def test_counts_of_seconds_that_are_forgotten_add_up_too(self, account, server, monkeypatch):
+        monkeypatch.setattr("balog.sinks.datadog_json.CountedSeconds._MOST", 3)
+        now = datetime.now(timezone.utc).replace(microsecond=0)
+        sink = build(server)
+        for seconds in [9, 8, 7, 6, 5, 4, 9, 8, 4, 4, 9]:
+            sink.write([metric("counter", 1, timestamp=now - timedelta(seconds=seconds))])
+        assert sum(account.points.values()) == 11
 
     def test_a_request_that_comes_again_counts_nothing_twice(self, account, server):
         sink = build(server)

@@ -19,7 +19,8 @@ from balog.payload import (
     log_payload,
 )
 from balog.secrets import Secret
-from balog.sinks import Batching, Delivery, SinkError
+from balog.sinks import Batching, Delivery, Dispatcher, SinkError
+from balog.sinks.attempt import attempt
 from balog.sinks.otlp import OtlpSinkConfig
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.otlp import OtlpReceiver, plain
@@ -327,14 +328,43 @@ def test_what_a_run_measured_is_not_sent_anew_with_each_try_of_its_log(receiver,
     assert len(receiver.metrics) == 2
 
 
-def test_a_partial_success_makes_dead_letters_and_no_second_try(server):
-    answer = {"partialSuccess": {"rejectedLogRecords": "1", "errorMessage": "too old"}}
+@pytest.mark.parametrize(("refused", "taken", "dead", "unnamed"), [(1, 2, [], 1), (2, 1, [0, 2], 0), (9, 1, [0, 2], 0)])
+def test_of_a_partial_success_as_many_events_count_as_refused_as_it_says(server, refused, taken, dead, unnamed):
+    """Given an answer that refuses some of two logs without saying which, then nothing is sent again."""
+    answer = {"partialSuccess": {"rejectedLogRecords": str(refused), "errorMessage": "too old"}}
     server.respond = lambda request: Answer(200, msgspec.json.encode(answer if request.path == "/v1/logs" else {}))
-    with pytest.raises(SinkError, match="refused 1 of the logs of a batch of 2 events: too old") as caught:
-        build(server).write([log(), metric("counter", 1), log()])
-    assert sorted(caught.value.rejected) == [0, 2]
-    assert caught.value.remaining == []
-    assert not caught.value.retryable
+    outcome = attempt(build(server).write, [log(), metric("counter", 1), log()])
+    assert (outcome.taken, sorted(outcome.dead), outcome.left, outcome.unnamed) == (taken, dead, [], unnamed)
+    assert str(outcome.error) == f"the receiver refused {refused} logs of a batch of 2 events: too old"
+    assert len(server.requests) == 2
+
+
+def test_refused_data_points_count_as_events_at_most_as_many_as_there_were(server):
+    answer = {"partialSuccess": {"rejectedDataPoints": "5"}}
+    server.respond = lambda request: Answer(200, msgspec.json.encode(answer))
+    outcome = attempt(build(server, send=["metrics"]).write, [metric("counter", 1), metric("counter", 1)])
+    assert (outcome.taken, outcome.dead, outcome.left, outcome.unnamed) == (0, {}, [], 2)
+    assert len(server.requests) == 1
+
+
+def test_a_partial_success_beside_a_failure_sends_only_what_failed_again(server):
+    answers = {"/v1/logs": Answer(200, b'{"partialSuccess":{"rejectedLogRecords":"1"}}'), "/v1/metrics": Answer(503)}
+    server.respond = lambda request: answers[request.path]
+    outcome = attempt(build(server).write, [log(), metric("counter", 1), log()])
+    assert (outcome.taken, outcome.dead, outcome.left, outcome.unnamed) == (1, {}, [1], 1)
+
+
+def test_what_is_refused_without_a_name_is_counted_by_a_broker_and_said_once(server):
+    server.respond = lambda request: Answer(200, b'{"partialSuccess":{"rejectedLogRecords":"1"}}')
+    said = []
+    dispatcher = Dispatcher([OtlpSinkConfig(url=server.url, batch=Batching(age=60))], said.append)
+    for _ in range(5):
+        dispatcher.put(log())
+    ((_, figures),) = dispatcher.close(10).items()
+    assert (figures.delivered, figures.dead, figures.lost, figures.dropped) == (4, 1, 1, 0)
+    assert figures.troubles() == ["1 events were not delivered"]
+    assert len(said) == 1
+    assert "it does not say which, so they are counted and not kept" in said[0]
 
 
 def test_a_warning_in_the_answer_is_no_refusal(server):
@@ -449,3 +479,22 @@ def test_the_config_is_read_as_it_is_written():
     again = msgspec.json.decode(msgspec.json.encode(config), type=OtlpSinkConfig)
     assert again == config
     assert re.fullmatch(r"otlp http://localhost:4318", again.name)
+
+
+def test_the_same_series_of_two_brokers_are_two_and_of_one_broker_one(receiver, server):
+    """Given two brokers that measure one process, then service.instance.id tells their series apart."""
+    one, two = build(server), build(server)
+    for sink in (one, one, two):
+        sink.write([metric("counter", 1)])
+    ids = [
+        plain(group.resource.attributes)["service.instance.id"]
+        for request in receiver.metrics
+        for group in request.resource_metrics
+    ]
+    assert ids[0] == ids[1] != ids[2]
+
+
+def test_an_instance_that_the_config_names_stays(receiver, server):
+    build(server, resource={"service.instance.id": "mine"}).write([metric("counter", 1)])
+    [request] = receiver.metrics
+    assert plain(request.resource_metrics[0].resource.attributes)["service.instance.id"] == "mine"

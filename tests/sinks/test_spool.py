@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.errors import ConfigError
-from balog.event import decode
-from balog.sinks import Batching, Dispatcher, Retrying, SinkError, lane, segment
+from balog.event import Event, decode, encode
+from balog.sinks import Batching, Delivery, Dispatcher, Retrying, SinkError, StatsdSinkConfig, lane, segment
 from balog.sinks.segment import LinesFile, Segment
 from balog.sinks.spool import Spool, SpoolConfig
 from tests.stand_ins.probe_sink import ProbeConfig, balanced, deliveries, probe, send
@@ -527,6 +527,18 @@ class TestTheWindow:
         assert sorted(events_on_disk(spool)) == [0, 1]
         close(dispatcher)
         assert sink.taken == [0, 1]
+
+
+def test_what_a_sink_never_sends_is_not_spooled_for_it(said, spool):
+    """Given a sink of metrics that is away, then logs are left out and metrics wait."""
+    measure = Event.new("a", {"cls_type": "metric", "type": "counter", "metric": "rows", "value": 1, "n": 7})
+    config = StatsdSinkConfig(host="no-such-host.invalid", retry=QUICK)
+    dispatcher = Dispatcher([config], said.append, spool=spool)
+    send(dispatcher, 10)
+    dispatcher.put(Delivery(measure, encode(measure)))
+    figures = close(dispatcher, 0.1)
+    assert (figures.filtered, figures.spooled, figures.delivered) == (10, 1, 0)
+    assert events_in(spool) == [7]
 
 
 class TestDeadLetters:
