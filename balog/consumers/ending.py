@@ -50,5 +50,7 @@ def _call_all() -> None:
     for callback in found:
         try:
             callback()
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
             complain(f"at the end of the run: {' '.join(f'{type(error).__name__}: {error}'.split())}")

@@ -48,6 +48,9 @@ class Halt(ConfigError):
 class PartialFailure(BalogError):
     """Some events of a batch failed; the rest of it succeeded.
 
+    For a consumer with ``ordered_by``, the later events of a failed one's key in the batch come again behind it,
+    uncounted as an attempt: a handler may stop with a key at its first failure.
+
     Args:
         failed: the events that failed, or their ids; as a mapping, each with why: a text, or an exception as if its
             event alone had raised it (a ``Reject``, a ``Retry``, any other).

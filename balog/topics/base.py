@@ -78,7 +78,8 @@ class Received(Struct, frozen=True):
 class DeadLetter(Struct, frozen=True):
     """A message that a group gave up.
 
-    ``reason`` is one line, ``died`` in seconds since the epoch. ``consumers`` are those that gave it up, ``traceback``
+    ``reason`` is one line, ``attempts`` how often the message was handed to the group, ``died`` in seconds since the
+    epoch. ``consumers`` are those that gave it up, ``traceback``
     what they raised; both are empty when no consumer ever had it. ``token`` names it to :meth:`Topic.redrive`.
     """
 

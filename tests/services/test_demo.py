@@ -63,7 +63,9 @@ def test_each_sync_leaves_one_report_of_its_run(events: list[dict[str, Any]]) ->
 
 
 def test_each_event_is_handled_once_and_archived_once(demo: tuple[str, Path], events: list[dict[str, Any]]) -> None:
-    runs = re.findall(r"balog consume: (\d+) received, (\d+) succeeded, 0 unwanted, 0 failed attempts", demo[0])
+    runs = re.findall(
+        r"balog consume: (\d+) received, (\d+) succeeded, 0 duplicates, 0 unwanted, 0 failed attempts", demo[0]
+    )
     assert len(runs) == 2
     assert sum(int(received) for received, _ in runs) == sum(int(succeeded) for _, succeeded in runs) == len(events)
     assert len({event["header"]["id"] for event in events}) == len(events)

@@ -5,7 +5,11 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from click.testing import CliRunner
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
 
+from balog.cli import main
 from balog.consumers import Consumer, ConsumerHub
 from balog.consumers.kafka import KafkaEngine
 from balog.event import Event, encode
@@ -43,3 +47,30 @@ def test_every_good_event_is_handled_once_and_every_poisonous_one_is_dead(
         assert {letter.id for letter in letters} == {"noise", *(events[n].header.id for n in poison)}
         assert {letter.consumers for letter in letters if letter.id != "noise"} == {("orders",)}
         assert home.topic(name).group_state("billing").pending == 0
+
+
+@pytest.mark.parametrize("how", ["by balog topics offsets", "by another tool"])
+def test_a_replay_runs_handlers_again_for_what_the_ledger_knows(
+    kafka: KafkaServer, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Given a group that was moved back, then each event is handled once more, and a copy of one is a duplicate."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    name = f"t{uuid4().hex[:12]}"
+    events = [Event.new("shop.orders", {"cls_type": "order", "n": n}) for n in range(3)]
+    with open_topics(kafka.url(partitions=1)) as home:
+        home.topic(name).publish([Message(event.header.id, encode(event)) for event in [*events, events[0]]])
+    handled: Counter[int] = Counter()
+    hub = ConsumerHub()
+    hub.add(Consumer(lambda settings, event: handled.update([event.payload["n"]]), name, name="orders"))
+    for number in (1, 2):
+        counts = KafkaEngine(hub, kafka.servers, "billing").run(until_empty=True)
+        assert (counts.received, counts.succeeded, counts.duplicates) == (4, 3, 1)
+        assert handled == {0: number, 1: number, 2: number}
+        if how == "by another tool":
+            admin = AdminClient({"bootstrap.servers": kafka.servers})
+            moved = ConsumerGroupTopicPartitions("billing", [TopicPartition(name, 0, 0)])
+            admin.alter_consumer_group_offsets([moved])["billing"].result()
+        else:
+            command = ["topics", "offsets", "--topics", kafka.url(), name, "--group", "billing", "--to", "earliest"]
+            done = CliRunner().invoke(main, command)
+            assert done.exit_code == 0, done.output
