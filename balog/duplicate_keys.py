@@ -12,12 +12,20 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-__all__ = ["find_duplicate_key", "has_duplicate_key", "has_duplicate_member"]
+__all__ = ["DuplicateKeyError", "decode_once", "find_duplicate_key", "has_duplicate_key", "has_duplicate_member"]
 
 _decode = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 _REFUSALS = (msgspec.DecodeError, UnicodeError, RecursionError, OverflowError)
+
+
+class DuplicateKeyError(Exception):
+    """An object has a key twice; ``path`` says where, as a JSONPath."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
 
 
 def has_duplicate_key(document: bytes | Raw) -> bool:
@@ -26,16 +34,35 @@ def has_duplicate_key(document: bytes | Raw) -> bool:
     Raises:
         RecursionError: nested too deep to be read.
     """
+    try:
+        decode_once(document)
+    except DuplicateKeyError:
+        return True
+    return False
+
+
+def decode_once(document: bytes | Raw) -> Any:
+    """Return the value of a JSON document in which no object has a key twice.
+
+    Returns:
+        None also for a document that msgspec does not read.
+
+    Raises:
+        DuplicateKeyError: an object has.
+        RecursionError: nested too deep to be read.
+    """
     data = bytes(document)
     try:
-        again = _encode(_decode(data))  # each key once
+        value = _decode(data)
+        again = _encode(value)  # each key once
     except _REFUSALS:  # what only Python's json reads, such as 1e999 or half a surrogate pair
-        return find_duplicate_key(data) is not None
-    if again == data:
-        return False
-    if b"\\u003" in data:  # perhaps a colon in disguise
-        return find_duplicate_key(data) is not None
-    return data.count(b":") != again.count(b":")
+        value, again = None, b""
+    # A colon may be written as \u003a; else there are as many as keys and colons in texts.
+    if again != data and (not again or b"\\u003" in data or data.count(b":") != again.count(b":")):
+        path = find_duplicate_key(data)
+        if path is not None:
+            raise DuplicateKeyError(path)
+    return value
 
 
 def has_duplicate_member(document: bytes) -> bool:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
-from balog.duplicate_keys import find_duplicate_key, has_duplicate_key
+from balog.duplicate_keys import DuplicateKeyError, decode_once
 from balog.errors import EventError, split_refusal
 from balog.ids import new_id
 
@@ -26,6 +26,7 @@ __all__ = [
     "check_id",
     "check_keys",
     "decode",
+    "decode_checked",
     "encode",
     "format_timestamp",
     "is_id",
@@ -225,19 +226,22 @@ def check_id(text: str, path: str = "$.header.id") -> None:
         raise EventError(f"want 1 to {MAX_ID_LENGTH} visible characters of ASCII, without spaces", path)
 
 
-def check_keys(document: bytes | Raw, path: str = "$") -> None:
+def check_keys(document: bytes | Raw, path: str = "$") -> Any:
     """Check that no object of a JSON document has a key twice, however the two are spelled.
 
     Args:
         path: where the document itself is, for the error.
 
+    Returns:
+        The document's value; None where msgspec does not read it.
+
     Raises:
         EventError: one has; or the document is nested too deep to be read.
     """
     try:
-        if has_duplicate_key(document):
-            where = find_duplicate_key(bytes(document)) or "$"
-            raise EventError("this key is there twice; want it once", path + where.removeprefix("$"))
+        return decode_once(document)
+    except DuplicateKeyError as error:
+        raise EventError("this key is there twice; want it once", path + error.path.removeprefix("$")) from None
     except RecursionError as error:
         raise _not_json(error) from None
 
@@ -253,10 +257,33 @@ def decode(data: bytes | bytearray | memoryview | str) -> Event:
     try:
         # Bytes that can change are copied: the payload stays a view of them.
         line = data.encode() if isinstance(data, str) else bytes(data)
-        if len(line) > MAX_EVENT_BYTES:
-            raise EventError(f"{len(line)} bytes; the limit is {MAX_EVENT_BYTES}")
         if not isinstance(data, str):
             str(line, "utf-8")  # the payload stays undecoded, so nobody else would notice
+    except UnicodeError as error:
+        raise _not_json(error) from None
+    event = _decode_line(line)
+    check_keys(line)
+    return event
+
+
+def decode_checked(line: bytes, document: dict[str, Any]) -> Event:
+    """Read one event as ``decode`` does, of which ``check_keys`` has given the document; its payload is decoded then.
+
+    Args:
+        line: UTF-8.
+
+    Raises:
+        EventError: not an event; ``path`` says where.
+    """
+    event = _decode_line(line)
+    event.__dict__["payload"] = document["payload"]
+    return event
+
+
+def _decode_line(line: bytes) -> Event:
+    try:
+        if len(line) > MAX_EVENT_BYTES:
+            raise EventError(f"{len(line)} bytes; the limit is {MAX_EVENT_BYTES}")
         event = _strict.decode(line)
     except msgspec.ValidationError as refusal:
         event = _decode_later_version(line, EventError(*split_refusal(refusal)))
@@ -272,7 +299,6 @@ def decode(data: bytes | bytearray | memoryview | str) -> Event:
         raise EventError("missing; facility 1.x has one in every event", "$.header.level")
     if header.timestamp.tzinfo is not timezone.utc:
         header.timestamp = _in_utc(header.timestamp)
-    check_keys(line)
     return event
 
 

@@ -13,7 +13,7 @@ from balog.delivery.api.tokens import Caller
 from balog.delivery.durable.placing import Accepted
 from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
-from balog.event import Event, check_keys, decode, encode
+from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import Fault, Schema, Validator
 from balog.registry.nesting import is_deeper
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
@@ -132,27 +132,25 @@ class ItemReader:
             return Refused(422, (Problem("$", f"nested deeper than {self._limits.depth}"),))
         if not item.isascii():
             _check_utf8(item)
-        try:
-            top = _tops.decode(item)
-        except msgspec.ValidationError:
-            raise EventError("want a JSON object") from None
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
-        if top.cls_type is UNSET:
-            if top.schema is UNSET:
-                raise EventError("want an event, with schema, header and payload, or a payload with cls_type")
-            event = decode(item)
-            return self._judge(event, caller, "$.payload", may_wait)
-        return self._wrap(item, top, caller, fresh_id, may_wait)
+        found = check_keys(item)
+        if not isinstance(found, dict):
+            found = _head_of(item)
+        if "cls_type" in found:
+            return self._wrap(item, found, caller, fresh_id, may_wait)
+        if "schema" not in found:
+            raise EventError("want an event, with schema, header and payload, or a payload with cls_type")
+        event = decode_checked(item, found) if "payload" in found else decode(item)
+        return self._judge(event, caller, "$.payload", may_wait)
 
-    def _wrap(self, item: bytes, top: _Top, caller: Caller, fresh_id: str, may_wait: bool) -> Accepted | Refused:
+    def _wrap(
+        self, item: bytes, found: dict[str, Any], caller: Caller, fresh_id: str, may_wait: bool
+    ) -> Accepted | Refused:
         """Make the event around a payload that came alone; one without a version gets that of the latest."""
-        type, version = top.cls_type, top.version
+        type = found["cls_type"]
         if not isinstance(type, str):
             raise EventError("want a text", "$.cls_type")
-        check_keys(item)
         payload = Raw(item.strip())
-        if version is UNSET and (latest := self._latest_version(type, may_wait)) is not None:
+        if "version" not in found and (latest := self._latest_version(type, may_wait)) is not None:
             payload = Raw(msgspec.json.encode({**_members.decode(item), "version": latest}))
         event = Event.new(_channel(type), payload)
         if fresh_id:
@@ -295,6 +293,21 @@ class _Refuse(Exception):
 def _unknown(error: UnknownTypeError, caller: Caller) -> str:
     """Say which types there are, of those that are the caller's business."""
     return str(UnknownTypeError(error.type, [type for type in error.known if caller.is_for(type)]))
+
+
+def _head_of(item: bytes) -> dict[str, Any]:
+    """Return what says of which form an item is, where its other values cannot all be read.
+
+    Raises:
+        EventError: not JSON, or not an object.
+    """
+    try:
+        head: dict[str, Any] = msgspec.structs.asdict(_tops.decode(item))
+    except msgspec.ValidationError:
+        raise EventError("want a JSON object") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
+    return {name: value for name, value in head.items() if value is not UNSET}
 
 
 def _check_utf8(item: bytes) -> None:
