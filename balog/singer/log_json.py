@@ -15,7 +15,7 @@ from balog.singer.log_line import LogLine, exception_in, metric_in
 from balog.singer.log_values import level_from_number, level_of, time_from
 from balog.singer.messages import mage_metric, metric_payload
 
-__all__ = ["read_json"]
+__all__ = ["LEVEL_KEYS", "read_json"]
 
 # A name with a dot is a key of that name, or a key of the object under its first part.
 _LEVELS = (
@@ -23,6 +23,9 @@ _LEVELS = (
     *("logLevel", "@level", "@l"),
 )
 _NUMBERS = {"levelno": "python", "level_number": "python", "severity_number": "otel", "severityNumber": "otel"}
+LEVEL_KEYS = frozenset({*_LEVELS, *_NUMBERS, "log", "record"})
+"""Keys at the top of a record that says its level; in ``log`` and ``record`` it may be below."""
+
 _MESSAGES = ("message", "msg", "event", "@message", "@m", "@mt", "short_message", "body", "textPayload")
 _TIMES = ("ts", "timestamp", "time", "@timestamp", "@t", "asctime", "datetime", "created", "when")
 _LOGGERS = ("logger_name", "logger", "loggerName", "log.logger", "name", "@logger", "@module", "SourceContext")

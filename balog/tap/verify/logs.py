@@ -23,7 +23,8 @@ _MOST_NAMES = 10_000
 _MOST_FAILURES = 100
 _FAILED = re.compile(
     r"fail|abort|truncat|incomplete|interrupt|timed? ?out|giv(?:e|ing) up|gave up|could ?n[o']t|cannot|can't|unable|"
-    r"exceed|refused|denied|unauthori[sz]ed|forbidden|unavailable|exception|skipp|\b[45]\d\d\b",
+    r"exceed|refused|denied|unauthori[sz]ed|forbidden|unavailable|exception|skipp|stopp|"
+    r"(?:http|status|code|answer(?:ed)?|return(?:ed)?|got)[ :=]{1,3}[45]\d\d\b|\b[45]\d\d (?:client|server) error",
     re.IGNORECASE,
 )
 """Words by which a line at ERROR says that something was not done."""

@@ -10,6 +10,9 @@ __all__ = ["bookmark_of", "is_after", "mentions", "middle_of", "seconds_between"
 
 _DEEPEST = 8
 _DIGITS = re.compile("-?[0-9]{1,40}")
+_ISO = re.compile(
+    r"\d{4}-\d\d-\d\d(?:(?P<separator>[T ])\d\d:\d\d:\d\d(?P<fraction>\.\d{1,9})?(?P<zone>Z|[+-]00:?00)?)?"
+)
 
 
 def _comparable(value: Any) -> tuple[str, Any] | None:
@@ -48,15 +51,15 @@ def seconds_between(one: Any, other: Any) -> float | None:
 
 
 def middle_of(lowest: Any, highest: Any, form: str) -> str:
-    """Give a time between two, in the form that a text has: a date, or a time with ``Z``; "" where there is none."""
-    left, right = _comparable(lowest), _comparable(highest)
-    if left is None or right is None or left[0] != "time" or right[0] != "time":
+    """Give a time between two, in the form that a text has; "" where there is none, or that is no form of ISO 8601."""
+    left, right, match = _comparable(lowest), _comparable(highest), _ISO.fullmatch(form)
+    if left is None or right is None or left[0] != "time" or right[0] != "time" or match is None:
         return ""
     middle = (left[1] + (right[1] - left[1]) / 2).astimezone(timezone.utc)
-    if len(form) == len("2026-01-01"):
-        made = middle.strftime("%Y-%m-%d")
-    else:
-        made = middle.strftime("%Y-%m-%dT%H:%M:%S") + ("Z" if form.endswith("Z") else "+00:00")
+    made = middle.strftime("%Y-%m-%d")
+    if separator := match["separator"]:
+        fraction = "." + "0" * (len(match["fraction"]) - 1) if match["fraction"] else ""
+        made += separator + middle.strftime("%H:%M:%S") + fraction + (match["zone"] or "")
     return made if is_after(made, lowest) and is_after(highest, made) else ""
 
 

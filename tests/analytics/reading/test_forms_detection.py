@@ -60,6 +60,12 @@ def test_a_form_is_told_whatever_the_file_is_called(head: bytes, form: str) -> N
     assert detect(head, "/dumps/x.log") == form
 
 
+def test_lines_of_json_loggers_are_stderr_and_other_json_is_not() -> None:
+    for name in ("pino", "jsonlogger", "structlog-json", "ecs", "loguru-json"):
+        assert detect((DATA / "stderr-corpus" / f"{name}.log").read_bytes(), "/dumps/x.jsonl") == "stderr"
+    assert detect(b'{"event":"signup","time":"2026-01-01T00:00:00Z"}\n', "/dumps/x.jsonl") == "events"
+
+
 def test_the_first_line_that_has_a_form_decides() -> None:
     assert detect(b"what\n{broken\n" + EVENT + b"INFO hello\n", "x.log") == "events"
 

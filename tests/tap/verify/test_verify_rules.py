@@ -220,7 +220,8 @@ def test_runs_that_were_cut_are_not_judged_by_what_would_have_come(config: Path)
 
 
 def test_without_a_validator_what_needs_it_is_not_judged(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    for package in ("jsonschema_rs", "jsonschema"):
+        monkeypatch.setitem(sys.modules, package, None)
 
     report = verified(config, rules=("records-match-schema", "schemas-are-json-schema", "keys-are-there"))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.tap.verify.values import bookmark_of, is_after, seconds_between
+from balog.tap.verify.values import bookmark_of, is_after, middle_of, seconds_between
 
 times = st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)).map(lambda when: when.replace(tzinfo=timezone.utc))
 zones = st.sampled_from([timezone.utc, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-7))])
@@ -41,6 +41,25 @@ def test_texts_of_digits_are_numbers(one: Any, other: Any) -> None:
 def test_two_values_are_never_each_after_the_other(one: Any, other: Any) -> None:
     assert not (is_after(one, other) and is_after(other, one))
     assert not is_after(one, one)
+
+
+@pytest.mark.parametrize(
+    ("form", "found"),
+    [
+        ("2020-01-01", "2026-01-02"),
+        ("2020-01-01T00:00:00Z", "2026-01-02T12:00:00Z"),
+        ("2020-01-01T00:00:00.000Z", "2026-01-02T12:00:00.000Z"),
+        ("2020-01-01 00:00:00+0000", "2026-01-02 12:00:00+0000"),
+        ("2020-01-01T00:00:00", "2026-01-02T12:00:00"),
+        ("01/01/2020", ""),
+        ("2020-01-01T00:00:00+02:00", ""),
+        ("", ""),
+    ],
+)
+def test_a_time_between_two_is_in_the_form_of_a_text(form: str, found: str) -> None:
+    assert middle_of("2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z", form) == found
+    assert middle_of("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", form) == ""
+    assert middle_of(1, 9, form) == ""
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from balog.singer.dialects import read_line
+from balog.singer.log_json import LEVEL_KEYS
 
 __all__ = ["HEAD", "can_cut", "detect"]
 
@@ -78,6 +79,8 @@ def _form_of_document(members: dict[str, Raw], line: bytes) -> str | None:
         return "singer"
     if members.keys() & {"header", "payload"}:
         return "events"
+    if not members.keys() & LEVEL_KEYS:
+        return None
     return "stderr" if read_line(line.decode("utf-8", "replace").rstrip("\r")) else None
 
 
