@@ -79,8 +79,8 @@ class DeadLetter(Struct, frozen=True):
     """A message that a group gave up.
 
     ``reason`` is one line, ``attempts`` how often the message was handed to the group, ``died`` in seconds since the
-    epoch. ``consumers`` are those that gave it up, ``traceback``
-    what they raised; both are empty when no consumer ever had it. ``token`` names it to :meth:`Topic.redrive`.
+    epoch. ``consumers`` are those that gave it up, ``traceback`` what they raised; both are empty when no consumer ever
+    had it. ``token`` names it to :meth:`Topic.redrive`.
     """
 
     id: str
