@@ -10,7 +10,7 @@ before a closing bracket for JSON. They are bad lines: what is an event must not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NamedTuple
@@ -37,12 +37,6 @@ class _Object(Struct, frozen=True, gc=False):
     """Any JSON object; its content is only checked to be JSON."""
 
 
-class _Payload(Struct, gc=False):
-    """A payload, of which DuckDB reads the first ``cls_type`` and msgspec the last."""
-
-    cls_type: Any = UNSET
-
-
 class _Header(Struct, gc=False):
     id: str
     channel: _Channel
@@ -64,15 +58,24 @@ class _Header001(Struct, gc=False):
 class _Line(Struct, gc=False):
     schema: Literal["1.0.0"]
     header: _Header
-    payload: _Payload
+    payload: _Object
 
 
 class _Line001(Struct, gc=False):
     schema: Literal["0.0.1"]
     header: _Header001
-    payload: _Payload
+    payload: _Object
 
 
+class _Type(Struct, gc=False):
+    cls_type: Any = UNSET
+
+
+class _Typed(Struct, gc=False):
+    payload: _Type
+
+
+_typed = msgspec.json.Decoder(_Typed)
 _vouchers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Line001)
 
 
@@ -94,7 +97,7 @@ def count_events(data: memoryview) -> int | None:
                 if total:
                     return None
                 break
-            if not _are_ids([event.header.id for event in events]) or _may_name_two_types(piece, events):
+            if not _are_ids([event.header.id for event in events]) or _may_name_two_types(piece):
                 return None
             total += len(events)
         else:
@@ -123,16 +126,21 @@ def _are_ids(ids: list[str]) -> bool:
     """Return whether all texts can be ids; quick for those of letters and digits, as balog's own are."""
     text = "".join(ids)
     is_visible = (text.isascii() and text.isalnum()) or _VISIBLE.fullmatch(text) is not None
-    return not ids or (is_visible and "" not in ids and max(map(len, ids)) <= MAX_ID_LENGTH)
+    lengths = set(map(len, ids))
+    return not ids or (is_visible and min(lengths) > 0 and max(lengths) <= MAX_ID_LENGTH)
 
 
-def _may_name_two_types(piece: bytes, events: Sequence[_Line | _Line001]) -> bool:
-    """Return whether an event may have a key twice that tells readers different types, perhaps by escaped letters.
+def _may_name_two_types(piece: bytes) -> bool:
+    """Return whether an event has a key twice, as far as it tells readers different types or has escaped letters.
 
-    Where nothing hints at that, which is quick to see, no event is read a second time.
+    Of two ``cls_type`` DuckDB takes the first and msgspec the last. Where each payload begins with the only one, which
+    is quick to see, no event is read a second time.
     """
-    named = sum(event.payload.cls_type is not UNSET for event in events)
-    if piece.count(b'"cls_type"') == named and (b"\\u00" not in piece or not _ESCAPED_LETTER.search(piece)):
+    mentioned = named = piece.count(b'"cls_type"')
+    if mentioned != piece.count(b'"payload":{"cls_type":') and mentioned != piece.count(b'"payload": {"cls_type":'):
+        named = sum(event.payload.cls_type is not UNSET for event in _typed.decode_lines(piece))
+    is_escaped = b"\\" in piece and b"\\u00" in piece and _ESCAPED_LETTER.search(piece) is not None
+    if mentioned == named and not is_escaped:
         return False
     return any(has_duplicate_key(line) for line in piece.split(b"\n") if line.strip())
 
