@@ -33,7 +33,8 @@ class LineAssembler:
 
     A line that a dialect knows begins a record. A line that none knows continues the record before it, when that record
     came from a dialect or a traceback is under way; otherwise it is a record by itself. A traceback after a record of
-    DEBUG or INFO is a record of its own, at ERROR: the program did not catch it.
+    DEBUG or INFO is a record of its own, at ERROR: the program did not catch it. After one of WARNING it belongs to the
+    record, which is an ERROR where the traceback begins in the program's main module.
 
     Args:
         application: the program's name: the first part of each event's channel, and ``application`` in its context.
@@ -231,7 +232,15 @@ class _Record:
             head.exc_text = "\n".join(trace)
             head.exception = exception_in(trace)
             head.message = head.message or _last_words(trace, head.exception)
+            if head.level == "WARNING" and _begins_in_main(trace):
+                head.level, head.is_uncaught = "ERROR", True
         return head
+
+
+def _begins_in_main(trace: list[str]) -> bool:
+    """Return whether a traceback begins where the program does: one that was caught begins where it was caught."""
+    first = next((line for line in trace if line.startswith("  File ")), "")
+    return first.endswith((", in <module>", ", in _run_module_as_main"))
 
 
 def _last_words(trace: list[str], exception: dict[str, Any] | None) -> str:

@@ -448,7 +448,7 @@ logging.getLogger("tap-x").warning("last words")
         assert [(event.level, event.payload["message"]) for event in logs] == [
             ("ERROR", "boom"),
             ("CRITICAL", "it burns"),
-            ("WARNING", "last words"),
+            ("ERROR", "last words"),
         ]
         assert logs[2].payload["exception"] == {"type": "KeyError", "message": "'key'"}
 

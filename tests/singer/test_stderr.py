@@ -219,6 +219,10 @@ class TestUncaught:
         (event,) = events_of(f"{level} retrying\n".encode() + self.TRACE)
         assert (gist(event), event.payload["exc_text"] + "\n") == ((level, "retrying"), self.TRACE.decode())
 
+    def test_one_that_begins_in_the_main_module_makes_an_error_of_a_warning(self):
+        (event,) = events_of(b"WARNING odd\n" + self.TRACE.replace(b"File a", b'File "a.py", line 1, in <module>'))
+        assert (gist(event), event.payload["exception"]["type"]) == (("ERROR", "odd"), "Error")
+
     def test_a_second_one_is_not_of_the_same_record(self):
         (one, other) = events_of(b"ERROR failed\n" + self.TRACE + self.TRACE)
         assert (gist(one)[1], gist(other)[1]) == ("failed", "Error: x")

@@ -37,8 +37,7 @@ class Logs:
         bytes: of stderr; only the first 32 MiB are read.
         lines: of stderr.
         levels: how many records of each level; plain text is INFO.
-        tracebacks: those that no logger wrote: the interpreter's own, also one after a line at INFO, or one with which
-            stderr ends after a line at WARNING.
+        tracebacks: those that no logger wrote: the interpreter's own, also after a line at INFO or WARNING.
         failures: records at ERROR or CRITICAL that say that something failed: with an exception, or in such words.
         counted: values of the counter ``record_count`` by its tag ``endpoint`` or ``stream``; "" has neither.
         metrics: how often each metric came, by its name.
@@ -90,7 +89,7 @@ class Logs:
             self._line(self._partial)
             self._partial = b""
         for _, record in self._records.finish():
-            self._take(record, is_last=True)
+            self._take(record)
 
     def add_event(self, event: Event) -> None:
         """Take an event that came in a LOG message, or on stderr."""
@@ -118,12 +117,12 @@ class Logs:
         for _, record in self._records.take(line, None):
             self._take(record)
 
-    def _take(self, record: LogLine, *, is_last: bool = False) -> None:
+    def _take(self, record: LogLine) -> None:
         if record.event is not None:
             self.add_event(record.event)
             return
         text = record.exc_text or ""
-        if record.is_uncaught or (is_last and text and record.level == "WARNING"):
+        if record.is_uncaught:
             self.tracebacks += 1
             self.last_exception = self._leaks.hide((text or record.message).splitlines()[-1])
         self._note(record.level, record.message, record.metric, exception=record.is_uncaught)

@@ -229,7 +229,7 @@ def test_rows_that_say_when_they_were_read_are_compared_by_key() -> None:
     assert said("resumes-with-little", ran(SCHEMA, *read_at(1)), **_second(*read_at(2))) == ["all 2 records came again"]
 
 
-TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1, in f\nKeyError: 'id'\n"
+TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1, in <module>\nKeyError: 'id'\n"
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1, in f\nKeyErr
         ("INFO reading\n" + TRACE, 1),
         ("INFO:tap-x:reading\n" + TRACE, 1),
         ("WARNING odd\n" + TRACE, 1),
-        ("WARNING odd\n" + TRACE + "INFO going on\n", 0),
+        ("WARNING odd\n" + TRACE.replace("<module>", "f") + "INFO going on\n", 0),
         ("ERROR failed\n" + TRACE, 0),
         ("ERROR failed\n" + TRACE + TRACE, 1),
     ],
