@@ -13,7 +13,9 @@ LEAST_ATTEMPTS = 3
 """What an old event has even so, such as a dead letter that was redriven after days."""
 
 
-def next_delay(config: Callback, message: Received, retry_after: float | None, now: float) -> float | None:
+def next_delay(
+    config: Callback, message: Received, retry_after: float | None, now: float, failed: int | None = None
+) -> float | None:
     """Give the seconds until the next attempt; None when this one was the last.
 
     The delay doubles from ``retry.first`` to ``retry.longest``, less up to half of it by chance, so that the events of
@@ -22,10 +24,11 @@ def next_delay(config: Callback, message: Received, retry_after: float | None, n
     Args:
         message: as it was received for the attempt that failed.
         now: seconds since the epoch.
+        failed: attempts that failed, this one included, where that is known; else all deliveries count as attempts.
     """
     retry = config.retry
     left = message.published + config.give_up - now
-    if left <= 0 and message.attempts >= LEAST_ATTEMPTS:
+    if left <= 0 and (message.attempts if failed is None else failed) >= LEAST_ATTEMPTS:
         return None
     delay = min(retry.first * 2.0 ** min(message.attempts - 1, 60), max(retry.first, retry.longest))
     delay *= random.uniform(0.5, 1.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from contextlib import suppress
 
 from balog.consumers.causes import causes
@@ -41,6 +42,8 @@ MOST_PAUSE = 5.0
 """Seconds between tries at most while the topic is out of reach: what is in hand has leases to extend."""
 
 _EXPIRED_AT_ONCE = 100
+_REMEMBERED = 10_000
+"""Events whose failures are counted at once; of more, the oldest begin to count anew."""
 
 
 class Pump:
@@ -82,6 +85,8 @@ class Pump:
         self._end = 0.0
         self._lag_at = float("-inf")
         self._is_there = False
+        self._failed: OrderedDict[str, int] = OrderedDict()
+        """By id, how often events failed in this process: a delivery that the end of a process ended is no attempt."""
         self._empty_until = 0.0
         self._expires = False
 
@@ -202,6 +207,8 @@ class Pump:
         if refusal is None:
             self.breaker.succeed()
             self.hand.ack(post.messages)
+            for message in post.messages:
+                self._failed.pop(message.id, None)
             self.done += len(post.messages)
             self._recover()
             return
@@ -226,8 +233,12 @@ class Pump:
         now = time.time()
         if self.breaker.is_open and self._is_old(message, now):
             self._expires = True
-        delay = next_delay(self._config, message, refusal.retry_after, now)
+        failed = self._failed.pop(message.id, 0) + 1
+        delay = next_delay(self._config, message, refusal.retry_after, now, failed)
         if delay is not None:
+            self._failed[message.id] = failed
+            if len(self._failed) > _REMEMBERED:
+                self._failed.popitem(last=False)
             self.hand.release([message], delay, attempted=True)
         else:
             self.hand.give_up(message, last_words(message, refusal.reason, now))

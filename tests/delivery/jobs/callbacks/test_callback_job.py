@@ -222,6 +222,16 @@ class TestRetries:
         wait_for(lambda: job.status().done == 1)
         assert set(posted(receiver)) == {id}
 
+    def test_an_old_event_that_was_only_in_hand_when_processes_ended_has_three_attempts(self, house, receiver):
+        receiver.respond = lambda request: Answer(500)
+        [id] = house.numbered(1)
+        topic, group = house.home.topic("orders"), "callback.partner"
+        for _ in range(9):
+            topic.release(group, topic.receive(group))
+        house.start(receiver.url, give_up=0.001)
+        wait_for(house.dead)
+        assert posted(receiver) == [id] * 3
+
     def test_one_that_it_finds_fault_with_holds_up_no_other(self, house, receiver):
         receiver.respond = lambda request: Answer(422 if number(request) == 3 else 200)
         ids = house.numbered(20)
