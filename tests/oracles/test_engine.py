@@ -135,7 +135,14 @@ for step in plan["steps"]:
     with open_topics("local:topics") as home:
         topic = home.topic("orders")
         if step == "redrive":
-            topic.redrive("balog", lambda letter: letter.body)
+            redriven = set()  # of several letters of one event, the oldest
+
+            def decide(letter):
+                is_first = letter.id not in redriven
+                redriven.add(letter.id)
+                return letter.body if is_first else None
+
+            topic.redrive("balog", decide)
         elif step == "replay":
             topic.seek("balog", "earliest")
     write("step", step)
@@ -183,7 +190,7 @@ class Recount:
         dead_before = {n for n, _ in self.letters}
         if step == "redrive":  # of dead letters, those handlers that have not succeeded
             wanted = {(name, n) for name, n in self.pairs - self.succeeded if n in dead_before}
-            kept: list[tuple[int, list[str]]] = []
+            kept = [letter for at, letter in enumerate(self.letters) if letter[0] in {n for n, _ in self.letters[:at]}]
         else:
             wanted, kept = self.pairs, self.letters
             self.succeeded = set()
