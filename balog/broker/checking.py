@@ -18,6 +18,7 @@ from balog.broker.records.rules import refused_parts
 from balog.broker.run_config import RunConfig
 from balog.errors import BalogError, ConfigError
 from balog.expressions import Expression
+from balog.local_path import local_path
 from balog.problems import problems
 from balog.sinks import SinkConfig, SinkError
 
@@ -75,7 +76,8 @@ def _meaning(config: Any) -> Iterator[ConfigError]:
     if (quarantine := getattr(config, "quarantine", None)) is not None:
         yield from _at("", _open_quarantine, quarantine)
     if config.spool is not None:
-        yield from _writable("$.spool.path", config.spool.path)
+        wrong = list(_at("", local_path, config.spool.path, "$.spool.path"))
+        yield from wrong or _writable("$.spool.path", local_path(config.spool.path))
 
 
 def _build_editors(config: BrokerConfig) -> None:

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 from balog.consumers.ledger import DEFAULT_WINDOW, Entry, Ledger, Memory
 from balog.consumers.ledger_sqlite import SqliteLedger
 from balog.errors import ConfigError
+from balog.local_path import local_path
 from balog.secrets import Secret
 from balog.topics import local_folder
 
@@ -153,7 +154,7 @@ def default_ledger(topics_url: str, group: str) -> Ledger:
 def _open_sqlite(url: str, place: str, options: dict[str, str]) -> Ledger:
     if not place:
         raise ConfigError("sqlite: names no file; want sqlite:PATH")
-    ledger = SqliteLedger(place, _window(options))
+    ledger = SqliteLedger(local_path(place, "sqlite"), _window(options))
     _check_place(ledger.path, "name another file")
     return ledger
 

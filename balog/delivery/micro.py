@@ -20,6 +20,7 @@ from balog.delivery.service import Service
 from balog.delivery.settings import DocumentAccess, ServiceConfig
 from balog.errors import ConfigError, EventError
 from balog.event import Event, decode
+from balog.local_path import local_path
 from balog.sinks.service import Problem
 from balog.topics import Topics, open_topics
 
@@ -79,7 +80,7 @@ class Micro:
         listen: str = ":0",
     ) -> None:
         self._folder = None if data is not None else tempfile.TemporaryDirectory(prefix="balog-micro-")
-        place = Path(self._folder.name if self._folder is not None else data or "")
+        place = Path(self._folder.name if self._folder is not None else local_path(str(data or ""), "data"))
         try:
             found, access = None, DocumentAccess()
             if document is not None:

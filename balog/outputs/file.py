@@ -8,6 +8,7 @@ import stat
 import threading
 import weakref
 
+from balog.local_path import local_path
 from balog.outputs.base import Output
 
 __all__ = ["FileOutput"]
@@ -29,7 +30,7 @@ class FileOutput(Output):
     _descriptor: int | None = None
 
     def __init__(self, path: str | os.PathLike[str], max_bytes: int = 0, backups: int = 5) -> None:
-        self.path = os.path.abspath(os.path.expanduser(path))
+        self.path = os.path.abspath(local_path(os.fspath(path), "file"))
         self._max_bytes = max_bytes
         self._backups = backups
         self._lock = threading.RLock()

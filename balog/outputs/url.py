@@ -31,10 +31,11 @@ def open_output(where: str | Mapping[str, Any]) -> Output:
     Args:
         where: ``singer``, ``stderr``, ``console``; ``file:PATH`` with ``max_bytes`` and ``backups``; a home of
             topics, ``local:PATH``, ``sqs:REGION`` or ``kafka:HOST:PORT``, with ``topic`` (``events`` when not said)
-            beside the home's own options, and ``%2C`` for a comma where commas part outputs; ``store:PATH``, an
-            archive, likewise; ``https://SERVICE``, an event service (``balog serve``), with ``token_env`` or
-            ``token_file`` for its bearer token, ``ca_file``, and ``spool``, a folder where events wait while it is
-            away, with ``sync``, the spool's window in seconds; or the config of a sink, as a broker's has it.
+            beside the home's own options, and ``%2C`` for a comma where commas part outputs; ``store:PATH`` or
+            ``store:s3://BUCKET/PATH``, an archive, likewise; ``https://SERVICE``, an event service (``balog serve``),
+            with ``token_env`` or ``token_file`` for its bearer token, ``ca_file``, and ``spool``, a folder where
+            events wait while it is away, with ``sync``, the spool's window in seconds; or the config of a sink, as a
+            broker's has it.
 
     Raises:
         ConfigError: no such output, or an option of it that cannot be.
@@ -64,7 +65,9 @@ def open_output(where: str | Mapping[str, Any]) -> Output:
         raise ConfigError(f"output {_name(where)}: no option {min(options)!r}; there is topic")
     if scheme == "local":
         return _open_sink({"type": "topic", "url": f"local:{path}", "topic": topic})
-    return _open_sink({"type": "store", "path": path, "topic": topic})
+    from balog.storage import is_url
+
+    return _open_sink({"type": "store", "url" if is_url(path) else "path": path, "topic": topic})
 
 
 def _open_service(where: str, url: str, options: Mapping[str, str]) -> Output:

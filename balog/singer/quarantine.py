@@ -18,6 +18,7 @@ import msgspec
 
 from balog.errors import BalogError, ConfigError
 from balog.event import format_timestamp
+from balog.local_path import local_path
 
 __all__ = ["QuarantineError", "QuarantineFile"]
 
@@ -42,7 +43,7 @@ class QuarantineFile:
     """
 
     def __init__(self, path: str, max_bytes: int, field: str = "$.quarantine.path") -> None:
-        self.path = path
+        self.path = path = local_path(path, field)
         self._max_bytes = max_bytes
         self.count = 0
         try:

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from balog.errors import MissingExtraError
+from balog.local_path import local_path
 from balog.sinks.base import SinkError
 from balog.sinks.datadog_json import clean_name, tag_list
 from balog.sinks.measures import Measure
@@ -47,10 +49,13 @@ class AgentClient:
         are_timers_gauges: timers go as gauges, and not as distributions.
 
     Raises:
+        ConfigError: the socket is not a path on local disk.
         MissingExtraError: the package is not there.
     """
 
     def __init__(self, agent: Agent, *, are_timers_gauges: bool) -> None:
+        if agent.socket is not None:
+            agent = replace(agent, socket=local_path(agent.socket, "agent.socket"))
         self._agent = agent
         self._are_timers_gauges = are_timers_gauges
         self._client = _client(agent)

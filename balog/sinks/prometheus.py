@@ -18,6 +18,7 @@ from msgspec import Meta, Struct, field
 
 from balog.errors import ConfigError
 from balog.event import Event
+from balog.local_path import local_path
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError
 from balog.sinks.families import BUCKETS, Families, clean_label
@@ -218,7 +219,7 @@ class _File:
     """Writes a file beside the one that is wanted, and puts it in its place."""
 
     def __init__(self, config: Textfile, families: Families) -> None:
-        self._path = Path(config.path)
+        self._path = Path(local_path(config.path, "textfile.path"))
         self._families = families
         if self._path.suffix != ".prom":
             raise ConfigError("the node exporter reads only files that end in .prom", path="textfile.path")

@@ -27,6 +27,7 @@ from msgspec import Meta, Raw, Struct
 
 from balog.errors import ConfigError
 from balog.event import new_id
+from balog.local_path import local_path
 from balog.sinks.dead_letters import DeadLetters
 from balog.sinks.segment import Segment, make_folder
 from balog.sinks.sync_window import SHORTEST_WINDOW
@@ -98,7 +99,7 @@ class Spool:
 
     def __init__(self, config: SpoolConfig) -> None:
         self.name = config.path
-        self.path = Path(config.path).absolute()
+        self.path = Path(local_path(config.path, "$.spool.path")).absolute()
         self.max_bytes = config.max_bytes
         self.when_full: WhenFull = config.when_full
         self.sync = config.sync if config.sync >= SHORTEST_WINDOW else 0.0

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from balog.errors import ConfigError
 from balog.event import Event
+from balog.local_path import local_path
 from balog.sinks.base import Delivery, SinkError
 from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.pacing import Pace
@@ -69,6 +70,8 @@ class StatsdSinkConfig(MeasureOptions, tag_field="type", tag="statsd", forbid_un
         Raises:
             ConfigError: options that the format has no use for.
         """
+        if self.socket is not None:
+            local_path(self.socket, "socket")
         if self.format == "plain":
             for path, tags in (("only_tags", self.only_tags or ()), ("tags", self.tags)):
                 if set(tags) - set(self.name_tags):
@@ -177,7 +180,7 @@ class StatsdSink:
 
     def _resolved(self) -> list[tuple[int, Any]]:
         if self._config.socket is not None:
-            return [(socket.AF_UNIX, self._config.socket)]
+            return [(socket.AF_UNIX, local_path(self._config.socket, "socket"))]
         try:
             found = socket.getaddrinfo(self._config.host, self._config.port, type=socket.SOCK_DGRAM)
         except (OSError, UnicodeError) as error:

@@ -25,11 +25,12 @@ from msgspec import Meta, field
 
 from balog.errors import ConfigError, complain
 from balog.event import new_id
+from balog.local_path import local_path
 from balog.sinks.base import Delivery, Retrying, SinkError, SinkOptions
 from balog.sinks.store_codecs import check_codec
 from balog.sinks.store_part import MANIFESTS, Part, mend
 from balog.sinks.store_upload import Uploader
-from balog.storage import Options, Storage, StorageError, open_storage
+from balog.storage import Options, Storage, StorageError, is_url, open_storage
 
 __all__ = ["StoreSink", "StoreSinkConfig"]
 
@@ -102,7 +103,9 @@ class StoreSinkConfig(SinkOptions, tag_field="type", tag="store", forbid_unknown
             raise ConfigError(f"{self.topic!r} is not a topic's name; use letters, digits and . _ -", path="topic")
         check_codec(self.compression)
         if self.url is None:
-            return StoreSink(self, Path(self.path or "") / self.topic, None)
+            if is_url(self.path or ""):
+                raise ConfigError('is a URL; give it as "url" in the place of "path"', path="path")
+            return StoreSink(self, Path(local_path(self.path or "")) / self.topic, None)
         storage = _storage(self.url, self)
         folder = _staging(self.staging) / _place_name(self.url, self.options) / self.topic
         return StoreSink(self, folder, Uploader(folder, storage))
@@ -114,7 +117,7 @@ def _storage(url: str, config: StoreSinkConfig) -> Storage:
 
 def _staging(folder: str | None) -> Path:
     if folder is not None:
-        return Path(folder)
+        return Path(local_path(folder, "staging"))
     try:
         state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
     except RuntimeError:

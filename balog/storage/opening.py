@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from balog.errors import ConfigError, MissingExtraError
+from balog.local_path import check_variables, local_path
 from balog.secrets import Secret
 from balog.storage.base import Storage
 from balog.storage.local import LocalStorage
@@ -47,6 +48,7 @@ def open_storage(url: str, options: Mapping[str, Any] | None = None, field: str 
         raise ConfigError("is not a URL or a path", path=field)
     if "::" in url and "://" in url:
         raise ConfigError("is a chain of file systems; give the store's own URL", path=field)
+    check_variables(url, field)
     if not is_url(url) or url.startswith("file:"):
         if options:
             raise ConfigError("are for a URL such as s3://…, a path on local disk takes none", path="options")
@@ -56,7 +58,7 @@ def open_storage(url: str, options: Mapping[str, Any] | None = None, field: str 
 
 def _local_path(url: str, field: str) -> str:
     if not url.startswith("file:"):
-        return url
+        return local_path(url, field)
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or not parts.path:
         raise ConfigError("is not a file on this machine; want file:///PATH", path=field)

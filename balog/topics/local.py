@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from balog.errors import TopicError
+from balog.local_path import local_path
 from balog.topics.base import (
     DEFAULT_LEASE,
     DeadLetter,
@@ -112,7 +113,7 @@ class LocalTopics(Topics):
         clock: Callable[[], float] = time.time,
         uptime: Callable[[], float] = uptime,
     ) -> None:
-        self.path = Path(path).expanduser()
+        self.path = Path(local_path(os.fspath(path), f"local:{path}"))
         self.url = f"local:{path}"
         self._retention = retention
         self._clock = clock

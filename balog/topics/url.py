@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from balog.errors import ConfigError
+from balog.local_path import local_path
 from balog.topics.base import Topics
 
 __all__ = ["local_folder", "open_topics"]
@@ -54,11 +55,10 @@ def local_folder(url: str) -> Path | None:
     """Return the folder of ``local:PATH``, with ``~`` expanded; None for topics that are not on this disk.
 
     Raises:
-        ConfigError: the retention is not a time.
-        RuntimeError: this user has no home folder.
+        ConfigError: the retention is not a time, or the path is not one on local disk.
     """
     scheme, _, rest = url.partition(":")
-    return Path(_split_retention(url, rest)[0]).expanduser() if scheme == "local" and rest else None
+    return Path(local_path(_split_retention(url, rest)[0], url)) if scheme == "local" and rest else None
 
 
 def _split_retention(url: str, rest: str) -> tuple[str, float | None]:

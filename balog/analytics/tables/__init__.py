@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from balog.analytics.tables.store import Store, TableError
 from balog.errors import ConfigError
+from balog.local_path import check_variables
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -90,6 +91,7 @@ def check_place(place: str) -> None:
     if re.match(r"[A-Za-z][\w+.-]+:", place) and not place.startswith((*CATALOGS, "file:")):
         want = "hive:…, iceberg:… or delta:… (their files may be on a store)"
         raise ConfigError(f"is no folder; give one (./NAME where it has a colon), or {want}", place.partition("?")[0])
+    check_variables(place, place.partition("?")[0])
     if os.path.isfile(place):
         raise ConfigError("is a file; give a folder for the tables", place)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
+from balog import local_path as paths
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.places import is_local, local_path
 from balog.errors import ConfigError
@@ -43,7 +44,7 @@ class Location:
         self._is_tidy = False
         try:
             if is_local(place):
-                self._folder = Path(os.path.abspath(local_path(place)))
+                self._folder = Path(os.path.abspath(paths.local_path(local_path(place), "location")))
                 if config.options:
                     raise ConfigError("are for a URL such as s3://…, a path on local disk takes none", path="options")
             else:

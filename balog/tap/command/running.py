@@ -15,6 +15,7 @@ import msgspec
 
 import balog
 from balog.errors import BalogError, ConfigError
+from balog.local_path import local_path
 from balog.recording.configuring import concealed, introduced, peek
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog, read_properties
 from balog.tap.command.options import options
@@ -127,7 +128,8 @@ class Run:
         self.tap = tap
         self._until_end = until_end
         self._config, self._state, self._catalog, self._properties = config, state, catalog, properties
-        self._out_file, self._format = out_file, format
+        self._out_file = None if out_file is None else local_path(out_file, "--out-file")
+        self._format = format
         self._does: Callable[[], int] = self._sync
         for asked, does in (
             (version, self._say_version),
