@@ -1,3 +1,4 @@
+import base64
 import gc
 import json
 import random
@@ -5,15 +6,18 @@ import re
 import string
 import threading
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import balog
 from balog.errors import ConfigError, EventError
+from balog.event import encode
 from balog.redaction import DEFAULT_KEYS, DEFAULT_PATTERNS, Redactor, from_config
+from balog.testing import capture_events
 
 GONE = "[redacted]"
 redactor = Redactor()
@@ -37,6 +41,24 @@ PREFIXED = [
     "pypi" + "-" + LETTERS,
     "SG" + "." + LETTERS[:22] + "." + LETTERS[:43],
     "ya" + "29." + LETTERS[:30],
+    *("gl" + kind + "-" + LETTERS[:20] for kind in ("ptt", "dt", "rt", "cbt", "soat")),
+    "hv" + "s." + LETTERS[:40],
+    "s" + "." + LETTERS[:24],
+    "da" + "pi" + "0123456789abcdef" * 2,
+    "12345678" + ":AA" + LETTERS[:33],
+    "M" + LETTERS[:23] + ".abcdef." + LETTERS[:30],
+    "NR" + "AK-" + LETTERS[26:].upper()[:27],
+    "key" + "-" + "0123456789abcdef" * 2,
+    "0123456789abcdef" * 2 + "-us" + "12",
+    "pat" + "-na1-" + "01234567-89ab-cdef-0123-456789abcdef",
+    LETTERS[:14] + ".atlas" + "v1." + LETTERS,
+    "dp" + ".pt." + LETTERS[:43],
+    "dt" + "0c01." + LETTERS[:24] + "." + LETTERS + "ab",
+    "sk" + "-ant-api03-" + LETTERS,
+    "xkey" + "sib-" + "0123456789abcdef" * 4 + "-" + LETTERS[:16],
+    "GOC" + "SPX-" + LETTERS[:28],
+    "lin" + "_api_" + LETTERS[:40],
+    "0123456789abcdef" * 2 + "0123" + "NR" + "AL",
 ]
 
 
@@ -69,9 +91,26 @@ def test_what_only_looks_like_a_secret_s_name_is_kept(name: str) -> None:
     assert redactor.redact(data) is data
 
 
-@pytest.mark.parametrize("value", ["x", "", 5, 1.5, None, True, ["a"], {"a": {"b": 1}}, b"x"])
+@pytest.mark.parametrize("value", ["x", 5, 1.5, ["a"], {"a": {"b": 1}}, b"x", ("x",)])
 def test_whatever_the_value_is_it_goes(value: Any) -> None:
     assert redactor.redact({"a": [{"password": value}]}) == {"a": [{"password": GONE}]}
+
+
+@pytest.mark.parametrize("value", [None, True, False, "", [], {}, "None", "false", "null"])
+def test_a_value_that_can_be_no_secret_stays(value: Any) -> None:
+    for data in ({"token": value, "has_token": value}, [("password", value)], {"name": "token", "value": value}):
+        assert redactor.redact(data) is data
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("token=None, a=1", "Config(token=None)", '{"token": null, "has_token": false}', "has_token: False."),
+        *("pass: 5, fail: 3", "session: closed", "auth: ok", "compass=north", "oauth=on", "sessions=5", "bypass=3"),
+    ],
+)
+def test_text_that_names_no_secret_s_value_stays(text: str) -> None:
+    assert redactor.redact_text(text) is text
 
 
 @pytest.mark.parametrize(
@@ -109,7 +148,14 @@ def test_a_token_of_a_known_form_is_replaced_wherever_it_stands(secret: str, aro
         ("password = 'two words' rest", f"password = '{GONE}' rest"),
         ('{"password": "hun\\"ter2", "a": 1}', f'{{"password": "{GONE}", "a": 1}}'),
         (r'"{\"password\": \"hun\\\"ter2\", \"a\": 1}"', rf'"{{\"password\": \"{GONE}\", \"a\": 1}}"'),
-        ('{"token": null, "a": 1}', f'{{"token": {GONE}, "a": 1}}'),
+        ('{"token": 12, "a": 1}', f'{{"token": {GONE}, "a": 1}}'),
+        ("GET /x?page=2&key=beef&sort=a", f"GET /x?page=2&key={GONE}&sort=a"),
+        ("curl -s -u bob:hunter2 https://x", f"curl -s -u {GONE} https://x"),
+        ("curl --user 'bob:hunter 2' https://x", f"curl --user {GONE} https://x"),
+        ("next=%2Fx%3Fpassword%3Dhunter2%26a%3D1", f"next=%2Fx%3Fpassword%3D{GONE}%26a%3D1"),
+        ("%7B%22token%22%3A%22hunter2%22%7D", f"%7B%22token%22%3A%22{GONE}%22%7D"),
+        ("db_pass=hunter2 session=beef1", f"db_pass={GONE} session={GONE}"),
+        ("{'auth': 'hunter2', 'otp': '123456'}", f"{{'auth': '{GONE}', 'otp': '{GONE}'}}"),
         ('{"secrets": ["a", ["b"]], "c": 1}', f'{{"secrets": {GONE}, "c": 1}}'),
         ("Config(password=b'hunter2', a=1)", f"Config(password=b'{GONE}', a=1)"),
         ("password=SecretStr('hunter2'), a=1", f"password={GONE}'), a=1"),
@@ -189,7 +235,7 @@ def test_a_card_is_found_beside_other_digits_and_as_a_number() -> None:
 
 
 def test_clean_data_is_given_back_itself_and_dirty_data_is_not_changed_in_place() -> None:
-    clean = {"a": [1, "x", {"b": (1, 2), "s": {3}}], "o": object(), 5: b"password=x", "value": "x", "name": "y"}
+    clean = {"a": [1, "x", {"b": (1, 2), "s": {3}}], "o": object(), 5: b"page=x", "value": "x", "name": "y"}
     assert redactor.redact(clean) is clean
 
     dirty = {"a": [{"token": "x"}], "b": ("password=x",), "kept": clean}
@@ -276,8 +322,96 @@ def test_own_names_patterns_and_replacement() -> None:
         "token": "***",
     }
     assert own.redact_text("cust-77 has order abc! ssn=5") == "*** has order ***! ssn=***"
-    assert Redactor(keys=[], patterns=[]).redact_text("password=x " + JWT) == "password=x " + JWT
-    assert Redactor(keys=["pin"], patterns=[]).redact({"pin": 1, "password": 2}) == {"pin": GONE, "password": 2}
+    assert (
+        Redactor(keys=[], patterns=[], names=[], expressions=[]).redact_text("password=x " + JWT) == "password=x " + JWT
+    )
+    assert Redactor(keys=["pin"], patterns=[], names=[], expressions=[]).redact({"pin": 1, "password": 2}) == {
+        "pin": GONE,
+        "password": 2,
+    }
+
+
+class Login(NamedTuple):
+    user: str
+    password: str
+
+
+def test_values_are_looked_at_before_they_are_encoded() -> None:
+    log = balog.get_logger("a")
+    headers = [(b"host", b"example.com"), (b"authorization", b"Bearer hunter2hunter2")]
+    login = Login("bob", "hunter2hunter2")
+    payloads: list[dict[Any, Any]] = [
+        {b"password": "hunter2hunter2", "n": 1},
+        {"headers": headers, "n": 1},
+        {"login": login, "n": 1},
+        {"login": login, "odd": object(), "n": 1},
+        {"body": b"user=bob&password=hunter2hunter2", "n": 1},
+        {"pairs": [{"Name": "password", "Value": "hunter2hunter2"}], "n": 1},
+    ]
+    for payload in payloads:
+        with capture_events(strict=False) as found:
+            log.info("x", payload=payload)
+            log.bind(bound=payload).info("y")
+        for event in found:
+            line = encode(event)
+            assert b"hunter2" not in line
+            assert base64.b64encode(b"hunter2hunter2")[:-4] not in line
+            assert GONE.encode() in line
+
+
+def test_a_named_tuple_is_redacted_although_a_list_of_the_same_form_was_clean() -> None:
+    one = Redactor()
+    for value in ({"a": ["bob", "0000"]}, {"a": Login("bob", "1234")}):
+        encoded = one.redact_value(value, msgspec.json.encode(value))
+    assert encoded == b'{"a":["bob","[redacted]"]}'
+
+
+def test_names_suffixes_and_expressions_are_said_apart() -> None:
+    own = Redactor(extra_keys=["s3"], extra_suffixes=["_plate"], extra_expressions=[r"^x_.*_id$"], keep_keys=["pat"])
+
+    data = {"fields": 1, "process": 2, "s3": 3, "s": 4, "pat": 5}
+    assert own.redact(data) == {**data, "s3": GONE}
+    assert own.redact({"plate": 1, "number_plate": 2, "plates": 3}) == {
+        "plate": GONE,
+        "number_plate": GONE,
+        "plates": 3,
+    }
+    assert own.redact({"x_user_id": 1, "user_id": 2}) == {"x_user_id": GONE, "user_id": 2}
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "tap.py", line 12, in sync
+    secrets = [
+  File "tap.py", line 3, in connect
+    connect(credentials={
+  File "tap.py", line 4, in login
+    login(password="hunter2", token=get_token(user))
+  File "tap.py", line 5, in raise_it
+    raise ValueError("token=hunter2 is old")
+  File "tap.py", line 6, in keys
+    token: str = os.environ["API_TOKEN"]
+ValueError: token=hunter2 is old, column 'password' of 3
+"""
+
+
+def test_source_lines_of_a_traceback_are_code_and_its_reason_stays() -> None:
+    redacted = redactor.redact_text(TRACEBACK)
+
+    assert redacted == TRACEBACK.replace("hunter2", GONE)
+    assert redactor.redact_text(redacted) is redacted
+    assert redactor.redact_text("    secrets = [") == "    secrets = ["
+
+
+def test_each_replaced_secret_is_explained_by_its_place_and_rule() -> None:
+    data = {"a": [{"token": "x", "url": "https://a:b@c/"}], "ssn": 5, "argv": ["curl", "-u", "a:b"], "t": PREFIXED[0]}
+    assert redactor.explain(data) == [
+        ("$.a[0].token", "suffixes: token"),
+        ("$.a[0].url", "patterns: credentials in a URL"),
+        ("$.argv[2]", "patterns: the user and the password of curl"),
+        ("$.ssn", "names: ssn"),
+        ("$.t", "tokens: GitHub token"),
+    ]
+    assert redactor.explain({"a": 1}) == []
 
 
 def test_the_longest_name_decides() -> None:
@@ -384,7 +518,7 @@ def test_letters_that_are_written_as_escapes_hide_nothing(escaped: bytes) -> Non
 def test_every_match_of_a_default_pattern_has_a_hint(pattern: str, data: st.DataObject) -> None:
     text = f"{data.draw(texts)} {data.draw(st.from_regex(pattern))} {data.draw(texts)}"
 
-    alone = Redactor(keys=[], patterns=[pattern])
+    alone = Redactor(keys=[], patterns=[pattern], names=[], expressions=[])
     assert re.search(pattern, text)
     assert alone._text.has_hint(text)
     assert redactor._text.has_hint(text)

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -248,6 +249,9 @@ class Recorder:
         if self.strict:
             raise error
         self.changed()
+        if self.redactor is not None:
+            with suppress(Exception):  # a container may run code of its own when it is read
+                value = self.redactor.redact(value)
         return encode_somehow(value)
 
     def _clean(self, value: Any, encoded: bytes) -> bytes:
@@ -255,7 +259,7 @@ class Recorder:
         if redactor is None:
             return encoded
         try:
-            return redactor.redact_encoded(encoded)
+            return redactor.redact_value(value, encoded)
         except EventError as error:  # msgspec writes a Raw inside a payload as it is
             return redactor.redact_encoded(self._encode_somehow(value, error))
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from balog.errors import ConfigError, EventError, split_refusal
-from balog.redaction.text import EMAIL, HINTS, SecretNames, SecretText, has_card_number
+from balog.redaction.names import NameRule
+from balog.redaction.text import EMAIL, HINTS, SecretNames, SecretText, has_card_number, is_no_secret
 
-__all__ = ["DEFAULT_KEPT", "DEFAULT_KEYS", "DEFAULT_PATTERNS", "Redactor", "from_config"]
+__all__ = [
+    "DEFAULT_EXPRESSIONS",
+    "DEFAULT_KEPT",
+    "DEFAULT_KEYS",
+    "DEFAULT_NAMES",
+    "DEFAULT_PATTERNS",
+    "Finding",
+    "Redactor",
+    "default_names",
+    "from_config",
+]
 
 DEFAULT_KEYS: tuple[str, ...] = (
     *("password", "passwords", "passwd", "pwd", "passphrase", "passcode", "password_hash"),
@@ -20,9 +31,15 @@ DEFAULT_KEYS: tuple[str, ...] = (
     *("authorization", "auth_header", "auth_key", "authorization_code", "basic_auth", "code_verifier"),
     *("api_key", "api_keys", "access_key", "private_key", "signing_key", "encryption_key", "master_key", "ssh_key"),
     *("credential", "credentials", "cookie", "cookies", "session_id", "sessid", "session_key"),
-    *("connection_string", "dsn"),
+    *("connection_string", "dsn", "app_key", "account_key"),
 )
-"""Names of keys whose values are secret; see ``balog.redaction.text.SecretNames`` for what fits them."""
+"""Ends of names of keys whose values are secret; see ``balog.redaction.names.SecretNames`` for what fits them."""
+
+DEFAULT_NAMES: tuple[str, ...] = ("auth", "pass", "session", "otp", "ssn", "pat", "totp", "mfa_code", "cvv")
+"""Names of keys whose values are secret, where a longer name that ends like them is none."""
+
+DEFAULT_EXPRESSIONS: tuple[str, ...] = (r"[\W_](?i:pass|otp|ssn|totp)\d*$|[a-z](?:Pass|PASS|Otp|OTP|Ssn|SSN|Totp)\d*$",)
+"""Regular expressions for such names: a last word of its own, as in ``db_pass`` and ``userSsn``, not in ``compass``."""
 
 DEFAULT_KEPT: tuple[str, ...] = (
     *("page_token", "next_token", "continuation_token", "sync_token", "delta_token", "skip_token", "cursor_token"),
@@ -33,7 +50,10 @@ DEFAULT_KEPT: tuple[str, ...] = (
 DEFAULT_PATTERNS: tuple[str, ...] = tuple(HINTS)
 """Regular expressions of what is secret wherever it stands in a text."""
 
-_LISTS = ("keys", "patterns", "extra_keys", "extra_patterns", "keep_keys")
+_LISTS = (
+    *("keys", "names", "expressions", "patterns", "extra_keys", "extra_suffixes", "extra_expressions"),
+    *("extra_patterns", "keep_keys", "keep_suffixes"),
+)
 _CARD_KEYS = ("card_number", "cvv", "cvc")
 _HARMLESS = frozenset({int, float, bool, type(None)})
 _CONTAINERS = (dict, list, tuple, set, frozenset)
@@ -49,20 +69,29 @@ _encoder = msgspec.json.Encoder()
 class Redactor:
     """Replaces secrets in data, text and encoded documents. Its rules never change, and threads share it.
 
+    Three kinds of rules fit names of keys: exact names, ends of names (suffixes) and regular expressions. The value of
+    a key that fits is replaced whole, unless it is None, a boolean or empty. ``balog.redaction.names.SecretNames`` says
+    which rule decides when several fit.
+
     Args:
-        keys: names of keys whose values are replaced whole, whatever they are; see ``SecretNames``.
+        keys: the built-in suffixes.
+        names: the built-in exact names.
+        expressions: the built-in regular expressions for names.
         patterns: regular expressions for text. The whole match is replaced or, when the expression has one, only its
-            group named ``secret``. One's own run on every text: keep them free of nested repetition.
+            group named ``secret``. Your own patterns run on every text: keep them free of nested repetition.
         emails: replace e-mail addresses too.
         cards: replace card numbers too (13 to 19 digits, alone or in groups, with a right check digit), also as a
-            number, and values of keys such as ``cvv``.
-        extra_keys: more names beside ``keys``.
+            number, and values of keys such as ``cvc``.
+        extra_keys: more exact names.
+        extra_suffixes: more suffixes.
+        extra_expressions: more regular expressions for names, searched in the name as it is written.
         extra_patterns: more expressions beside ``patterns``.
-        keep_keys: names that fit ``keys`` and are no secret, beside ``DEFAULT_KEPT``.
-        replacement: what stands there instead.
+        keep_keys: exact names that are no secret although they fit another rule.
+        keep_suffixes: suffixes likewise, beside ``DEFAULT_KEPT``.
+        replacement: the text that is written instead.
 
     Raises:
-        ConfigError: a name without a letter, or a pattern that is no regular expression.
+        ConfigError: a name without a letter, or a pattern that is not a regular expression.
     """
 
     def __init__(
@@ -70,40 +99,53 @@ class Redactor:
         keys: Iterable[str] = DEFAULT_KEYS,
         patterns: Iterable[str] = DEFAULT_PATTERNS,
         *,
+        names: Iterable[str] = DEFAULT_NAMES,
+        expressions: Iterable[str] = DEFAULT_EXPRESSIONS,
         emails: bool = False,
         cards: bool = False,
         extra_keys: Iterable[str] = (),
+        extra_suffixes: Iterable[str] = (),
+        extra_expressions: Iterable[str] = (),
         extra_patterns: Iterable[str] = (),
         keep_keys: Iterable[str] = (),
+        keep_suffixes: Iterable[str] = (),
         replacement: str = "[redacted]",
     ) -> None:
-        lists = {"keys": keys, "patterns": patterns, "extra_keys": extra_keys, "extra_patterns": extra_patterns}
-        lists["keep_keys"] = keep_keys
-        for option, given in lists.items():
-            if isinstance(given, str):
-                raise ConfigError(f"{given[:80]!r} is one text; want a list of them", path=f"$.{option}")
-        self._said: dict[str, Any] = {option: tuple(given) for option, given in lists.items()}
-        self._said |= {"emails": emails, "cards": cards, "replacement": replacement}
-        self._begin(self._said, frozenset())
+        given = (keys, names, expressions, patterns, extra_keys, extra_suffixes, extra_expressions, extra_patterns)
+        lists = dict(zip(_LISTS, (*given, keep_keys, keep_suffixes), strict=True))
+        for option, texts in lists.items():
+            if isinstance(texts, str):
+                raise ConfigError(f"{texts[:80]!r} is one text; want a list of them", path=f"$.{option}")
+        said: dict[str, Any] = {option: tuple(texts) for option, texts in lists.items()}
+        self._begin({**said, "emails": emails, "cards": cards, "replacement": replacement}, frozenset())
 
     def _begin(self, said: dict[str, Any], known: frozenset[str]) -> None:
         """Compile the rules, and a pattern for each known secret."""
         self._said, self._known = said, known
-        keys, patterns, extra_keys, extra_patterns, keep_keys = (said[option] for option in _LISTS)
         emails, cards, replacement = said["emails"], said["cards"], said["replacement"]
-        extra_patterns = (*extra_patterns, *map(re.escape, sorted(known, key=len, reverse=True)))
-        secret = (*keys, *(_CARD_KEYS if cards else ()))
-        rules = {**dict.fromkeys(DEFAULT_KEPT, False), **dict.fromkeys(secret, True)}
-        rules |= dict.fromkeys(extra_keys, True) | dict.fromkeys(keep_keys, False)
-        expressions = (*patterns, *extra_patterns, *((EMAIL,) if emails else ()))
-        self._names = SecretNames(rules.items())
-        self._text = SecretText(self._names, expressions, cards=cards, replacement=replacement)
+        expressions = (*said["patterns"], *said["extra_patterns"], *((EMAIL,) if emails else ()))
+        secret = sorted(known, key=len, reverse=True)
+        self._names = SecretNames(
+            [
+                *(NameRule("suffix", name, False) for name in DEFAULT_KEPT),
+                *(NameRule("suffix", name) for name in (*said["keys"], *(_CARD_KEYS if cards else ()))),
+                *(NameRule("name", name) for name in said["names"]),
+                *(NameRule("expression", text) for text in (*said["expressions"], *said["extra_expressions"])),
+                *(NameRule("suffix", name) for name in said["extra_suffixes"]),
+                *(NameRule("name", name) for name in said["extra_keys"]),
+                *(NameRule("suffix", name, False) for name in said["keep_suffixes"]),
+                *(NameRule("name", name, False) for name in said["keep_keys"]),
+            ]
+        )
+        self._text = SecretText(
+            self._names, (*expressions, *map(re.escape, secret)), cards=cards, replacement=replacement
+        )
         self._replacement = replacement
         self._cards = cards
-        self._seen_names: dict[str, tuple[bool, str]] = {}
+        self._seen_names: dict[str, tuple[NameRule | None, str]] = {}
         self._plain_names: set[str] = set()
         # Where no rule tells one digit from another, neither need what is remembered of clean documents.
-        own = any(expression not in HINTS and expression != EMAIL for expression in expressions)
+        own = known or any(expression not in HINTS and expression != EMAIL for expression in expressions)
         exact = own or cards or self._names.tell_digits_apart or any(char.isdigit() for char in replacement)
         self._fold = None if exact else _DIGITS
         self._known_clean: set[bytes] = set()
@@ -121,25 +163,45 @@ class Redactor:
         return redactor
 
     def redact_text(self, text: str) -> str:
-        """Give the text without its secrets; the same object when there are none."""
+        """Return the text without its secrets; the same object when there are none."""
         return self._text.redact(text)
 
     def redact(self, value: Any) -> Any:
-        """Give JSON-like data without its secrets; the same object when there are none, else a copy.
+        """Return JSON-like data without its secrets; the same object when there are none, else a copy.
 
-        Beside the values of secret keys and the texts, keys and all, these are seen to: ``{"name": …, "value": …}``
-        with a secret name, a list of pairs ``[["password", …]]``, and what follows ``"--password"`` in a list of
-        arguments. In a copy, tuples and sets are
-        lists, and what is neither a container nor text (numbers, bytes, other objects) is what it was. Any depth and
-        cycles are fine. What bytes hold is not looked into.
+        Besides the values of secret keys and all texts, these are redacted: ``{"name": …, "value": …}`` with a secret
+        name, a list of pairs ``[["password", …]]``, the text after ``"--password"`` in a list of arguments, fields of a
+        named tuple, and keys and texts in bytes that are UTF-8. In a copy, tuples and sets are lists; numbers and other
+        objects are what they were. Any depth and cycles are fine.
         """
         if self._is_plainly_clean(value):
             return value
         walk = _Walk(self)
-        new = walk.part(value)
-        while walk.waiting:
-            walk.fill(*walk.waiting.pop())
+        new = walk.run(value)
         return new if walk.changed else value
+
+    def explain(self, value: Any) -> list[Finding]:
+        """Return what ``redact`` replaces in a value, in the value's order: each place with its rule."""
+        walk = _Walk(self, findings=[])
+        walk.run(value)
+        return walk.findings or []
+
+    def redact_value(self, value: Any, encoded: bytes) -> bytes:
+        """Return the encoding of a value without its secrets; the same object when there are none.
+
+        In the encoding alone, bytes are base64 and a named tuple has lost its names. So a value that has not been seen
+        in this form, or that has a list, is looked at before it is encoded.
+
+        Raises:
+            EventError: as ``redact_encoded``.
+        """
+        if b"[" not in encoded and encoded.translate(self._fold) in self._known_clean:
+            return encoded
+        if _hides_text(value):
+            redacted = self.redact(value)
+            if redacted is not value:
+                encoded = _encoder.encode(redacted)
+        return self.redact_encoded(encoded)
 
     def redact_encoded(self, encoded: bytes) -> bytes:
         """Give an encoded JSON document without its secrets; the same object when there are none.
@@ -166,17 +228,18 @@ class Redactor:
             self._known_clean.add(shape)
         return encoded
 
-    def _name(self, name: str) -> tuple[bool, str]:
-        """Tell whether a key's value is secret, and give the key as it may be written."""
+    def _name(self, name: str) -> tuple[NameRule | None, str]:
+        """Return the rule by which a key's value is secret, and the key as it may be written."""
         seen = self._seen_names.get(name)
         if seen is None:
-            seen = (name in self._names, self._text.redact(name))
+            rule = self._names.rule_of(name)
+            seen = (rule if rule is not None and rule.is_secret else None, self._text.redact(name))
             if len(name) <= 100:
                 if len(self._seen_names) >= _MAX_NAMES:
                     self._seen_names.clear()
                     self._plain_names.clear()
                 self._seen_names[name] = seen
-                if seen == (False, name):
+                if seen == (None, name):
                     self._plain_names.add(name)
         return seen
 
@@ -198,90 +261,200 @@ class Redactor:
                     continue
                 seen.add(id(node))
                 for name, item in node.items():
-                    if name not in plain_names and not (type(name) is str and self._name(name) == (False, name)):
+                    if name not in plain_names and not (type(name) is str and self._name(name) == (None, name)):
                         return False
                     kind = type(item)
                     if kind is str:
                         texts.append(item)
                     elif kind not in _HARMLESS:
                         waiting.append(item)
-                if "value" in node and type(node["value"]) is str:
+                if len(node) > 1 and not _VALUE_NAMES.isdisjoint(node):
                     return False  # it may have a secret's name beside it
             elif kind is list or kind is tuple:
                 if id(node) not in seen:
                     seen.add(id(node))
                     waiting += node
+                    if len(node) > 2 and "-u" in node:
+                        return False
             elif kind not in _HARMLESS:
                 return False
         text = "\n".join(texts)
         return "--" not in text and not self._text.has_hint(text)
 
 
-class _Walk:
-    """One copy of a value, container by container: no recursion, so that depth and cycles don't matter."""
+class Finding(NamedTuple):
+    """One secret: where it stands, and the rule that finds it.
 
-    def __init__(self, redactor: Redactor) -> None:
+    Attributes:
+        path: a JSONPath.
+        rule: the kind of the rule and the rule itself.
+    """
+
+    path: str
+    rule: str
+
+
+_NAME_NAMES = ("name", "Name", "key", "Key", "NAME", "KEY", "header", "field", "variable")
+_VALUE_NAMES = frozenset(["value", "Value", "VALUE", "val", "default", "string_value", "stringValue"])
+
+
+class _Walk:
+    """One copy of a value, container by container: no recursion, so that depth and cycles don't matter.
+
+    Args:
+        findings: each secret is added here, if given.
+    """
+
+    def __init__(self, redactor: Redactor, findings: list[Finding] | None = None) -> None:
         self._redactor = redactor
         self._copies: dict[int, dict[Any, Any] | list[Any]] = {}
-        self.waiting: list[tuple[Any, Any]] = []
+        self._waiting: list[tuple[Any, Any, str]] = []
+        self.findings = findings
         self.changed = False
 
-    def part(self, value: Any) -> Any:
-        """Give what a part becomes; a container's copy is filled later."""
+    def run(self, value: Any) -> Any:
+        """Return the copy."""
+        new = self._part(value, "$")
+        while self._waiting:
+            self._fill(*self._waiting.pop())
+        if self.findings is not None:
+            self.findings.sort(key=lambda finding: finding.path)
+        return new
+
+    def _part(self, value: Any, path: str) -> Any:
+        """Return what a part becomes; a container's copy is filled later."""
         if isinstance(value, str):
-            return self._noting(value, self._redactor._text.redact(value))
+            return self._redact_text(value, path)
         if isinstance(value, _CONTAINERS):
             copy = self._copies.get(id(value))
             if copy is None:
                 copy = self._copies[id(value)] = {} if isinstance(value, dict) else []
-                self.waiting.append((value, copy))
+                self._waiting.append((value, copy, path))
             return copy
         if self._redactor._cards and type(value) is int and value > 0 and has_card_number(str(value)):
-            return self._secret(value)
+            return self._secret(value, "cards: a card number", path)
+        if isinstance(value, (bytes, bytearray)) and (text := _text_of(value)) is not None:
+            redacted = self._redact_text(text, path)
+            return value if redacted is text else redacted
         return value
 
-    def fill(self, old: Any, new: Any) -> None:
+    def _fill(self, old: Any, new: Any, path: str) -> None:
         """Fill a container's copy."""
         if isinstance(old, dict):
-            self._fill_dict(old, new)
+            self._fill_dict(old, new, path)
             return
+        names = getattr(type(old), "_fields", ()) if isinstance(old, tuple) else ()
         items = list(old)
-        if items and all(map(_is_pair, items)):
-            new.extend(self._pair(*pair) for pair in items)
+        if names and len(names) == len(items):
+            for name, item in zip(names, items, strict=True):
+                new.append(self._named(str(name), item, self._place(path, str(name))))
             return
-        follows_flag = False
-        for item in items:
-            new.append(self._secret(item) if follows_flag else self.part(item))
-            follows_flag = isinstance(item, str) and item.startswith("--") and self._redactor._name(item)[0]
+        if items and all(map(_is_pair, items)):
+            for number, (name, item) in enumerate(items):
+                place = self._place(path, number)
+                new.append([self._part(name, place), self._named(_text_of(name) or "", item, place)])
+            return
+        before: Any = None
+        is_curl = any(isinstance(item, str) and item.rpartition("/")[2] == "curl" for item in items[:3])
+        for number, item in enumerate(items):
+            place = path if self.findings is None else self._place(path, number)
+            if isinstance(before, str) and before[:2] == "--" and (rule := self._redactor._name(before)[0]):
+                new.append(self._secret(item, str(rule), place))
+            elif is_curl and before in ("-u", "--user"):
+                new.append(self._secret(item, "patterns: the user and the password of curl", place))
+            else:
+                new.append(self._part(item, place))
+            before = item
 
-    def _pair(self, name: str, value: Any) -> list[Any]:
-        return [self.part(name), self._secret(value) if self._redactor._name(name)[0] else self.part(value)]
+    def _named(self, name: str, value: Any, path: str) -> Any:
+        """Return what the value of a name becomes."""
+        rule = self._redactor._name(name)[0]
+        return self._part(value, path) if rule is None else self._secret(value, str(rule), path)
 
-    def _fill_dict(self, old: dict[Any, Any], new: dict[Any, Any]) -> None:
+    def _fill_dict(self, old: dict[Any, Any], new: dict[Any, Any], path: str) -> None:
         for key, item in list(old.items()):
-            is_secret, shown = False, key
-            if isinstance(key, str):
-                is_secret, name = self._redactor._name(key)
-                if name != key:
+            name, shown, place = key if isinstance(key, str) else _text_of(key), key, path
+            rule = None
+            if name is not None:
+                rule, safe = self._redactor._name(name)
+                if safe != name:
                     self.changed = True
-                    shown = _unused(name, old, new)
-            new[shown] = self._secret(item) if is_secret else self.part(item)
-        called = old.get("name", old.get("key"))
-        if isinstance(called, str) and isinstance(old.get("value"), str) and self._redactor._name(called)[0]:
-            new["value"] = self._secret(old["value"])
+                    shown = _unused(safe, old, new)
+                    self._find("patterns: in the name of a key", self._place(path, safe))
+            if self.findings is not None:
+                place = self._place(path, shown if name is None or shown is not key else name)
+            new[shown] = self._part(item, place) if rule is None else self._secret(item, str(rule), place)
+        if len(old) > 1 and not _VALUE_NAMES.isdisjoint(old):
+            self._fill_value(old, new, path)
 
-    def _secret(self, value: Any) -> str:
+    def _fill_value(self, old: dict[Any, Any], new: dict[Any, Any], path: str) -> None:
+        """Replace the value in ``{"name": …, "value": …}`` when the name is a secret's."""
+        called = next((old[name] for name in _NAME_NAMES if isinstance(old.get(name), (str, bytes))), None)
+        if called is not None and (rule := self._redactor._name(_text_of(called) or "")[0]):
+            for name in _VALUE_NAMES.intersection(old):
+                if isinstance(old[name], (str, bytes, list, tuple, dict)):
+                    new[name] = self._secret(old[name], f"{rule}, in the name beside it", self._place(path, name))
+
+    def _place(self, path: str, step: Any) -> str:
+        """Return the path of a part; only for findings, as it costs time."""
+        if self.findings is None:
+            return path
+        return f"{path}[{step}]" if isinstance(step, int) else f"{path}.{step}"
+
+    def _find(self, rule: str, path: str) -> None:
+        if self.findings is not None:
+            self.findings.append(Finding(path, rule))
+
+    def _secret(self, value: Any, rule: str, path: str) -> Any:
+        if is_no_secret(value):
+            return value
         replacement: str = self._redactor._replacement
-        self.changed = self.changed or not (isinstance(value, str) and value == replacement)
+        if not (isinstance(value, str) and value == replacement):
+            self.changed = True
+            self._find(rule, path)
         return replacement
 
-    def _noting(self, old: str, new: str) -> str:
-        self.changed = self.changed or new is not old
+    def _redact_text(self, text: str, path: str) -> str:
+        rules: list[str] | None = None if self.findings is None else []
+        new = self._redactor._text.redact(text, rules)
+        self.changed = self.changed or new is not text
+        for rule in rules or ():
+            self._find(rule, path)
         return new
 
 
+def _text_of(value: Any) -> str | None:
+    """Return a text, also out of bytes; None for what is no text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bytes, bytearray)):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return None
+    return None
+
+
 def _is_pair(item: Any) -> bool:
-    return isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], str)
+    return isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], (str, bytes))
+
+
+_SCALARS = frozenset({str, *_HARMLESS})
+_are_scalars = _SCALARS.issuperset
+
+
+def _hides_text(value: Any) -> bool:
+    """Return whether a value has text that its encoding hides: bytes, or named tuples without their names."""
+    kind = type(value)
+    if kind is dict:
+        try:
+            "".join(value)
+        except TypeError:
+            return True
+        value = value.values()
+    elif kind not in (list, tuple, set, frozenset):
+        return kind in (bytes, bytearray, memoryview) or isinstance(value, (dict, list, tuple, set, frozenset))
+    return not _are_scalars(map(type, value)) and any(map(_hides_text, value))
 
 
 def _unused(name: str, *taken: dict[Any, Any]) -> str:
@@ -296,13 +469,23 @@ def _unused(name: str, *taken: dict[Any, Any]) -> str:
 
 class _Config(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     keys: list[str] | None = None
+    names: list[str] | None = None
+    expressions: list[str] | None = None
     patterns: list[str] | None = None
     emails: bool = False
     cards: bool = False
     extra_keys: list[str] = []
+    extra_suffixes: list[str] = []
+    extra_expressions: list[str] = []
     extra_patterns: list[str] = []
     keep_keys: list[str] = []
+    keep_suffixes: list[str] = []
     replacement: str = "[redacted]"
+
+
+def default_names() -> SecretNames:
+    """Return the built-in rules for names of keys."""
+    return Redactor()._names
 
 
 def from_config(config: dict[str, Any] | bool) -> Redactor | None:

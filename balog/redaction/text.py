@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from balog.errors import ConfigError
+from balog.redaction.code import CodeLines
+from balog.redaction.names import SecretNames, fold
+from balog.redaction.tokens import START, TOKEN_PATTERN, TOKENS, has_token
 
-__all__ = ["EMAIL", "HINTS", "SecretNames", "SecretText", "has_card_number"]
-
-# A start that is no part of a longer word; an escape that was written out (\n) counts as white space.
-_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+__all__ = ["EMAIL", "HINTS", "REASONS", "SecretNames", "SecretText", "has_card_number", "is_no_secret"]
 
 HINTS: dict[str, tuple[str, ...]] = {
     # Authorization values, but not prose about them
@@ -21,7 +22,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     # JSON web tokens, signed or encrypted; they start only where a run of their letters does, which keeps this linear
     r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*){0,3}": ("j(?<=eyj)",),
     # AWS: key ids, and secret keys that prose announces
-    _START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])": (
+    START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])": (
         "k(?<=ak)ia",
         "s(?<=as)ia",
         "b(?<=ab)ia",
@@ -35,108 +36,79 @@ HINTS: dict[str, tuple[str, ...]] = {
     r"|[^\s/?#@:\"'<>]*:(?!\d{1,5}/)[^\s@\"'<>]{1,256}"
     r"|[^\s/?#@:\"'<>]{20,})@": ("@",),
     # signatures in URLs; connection strings of Azure; hooks of Slack
-    r"[?&;](?i:sig|signature|x-(?:amz|goog)-(?:signature|credential)|auth)=(?P<secret>[^\s&#\"'<>]+)": (
-        "=(?<=sig=)",
-        "=(?<=signature=)",
-        "=(?<=credential=)",
-        "=(?<=auth=)",
-    ),
+    r"[?&;](?i:sig|signature|x-(?:amz|goog)-(?:signature|credential)|key)"
+    r"=(?P<secret>[^\s&#\"'<>]+)": ("=(?<=[gely]=)(?:(?<=sig=)|(?<=signature=)|(?<=credential=)|(?<=key=))",),
+    # the user and the password of curl
+    r"\bcurl\b[^\n]{0,400}?\s(?:-u|--user)[\s=]{0,3}"
+    r"(?P<secret>[\"'][^\"'\n]{1,200}[\"']|[^\s\"':]{1,100}:[^\s\"']{1,200})": ("u(?<=cu)rl",),
+    r"(?<![\w~.])[\w~.]{3}\dQ~[\w~.-]{31,}": (r"q(?<=\dq)~",),
     r"AccountKey=(?P<secret>[^;\s\"'&]+)": ("c(?<=ac)countkey=",),
-    r"hooks\.slack\.com/services/(?P<secret>[\w/-]+)": (r"k(?<=hook)s\.slack",),
+    r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]+)": (r"k(?<=hook)s\.slack",),
+    r"discord(?:app)?\.com/api/webhooks/(?P<secret>[\w/-]+)": (r"k(?<=webhook)s/",),
+    r"webhook\.office\.com/webhook\w{0,9}/(?P<secret>[^\s\"'<>]+)": (r"k(?<=webhook)\.office",),
     # private keys, also when the text ends before they do
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
     r"(?P<secret>(?s:.*?)(?=-----END [A-Z ]{0,40}PRIVATE KEY)|(?s:.*))": ("-----begin",),
-    # tokens that their makers gave a prefix: GitHub, Slack, Stripe, OpenAI and its like, GitLab, Google, npm, PyPI,
-    # Hugging Face, DigitalOcean, SendGrid, Shopify
-    _START + r"(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|xox[a-z]-[\w-]{10,}|xapp-[\w-]{20,}"
-    r"|[srp]k_(?:live|test)_[A-Za-z0-9]{10,}|sk-[\w-]{20,}|glpat-[\w-]{20,}|AIza[\w-]{35}|ya\d\d\.[\w-]{20,}"
-    r"|npm_[A-Za-z0-9]{36}|pypi-[\w-]{50,}|hf_[A-Za-z0-9]{30,}|dop_v\d_[0-9a-f]{64}"
-    r"|SG\.[\w-]{20,}\.[\w-]{20,}|shp[a-z]{2}_[0-9a-fA-F]{32})": (
-        *("_(?<=gh[pousr]_)", "_(?<=pat_)", "_(?<=[srp]k_)", "_(?<=npm_)", "_(?<=hf_)", "_(?<=dop_)"),
-        *("_(?<=shp[a-z][a-z]_)", "xox", "xapp-", "-(?<=sk-)", "-(?<=glpat-)", "-(?<=pypi-)", "z(?<=aiz)a"),
-        *(r"\.(?<=ya\d\d\.)", r"\.(?<=sg\.)"),
-    ),
+    # tokens that their makers gave a prefix or a mark
+    TOKEN_PATTERN: (),
 }
 """Each default pattern with hints: one of them is found in the small letters of every text where the pattern is found.
+Tokens are looked for by ``has_token`` instead.
 
 A hint begins with its rarest character, taken literally: so all hints together are one search that is done with most
 characters at a glance. No pattern tells one digit from another; ``Redactor.redact_encoded`` builds on that."""
 
+REASONS: dict[str, str] = dict(
+    zip(
+        HINTS,
+        (
+            "the value of a Bearer authorization",
+            "the value of a Basic authorization",
+            "a JSON web token",
+            "an AWS access key id",
+            "an AWS secret key",
+            "credentials in a URL",
+            "a secret parameter of a URL",
+            "the user and the password of curl",
+            "an Azure AD client secret",
+            "the key of an Azure connection string",
+            "a Slack webhook",
+            "a Discord webhook",
+            "a Microsoft Teams webhook",
+            "a private key",
+            "a token",
+        ),
+        strict=True,
+    )
+)
+"""What each default pattern finds."""
+
 EMAIL = r"(?<![\w.%+'-])[\w.%+'-]+@(?:[\w-]{1,63}\.){1,10}[^\W\d_]{2,}"
 
-_SEPARATORS = re.compile(r"[\s_.\-\"'()\[\]<>]+")
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\s_.\-A-Z]+")
-_LONGEST_NAME = 100
 
-
-def _fold(name: str) -> str:
-    return _SEPARATORS.sub("", name[-_LONGEST_NAME:].lower()).rstrip("0123456789")
-
-
-def _expression(words: Iterable[str]) -> str:
-    return r"[_\-. ]?".join(words)
-
-
-class SecretNames:
-    """Names whose values are secret.
-
-    A name fits when it *ends* with a listed one; capitals, ``_ - .``, brackets, quotes, spaces and digits at the end
-    don't count, so ``token`` stands for ``GITHUB_TOKEN``, ``accessToken``, ``user[token]`` and ``token2``, not for
-    ``tokens`` or ``token_count``. When several listed names fit, the longest decides.
-
-    Args:
-        rules: names, and whether they are a secret's. Of two rules for one name the later counts.
-
-    Raises:
-        ConfigError: a name without a letter.
-    """
-
-    def __init__(self, rules: Iterable[tuple[str, bool]]) -> None:
-        listed = {_fold(name): (name, is_secret) for name, is_secret in rules}
-        if "" in listed:
-            raise ConfigError(f"{listed[''][0]!r} is no name of a key; it needs a letter")
-        self._folded = sorted(listed, key=len, reverse=True)
-        self._is_secret = {folded: is_secret for folded, (_, is_secret) in listed.items()}
-        secret_ones = [folded for folded in self._folded if self._is_secret[folded]]
-        shortest = [one for one in secret_ones if not any(one != end and one.endswith(end) for end in secret_ones)]
-        words = [[word.lower() for word in _WORDS.findall(listed[one][0].rstrip("0123456789"))] for one in shortest]
-        self.expression = "|".join(_expression(map(re.escape, name)) for name in words)
-        """A regular expression that finds the end of each such name in a text of small letters."""
-        found = {"_".join(name): re.compile(_expression(map(re.escape, name))) for name in words}
-        self.hints = [
-            _hint(name)
-            for name in words
-            if not any(part != "_".join(name) and found[part].search("_".join(name)) for part in found)
-        ]
-        """As in ``HINTS``: one of them is found wherever a name is."""
-
-    def __contains__(self, name: str) -> bool:
-        folded = _fold(name)
-        return next((self._is_secret[end] for end in self._folded if folded.endswith(end)), False)
-
-    @property
-    def tell_digits_apart(self) -> bool:
-        """Whether another digit in a name could make a difference."""
-        return any(char.isdigit() for end in self._folded for char in end)
-
-
-_RAREST_FIRST = "zjqxkvbpgwyfmcudlhrsnioate"
-
-
-def _hint(words: list[str]) -> str:
-    """Give a name's expression turned about the rarest letter of its first word."""
-    first = words[0]
-    at = min(range(len(first)), key=lambda place: _RAREST_FIRST.find(first[place]))
-    before = f"(?<={re.escape(first[: at + 1])})" if at else ""
-    return _expression([first[at] + before + re.escape(first[at + 1 :]), *map(re.escape, words[1:])])
+def _by_first(expressions: Iterable[str]) -> str:
+    """Return one expression for any of several, which looks at each of their first characters once."""
+    by_first: dict[str, list[str]] = {}
+    for one in expressions:
+        first = one[: 2 if one.startswith("\\") else 1]
+        by_first.setdefault(first, []).append(one[len(first) :])
+    return "|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in by_first.items()) or "(?!)"
 
 
 def _any_of(hints: Iterable[str]) -> re.Pattern[str]:
-    by_first: dict[str, dict[str, None]] = {}
-    for hint in hints:
-        first = hint[: 2 if hint.startswith("\\") else 1]
-        by_first.setdefault(first, {})[hint[len(first) :]] = None
-    return re.compile("|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in by_first.items()) or r"(?!)")
+    return re.compile(_by_first(dict.fromkeys(hints)))
+
+
+_NO_SECRETS = frozenset(["", "none", "null", "nil", "undefined", "true", "false", "yes", "no"])
+
+
+def is_no_secret(value: Any) -> bool:
+    """Return whether a value cannot be a secret, whatever its key is called: None, a boolean or empty."""
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, (str, bytes, list, tuple, dict, set, frozenset)) and not value:
+        return True
+    return isinstance(value, str) and len(value) <= 9 and value.lower() in _NO_SECRETS
 
 
 _QUOTE = re.compile(r"[bBuUrR]{0,2}(\\{0,7})([\"'`])")
@@ -168,27 +140,37 @@ class SecretText:
         self._names = names
         self._cards = cards
         self._replacement = replacement
-        self._hinted = [(_any_of(HINTS[pattern]), _compile(pattern)) for pattern in patterns if pattern in HINTS]
-        self._always = [_compile(pattern) for pattern in patterns if pattern not in HINTS]
+        self._hinted = [
+            (_any_of(HINTS[pattern]), _compile(pattern), pattern) for pattern in patterns if pattern in HINTS
+        ]
+        self._always = [(_compile(pattern), pattern) for pattern in patterns if pattern not in HINTS]
         hints = [hint for pattern in patterns for hint in HINTS.get(pattern, ())]
         self._hint = _any_of([*names.hints, *hints])
+        self._has_token = has_token if TOKEN_PATTERN in patterns else lambda text: False
         self._named = re.compile(
-            rf"(?P<name>{names.expression or '(?!)'})\d{{0,6}}(?:(?P<xml>>)|[\\\"'`\])]{{0,6}}"
-            r"(?:\s{0,4}(?:=>|:=|={1,2}|:)\s{0,4}|(?P<loose>[\s,]\s{0,4})))"
+            rf"(?:(?P<name>{_by_first(names.expressions)})|(?P<exact>{_by_first(names.exact_expressions)}))"
+            r"\d{0,6}(?:(?P<xml>>)|(?P<close>(?:[\\\"'`\])]|%\d\d|%\dd){0,6})"
+            r"(?:\s{0,4}(?P<sep>=>|:=|={1,2}|:|%\d[ad])\s{0,4}|(?P<loose>[\s,]\s{0,4})))"
         )
 
-    def redact(self, text: str) -> str:
-        """Give the text without its secrets; the same object when there are none."""
+    def redact(self, text: str, rules: list[str] | None = None) -> str:
+        """Return the text without its secrets; the same object when there are none.
+
+        Args:
+            rules: for each secret the rule that found it and its reason are added here.
+        """
         new = text
         if self._cards:
-            new = self._without(new, _card_numbers(new))
-        for pattern in self._always:
-            new = self._without(new, _spans(pattern, new))
-        if self.has_hint(new):
-            for hint, pattern in self._hinted:
-                if hint.search(_small_letters(new)):
-                    new = self._without(new, _spans(pattern, new))
-            new = self._without(new, self._named_values(new))
+            new = self._without(new, _card_numbers(new), "cards: a card number", rules)
+        for pattern, source in self._always:
+            new = self._without(new, _spans(pattern, new), f"patterns: {_short(source)}", rules)
+        small = _small_letters(new)
+        is_token = self._has_token(new)
+        if is_token or self._hint.search(small):
+            for hint, pattern, source in self._hinted:
+                if is_token if source is TOKEN_PATTERN else hint.search(small):
+                    new = self._without(new, _spans(pattern, new), source, rules)
+            new = self._without(new, self._named_values(new, rules), "", None)
         return text if new == text else new
 
     @property
@@ -198,32 +180,81 @@ class SecretText:
 
     def has_hint(self, text: str) -> bool:
         """Tell whether a secret of a known form may be in the text: a cheap look."""
-        return self._hint.search(_small_letters(text)) is not None
+        return self._hint.search(_small_letters(text)) is not None or self._has_token(text)
 
-    def _without(self, text: str, spans: Iterator[tuple[int, int]]) -> str:
+    def _without(self, text: str, spans: Iterator[tuple[int, int]], rule: str, rules: list[str] | None) -> str:
         parts: list[str] = []
         done = 0
         for begin, end in spans:
             parts += (text[done:begin], self._replacement)
+            if rules is not None and text[begin:end] != self._replacement:
+                rules.append(_named_rule(rule, text[begin:end]))
             done = end
         return "".join((*parts, text[done:])) if parts else text
 
-    def _named_values(self, text: str) -> Iterator[tuple[int, int]]:
+    def _named_values(self, text: str, rules: list[str] | None) -> Iterator[tuple[int, int]]:
         small = _small_letters(text)
+        code = CodeLines(text)
         at = 0
         while found := self._named.search(small, at):
             at = found.end()
-            name = small[max(0, found.start() - 40) : found.end("name")]
-            if name not in self._names:
+            rule = self._rule_of(text, small, found)
+            if rule is None:
                 continue
             if found["loose"] is not None and (
                 text.startswith("-", at) or not _FLAG.search(small[max(0, found.start() - 65) : found.start()])
             ):
                 continue
-            begin, end = _xml_value(text, at) if found["xml"] else _value(text, at, _fold(name))
+            line_end = code.end_of_line(found.start())
+            if found["xml"]:
+                begin, end = _xml_value(text, at)
+            elif line_end and not code.is_in_literal(at):
+                begin, end = code.value(at, line_end)
+            elif found["sep"] is not None and found["sep"][0] == "%":
+                begin, end = _percent_value(text, at)
+            else:
+                begin, end = _value(text, at, fold(found["name"] or found["exact"]), line_end or code.end_of_text(at))
             if end > begin:
-                yield begin, end
+                if not is_no_secret(text[begin:end].strip("\"'` \t.,;:)]}>\\")):
+                    if rules is not None and text[begin:end] != self._replacement:
+                        rules.append(rule)
+                    yield begin, end
                 at = end
+
+    def _rule_of(self, text: str, small: str, found: re.Match[str]) -> str | None:
+        """Return the rule for a name in text. An exact name needs ``=`` after it, or quotes around it."""
+        group = "exact" if found["exact"] is not None else "name"
+        begin = max(0, found.start() - 64)
+        before = _IDENTIFIER.search(text[begin : found.start()])
+        name = (before[0] if before else "") + text[found.start() : found.end(group)]
+        rule = self._names.rule_of(name)
+        if rule is None or not rule.is_secret:
+            return None
+        if rule.kind != "suffix":
+            separator = found["sep"] or ""
+            return str(rule) if separator[:1] in ("=", "%") or (separator and found["close"]) else None
+        wider = self._names.rule_of(small[max(0, found.start() - 40) : found.end(group)])
+        return str(rule) if wider is not None and wider.is_secret else None
+
+
+def _short(pattern: str) -> str:
+    return pattern if len(pattern) <= 60 else pattern[:60] + "…"
+
+
+def _named_rule(rule: str, secret: str) -> str:
+    if rule == TOKEN_PATTERN:
+        name = next((token.name for token in TOKENS if re.match(token.pattern, secret)), "token")
+        return f"tokens: {name}"
+    return f"patterns: {REASONS[rule]}" if rule in REASONS else rule
+
+
+_IDENTIFIER = re.compile(r"[\w.\-]*\Z")
+_PERCENT_VALUE = re.compile(r"(?:%\d[02ad])*((?:[^\s&\"'<>%]|%(?!\d[26cd]|7[dD]|0[aA]))+)")
+
+
+def _percent_value(text: str, at: int) -> tuple[int, int]:
+    found = _PERCENT_VALUE.match(text, at)
+    return found.span(1) if found else (at, at)
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
@@ -249,32 +280,33 @@ def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
             yield found.span(group)
 
 
-def _value(text: str, at: int, name: str) -> tuple[int, int]:
-    """Say from where to where a value reaches that begins at ``at``, without its quotes. An unclosed one takes all."""
+def _value(text: str, at: int, name: str, stop: int) -> tuple[int, int]:
+    """Return where a value begins and ends, without its quotes. One without an end reaches to ``stop``."""
     if quote := _QUOTE.match(text, at):
-        return quote.end(), _closing_quote(text, quote.end(), quote[2], len(quote[1]))
+        return quote.end(), max(quote.end(), _closing_quote(text, quote.end(), quote[2], len(quote[1]), stop))
     if text.startswith(("[", "{"), at):
         depth = 0
-        for bracket in _BRACKET.finditer(text, at):
+        for bracket in _BRACKET.finditer(text, at, stop):
             depth += 1 if bracket[0] in "[{" else -1
             if not depth:
                 return at, bracket.end()
-        return at, len(text)
+        line = text[at + 1 : stop].partition("\n")[0] if stop < len(text) else text[at + 1 : stop]
+        return at, (stop if line.strip() else at)
     bare = (_HEADER if name.endswith(_HEADER_NAMES) else _BARE).match(text, at)
     return at, bare.end() if bare else at
 
 
-def _closing_quote(text: str, begin: int, quote: str, slashes: int) -> int:
+def _closing_quote(text: str, begin: int, quote: str, slashes: int, stop: int) -> int:
     """Find the end of a quoted value; in JSON within JSON its quotes have backslashes before them, inner ones more."""
     at = begin
-    while (at := text.find(quote, at)) >= 0:
+    while (at := text.find(quote, at, stop)) >= 0:
         before = 0
         while at - before > begin and text[at - before - 1] == "\\":
             before += 1
         if before % (2 * slashes + 2) == slashes:
             return at - slashes
         at += 1
-    return len(text)
+    return stop
 
 
 def _xml_value(text: str, at: int) -> tuple[int, int]:
