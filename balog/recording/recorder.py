@@ -158,8 +158,12 @@ class Recorder:
         """Encode what is bound as the members of a JSON object, redacted; empty for nothing."""
         if not values:
             return b""
-        members = dict(values)
-        return self._clean(members, self._encode(members))[1:-1]
+        members: dict[str, Any] | None = dict(values)
+        try:
+            encoded = encode_as_it_is(members)
+        except Exception as error:
+            encoded, members = self._encode_somehow(members, error), None
+        return self._clean(members, encoded)[1:-1]
 
     def encode_channel(self, name: str) -> bytes:
         """Encode a channel's name as a JSON string, redacted; once for each name."""
@@ -206,7 +210,7 @@ class Recorder:
         try:
             encoded = encode_as_it_is(payload)
         except Exception as error:
-            encoded = self._encode_somehow(payload, error)
+            encoded, payload = self._encode_somehow(payload, error), None
         if self.validator is not None:
             encoded = self.validator.check(encoded)
         if self.redactor is not None:

@@ -197,7 +197,11 @@ class Redactor:
         """
         if b"[" not in encoded and encoded.translate(self._fold) in self._known_clean:
             return encoded
-        if _hides_text(value):
+        try:
+            hides_text = _hides_text(value)
+        except RecursionError:
+            hides_text = True
+        if hides_text:
             redacted = self.redact(value)
             if redacted is not value:
                 encoded = _encoder.encode(redacted)
