@@ -4,45 +4,69 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from typing import TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 
 import msgspec
 
-from balog.errors import ConfigError, split_refusal
+from balog.duplicate_keys import find_duplicate_keys
+from balog.errors import ConfigError, ConfigProblems, split_refusal
 
-__all__ = ["load", "load_env", "write_schema"]
+__all__ = ["load", "load_env", "read", "write_schema"]
 
 MAX_CONFIG_BYTES = 4 * 1024 * 1024
+_MAX_TWICE = 20
 
 T = TypeVar("T")
 
 
 def load(path: str | os.PathLike[str], type: type[T], max_bytes: int = MAX_CONFIG_BYTES) -> T:
-    """Read a config file of at most ``max_bytes``.
+    """Read a config file of at most ``max_bytes``. ``$schema`` at its top is for editors, and left out.
 
     Raises:
-        ConfigError: the file cannot be read, is not JSON (with line and column), or is not what ``type`` says (with the
-            path in the file).
+        ConfigError: the file cannot be read, or is not JSON (with line and column).
+        ConfigProblems: it has a key twice, or is not what ``type`` says (each with the path in the file).
+    """
+    document, found = read(path, max_bytes)
+    if not found:
+        try:
+            return msgspec.convert(document, type)
+        except msgspec.ValidationError as error:
+            refusal = error
+    from balog.problems import problems
+
+    found += problems(document, type, str(path))
+    if not found:
+        reason, where = split_refusal(refusal)
+        found = [ConfigError(reason, str(path), where)]
+    raise ConfigProblems(found)
+
+
+def read(path: str | os.PathLike[str], max_bytes: int = MAX_CONFIG_BYTES) -> tuple[Any, list[ConfigError]]:
+    """Read a JSON file as plain data, without ``$schema`` at its top.
+
+    Returns:
+        The data, and a problem for each key that is there twice.
+
+    Raises:
+        ConfigError: the file cannot be read, is too large, or is not JSON (with line and column).
     """
     source, data = str(path), _contents(path, max_bytes)
     try:
-        return msgspec.json.decode(data.decode("utf-8-sig"), type=type)
-    except msgspec.ValidationError as error:
-        reason, where = split_refusal(error)
-        if "[...]" in where:  # a place that msgspec does not name
-            from balog.problems import problems
-
-            found = problems(msgspec.json.decode(data.decode("utf-8-sig")), type, source)
-            raise found[0] if found else ConfigError(reason, source, where) from None
-        if where.endswith(".type") and (tags := _tags(type)):
-            reason += f"; there are {', '.join(tags)}"
-        raise ConfigError(reason, source, where) from None
+        document = msgspec.json.decode(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"not UTF-8: {error.reason}{_place(data[: error.start])}", source) from None
     except msgspec.DecodeError as error:
         raise ConfigError(_syntax(data.removeprefix(_BOM), str(error)), source) from None
     except RecursionError:
         raise ConfigError("nested too deep to be a config", source) from None
+    twice = [
+        ConfigError("this key is there twice; want it once", source, place)
+        for place in islice(find_duplicate_keys(data.removeprefix(_BOM)), _MAX_TWICE)
+    ]
+    if isinstance(document, dict) and isinstance(document.get("$schema"), str):
+        del document["$schema"]
+    return document, twice
 
 
 def load_env(path: str | os.PathLike[str], names: Collection[str]) -> dict[str, str]:
@@ -80,12 +104,6 @@ def _contents(path: str | os.PathLike[str], max_bytes: int = MAX_CONFIG_BYTES) -
 _BOM = b"\xef\xbb\xbf"
 
 
-def _tags(type: type) -> list[str]:
-    """Give the values that ``type`` may have somewhere in a config struct."""
-    definitions = msgspec.json.schema(type).get("$defs", {}).values()
-    return sorted(tag for item in definitions for tag in item.get("properties", {}).get("type", {}).get("enum", ()))
-
-
 def _syntax(data: bytes, message: str) -> str:
     """Say what is wrong with the JSON, and where: msgspec's ``(byte 12)`` as line and column."""
     message = message.removeprefix("JSON is malformed: ")
@@ -106,7 +124,10 @@ def write_schema(type: type[msgspec.Struct], id: str, title: str) -> bytes:
     """Give the JSON Schema of a config struct as it is kept in ``schemas/config``."""
     schema = msgspec.json.schema(type)
     tag = type.__struct_config__.tag_field
-    required = schema["$defs"][type.__name__].get("required", [])
+    top = schema["$defs"][type.__name__]
+    if type.__struct_config__.forbid_unknown_fields:
+        top["properties"]["$schema"] = {"type": "string", "description": "The schema of this file, for editors."}
+    required = top.get("required", [])
     if tag in required:
         required.remove(tag)  # what the whole file is need not be said
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": id, "title": title}

@@ -7,12 +7,20 @@ with one is refused where it enters.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
-__all__ = ["DuplicateKeyError", "decode_once", "find_duplicate_key", "has_duplicate_key", "has_duplicate_member"]
+__all__ = [
+    "DuplicateKeyError",
+    "decode_once",
+    "find_duplicate_key",
+    "find_duplicate_keys",
+    "has_duplicate_key",
+    "has_duplicate_member",
+]
 
 _decode = msgspec.json.Decoder().decode
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -84,11 +92,21 @@ def find_duplicate_key(document: bytes) -> str | None:
     Raises:
         RecursionError: nested too deep to be read.
     """
+    return next(find_duplicate_keys(document), None)
+
+
+def find_duplicate_keys(document: bytes) -> Iterator[str]:
+    """Yield the path of each key that comes again in its object, in the document's order.
+
+    Raises:
+        RecursionError: nested too deep to be read.
+    """
     try:
         text = document.decode("utf-8", "surrogateescape")
-        return _find(json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS), "$")
+        read = json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS)
     except ValueError:  # not JSON, which is for others to say
-        return None
+        return
+    yield from _find(read, "$")
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -98,21 +116,18 @@ class _Pairs(list[tuple[str, Any]]):
 _NUMBERS: dict[str, Any] = {"parse_int": len, "parse_float": len}  # only skipped: some are too long for Python
 
 
-def _find(value: Any, path: str) -> str | None:
+def _find(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, _Pairs):
         seen = set()
         for key, member in value:
             place = f"{path}.{_printable(key)}"
             if key in seen:
-                return place
+                yield place
             seen.add(key)
-            if found := _find(member, place):
-                return found
+            yield from _find(member, place)
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            if found := _find(item, f"{path}[{number}]"):
-                return found
-    return None
+            yield from _find(item, f"{path}[{number}]")
 
 
 def _printable(key: str) -> str:

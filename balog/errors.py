@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
 
 from balog.distribution import install_command
 
 __all__ = [
     "BalogError",
     "ConfigError",
+    "ConfigProblems",
     "EventError",
     "MessageError",
     "MissingExtraError",
@@ -53,6 +55,22 @@ class ConfigError(BalogError):
         self.reason = reason
         self.source = source
         self.path = path
+
+
+class ConfigProblems(ConfigError):
+    """A configuration has several problems. As text it is the first one, and how many more there are.
+
+    Args:
+        problems: at least one.
+    """
+
+    def __init__(self, problems: Sequence[ConfigError]) -> None:
+        first = problems[0]
+        super().__init__(first.reason, first.source, first.path)
+        self.problems = list(problems)
+        if len(problems) > 1:
+            more = len(problems) - 1
+            self.args = (f"{first} (and {more} more problem{'s' * (more > 1)}; balog check names all)",)
 
 
 class TopicError(BalogError):

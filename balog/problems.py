@@ -7,8 +7,9 @@ mends a file in one go.
 from __future__ import annotations
 
 import difflib
+import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
@@ -16,7 +17,7 @@ from msgspec import Struct
 
 from balog.errors import ConfigError, split_refusal
 
-__all__ = ["problems", "suggest"]
+__all__ = ["intact", "problems", "suggest"]
 
 _MAX_PROBLEMS = 100
 
@@ -38,6 +39,57 @@ def problems(document: Any, type: Any, source: str = "") -> list[ConfigError]:
         if len(found) == _MAX_PROBLEMS:
             break
     return found
+
+
+def intact(document: Any, kind: Any) -> tuple[Any, list[str], Callable[[str], str]]:
+    """Return what a config would be without its wrong parts: fields, and items of the lists at its top.
+
+    So what only building shows of the other parts can be found at once.
+
+    Returns:
+        The config, None where too much is wrong; the paths of the wrong parts that were left out; and what turns a
+        path in the config into that in the document.
+    """
+    paths = [error.path for error in problems(document, kind)]
+    if not paths:
+        return msgspec.convert(document, kind), [], str
+    if not isinstance(document, Mapping):
+        return None, paths, str
+    kept, left_out, numbers = dict(document), list[str](), dict[str, list[int]]()
+    for name, value in document.items():
+        place = f"$.{_printable(name)}"
+        if not any(_is_within(path, place) for path in paths):
+            continue
+        if isinstance(value, list) and place not in paths:
+            bad = {n for n in range(len(value)) if any(_is_within(path, f"{place}[{n}]") for path in paths)}
+            numbers[place] = [n for n in range(len(value)) if n not in bad]
+            kept[name] = [value[n] for n in numbers[place]]
+            left_out += (f"{place}[{n}]" for n in bad)
+        else:
+            del kept[name]
+            left_out.append(place)
+    shape = _shape(kind)
+    if isinstance(shape, type) and issubclass(shape, Struct) and "$" in paths:
+        known = {field.encode_name for field in msgspec.structs.fields(shape)} | {shape.__struct_config__.tag_field}
+        kept = {name: value for name, value in kept.items() if name in known}
+
+    def original(path: str) -> str:
+        found = _ITEM.match(path)
+        if found is None or found[1] not in numbers or int(found[2]) >= len(numbers[found[1]]):
+            return path
+        return f"{found[1]}[{numbers[found[1]][int(found[2])]}]{path[found.end() :]}"
+
+    try:
+        return msgspec.convert(kept, kind), left_out, original
+    except msgspec.ValidationError:
+        return None, left_out, original
+
+
+def _is_within(path: str, place: str) -> bool:
+    return path == place or path.startswith((f"{place}.", f"{place}["))
+
+
+_ITEM = re.compile(r"(\$\.\w+)\[(\d+)\]")
 
 
 def _walk(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -74,13 +74,13 @@ def test_what_is_no_json_is_refused_with_line_and_column(tmp_path: Path, content
     ("content", "path", "said"),
     [
         ([], "$", "expected `object`, got `array`"),
-        ({}, "$", "object missing required field `sinks`"),
-        ({"sinks": []} | {"stripp": True}, "$", "object contains unknown field `stripp`"),
+        ({}, "$", "the field 'sinks' is missing"),
+        ({"sinks": []} | {"stripp": True}, "$", "there is no field 'stripp'; did you mean 'strip'?"),
         ({"sinks": {}}, "$.sinks", "expected `array`, got `object`"),
         ({"sinks": [], "strip": 1}, "$.strip", "expected `bool`, got `int`"),
-        ({"sinks": [{}]}, "$.sinks[0]", "object missing required field `type`"),
-        ({"sinks": [{"type": "store"}]}, "$.sinks[0]", "object missing required field `topic`"),
-        ({"sinks": [{"type": "s3"}]}, "$.sinks[0].type", f"invalid value 's3'; there are {TYPES}"),
+        ({"sinks": [{}]}, "$.sinks[0]", f"the field 'type' is missing; there are {TYPES}"),
+        ({"sinks": [{"type": "store"}]}, "$.sinks[0]", "the field 'topic' is missing"),
+        ({"sinks": [{"type": "s3"}]}, "$.sinks[0]", f"type 's3' is none that there is; there are {TYPES}"),
         (
             {"sinks": [{"type": "store", "path": "", "topic": "t"}]},
             "$.sinks[0].path",

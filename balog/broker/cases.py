@@ -13,12 +13,14 @@ from msgspec import Meta, Struct
 
 from balog import config as configs
 from balog.broker.broker import run_broker
+from balog.broker.checking import find_in_document, find_problems
 from balog.broker.config import BrokerConfig
 from balog.broker.diverting import Diverted, offline
 from balog.errors import ConfigError, split_refusal
+from balog.problems import problems
 from balog.sinks import Delivery
 
-__all__ = ["Case", "CaseFile", "failures", "load_cases"]
+__all__ = ["Case", "CaseFile", "failures", "find_case_problems", "load_cases"]
 
 _MAX_FAILURES = 20
 _MAX_SHOWN = 300
@@ -60,6 +62,33 @@ class CaseFile(Struct, forbid_unknown_fields=True, kw_only=True):
 
     config: Annotated[str | dict[str, Any], Meta(description="The broker's config: its file, or the config itself.")]
     cases: Annotated[list[Case], Meta(min_length=1)]
+
+
+def find_case_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
+    """Return all that is wrong with a file of cases and with the broker's config that it names.
+
+    Raises:
+        ConfigError: there is no such file, or it is not JSON.
+    """
+    document, found = configs.read(path)
+    source, folder = str(path), Path(path).parent
+    found += problems(document, CaseFile, source)
+    if not isinstance(document, dict):
+        return found
+    cases = document.get("cases")
+    for number, case in enumerate(cases if isinstance(cases, list) else []):
+        named = case.get("input_file") if isinstance(case, dict) else None
+        if isinstance(named, str) and not (folder / named).is_file():
+            found.append(ConfigError(f"{folder / named} is no file", source, f"$.cases[{number}].input_file"))
+    config = document.get("config")
+    try:
+        if isinstance(config, str):
+            found += find_problems(folder / config)[1]
+        elif isinstance(config, dict):
+            found += find_in_document(config, BrokerConfig, source, "$.config")[1]
+    except ConfigError as error:
+        found.append(error)
+    return found
 
 
 def load_cases(path: str | os.PathLike[str]) -> tuple[BrokerConfig, list[Case]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,13 +17,13 @@ from balog.broker.config import BrokerConfig
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.broker.records.rules import refused_parts
 from balog.broker.run_config import RunConfig
-from balog.errors import BalogError, ConfigError
+from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.expressions import Expression
 from balog.local_path import local_path
-from balog.problems import problems
+from balog.problems import intact, problems
 from balog.sinks import SinkConfig, SinkError
 
-__all__ = ["Reach", "find_problems", "notes", "reach"]
+__all__ = ["Reach", "complete", "complete_errors", "find_in_document", "find_problems", "notes", "reach"]
 
 
 class Reach(NamedTuple):
@@ -46,18 +47,66 @@ def find_problems(path: str | os.PathLike[str], type: Any = BrokerConfig) -> tup
     Raises:
         ConfigError: there is no such file, or it is not JSON.
     """
-    document = configs.load(path, Any)
-    source = str(path)
-    found = problems(document, type, source)
-    if found:
+    document, twice = configs.read(path)
+    config, found = find_in_document(document, type, str(path))
+    return config, [*twice, *found]
+
+
+def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> tuple[Any, list[ConfigError]]:
+    """Find all that is wrong with a config that is read already; see ``find_problems``.
+
+    Args:
+        source: its file, for the errors.
+        root: where the config is in that file.
+    """
+    found = [ConfigError(one.reason, source, root + one.path[1:]) for one in problems(document, type, source)]
+    config, left_out, original = intact(document, type)
+    if config is None:
         return None, found
-    config = msgspec.convert(document, type)
-    return config, [ConfigError(error.reason, error.source or source, error.path) for error in _meaning(config)]
+    for error in _meaning(config, left_out):
+        place = error.path if error.source else original(error.path)
+        if not any(place == part or place.startswith((f"{part}.", f"{part}[")) for part in left_out):
+            found.append(ConfigError(error.reason, error.source or source, place if error.source else root + place[1:]))
+    return (None if left_out else config), found
 
 
-def _meaning(config: Any) -> Iterator[ConfigError]:
-    """Find what only building the parts shows."""
-    sinks: Sequence[SinkConfig] = getattr(config, "sinks", None) or ([config] if hasattr(config, "build") else [])
+def complete(error: ConfigError, path: str | os.PathLike[str], type: Any = BrokerConfig) -> ConfigError:
+    """Return what ``balog check`` says of a config that was refused: all its problems, the one that is known or others.
+
+    Args:
+        error: why it was refused.
+        path: its file.
+        type: as of ``find_problems``.
+    """
+    try:
+        _, found = find_problems(path, type)
+    except ConfigError as unreadable:
+        return unreadable
+    if found and (not error.source or error.source == str(path)):
+        return ConfigProblems(found)
+    return ConfigError(error.reason, error.source or str(path), error.path)
+
+
+@contextmanager
+def complete_errors(path: str | os.PathLike[str], type: Any = BrokerConfig) -> Iterator[None]:
+    """Raise, in place of a ConfigError, what ``complete`` says of it."""
+    try:
+        yield
+    except ConfigError as error:
+        raise complete(error, path, type) from None
+
+
+def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]:
+    """Find what only building the parts shows.
+
+    Args:
+        left_out: paths of parts that are wrong, and not in ``config``.
+    """
+    is_sink = hasattr(config, "build")
+    parts = {part.removeprefix("$.") for part in left_out}
+    sinks: Sequence[SinkConfig] = getattr(config, "sinks", None) or ([config] if is_sink else [])
+    if is_sink and parts - {"spool", "strip", "drain"}:
+        sinks = []  # what it lacks would be said again
     for number, sink in enumerate(sinks):
         place = f"$.sinks[{number}]" if hasattr(config, "sinks") else "$"
         yield from _at(place, sink.build)
@@ -66,18 +115,28 @@ def _meaning(config: Any) -> Iterator[ConfigError]:
     if isinstance(config, BrokerConfig):
         refused = refused_parts(config.records)
         yield from refused
-        bare = msgspec.structs.replace(config, batch=None, state=None)
-        yield from _at("", _build_editors, msgspec.structs.replace(bare, records=[]) if refused else bare)
-        for name in ("batch", "state"):  # each alone, so that what is wrong with one hides nothing of the other
-            alone = msgspec.structs.replace(bare, records=[], schemas=[], **{name: getattr(config, name)})
+        bare = msgspec.structs.replace(config, batch=None, state=None, records=[], schemas=[])
+        told = {error.path.partition("]")[0] for error in refused}
+        for name in ("records", "schemas"):  # each alone, so that what is wrong with one hides nothing of another
+            for number, rule in enumerate(getattr(config, name)):
+                if f"$.{name}[{number}" not in told:
+                    alone = msgspec.structs.replace(bare, **{name: [rule]})
+                    yield from _renumbered(_at("", _build_editors, alone), name, number)
+        for name in ("batch", "state"):
+            alone = msgspec.structs.replace(bare, **{name: getattr(config, name)})
             yield from _at("", _build_editors, alone)
-    elif isinstance(config, RunConfig):
+    elif isinstance(config, RunConfig) and not parts & {"junk", "quarantine"}:
         yield from _at("", config.check)
     if (quarantine := getattr(config, "quarantine", None)) is not None:
         yield from _at("", _open_quarantine, quarantine)
     if config.spool is not None:
         wrong = list(_at("", local_path, config.spool.path, "$.spool.path"))
         yield from wrong or _writable("$.spool.path", local_path(config.spool.path))
+
+
+def _renumbered(errors: Iterator[ConfigError], name: str, number: int) -> Iterator[ConfigError]:
+    for error in errors:
+        yield ConfigError(error.reason, error.source, error.path.replace(f"$.{name}[0]", f"$.{name}[{number}]", 1))
 
 
 def _build_editors(config: BrokerConfig) -> None:
@@ -115,7 +174,10 @@ def _writable(place: str, path: str) -> Iterator[ConfigError]:
     folder = Path(path).absolute()
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+    try:  # what the permissions say is not all: a file system may be read-only, or take no files at all
+        with tempfile.TemporaryDirectory(prefix=".balog-check-", dir=folder):
+            return
+    except OSError:
         yield ConfigError(f"{folder} is no folder that this user may write to", path=place)
 
 

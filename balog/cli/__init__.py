@@ -17,7 +17,7 @@ import click
 from balog.broker.descriptors import hold_standard
 from balog.cli.interruption import Interruption
 from balog.distribution import DISTRIBUTION
-from balog.errors import BalogError, ConfigError
+from balog.errors import BalogError, ConfigError, ConfigProblems
 
 __all__ = ["broker", "main"]
 
@@ -82,7 +82,8 @@ class _Commands(click.Group):
 def _fail(command: str, error: BaseException) -> None:
     """Report an error that a command raised on purpose, or that the system did, and exit; return for any other."""
     if isinstance(error, BalogError):
-        click.echo(f"{command}: {error}", err=True)
+        for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
+            click.echo(f"{command}: {problem}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
     if isinstance(error, OSError) and error.errno != errno.EPIPE:  # click ends silently then
         where = f"{error.filename}: " if error.filename else "writing failed: "

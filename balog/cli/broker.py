@@ -12,9 +12,9 @@ import msgspec
 
 from balog import config as configs
 from balog.broker.broker import EXIT_CODES, run_broker
+from balog.broker.checking import complete_errors
 from balog.broker.config import BrokerConfig
 from balog.broker.diverting import Diverted, offline
-from balog.errors import ConfigError
 from balog.sinks import Delivery
 
 
@@ -44,15 +44,14 @@ def command(path: str, strip: bool, is_dry: bool, is_verbose: bool) -> None:
         config = configs.load(path, BrokerConfig)
         return msgspec.structs.replace(config, strip=True) if strip else config
 
-    config = read()
+    with complete_errors(path):
+        config = read()
     sinks = [Diverted(sink, _shower(sink.name)) for sink in config.sinks] if is_dry else None
     with tempfile.TemporaryDirectory(prefix="balog-dry-run-") as folder:
         if is_dry:
             config = offline(config, os.path.join(folder, "quarantine"))
-        try:
+        with complete_errors(path):
             code = run_broker(config, is_verbose=is_verbose, reread=None if is_dry else read, sinks=sinks)
-        except ConfigError as error:
-            raise ConfigError(error.reason, error.source or path, error.path) from None
     sys.exit(code)
 
 

@@ -13,10 +13,11 @@ from msgspec import Meta, Struct
 
 from balog import config as configs
 from balog.broker.broker import EXIT_CODES, run_broker
+from balog.broker.checking import complete
 from balog.broker.config import BrokerConfig
 from balog.broker.descriptors import hold_standard
 from balog.distribution import DISTRIBUTION
-from balog.errors import BalogError, ConfigError
+from balog.errors import BalogError, ConfigError, ConfigProblems
 from balog.sinks import (
     DatadogSinkConfig,
     ElasticSinkConfig,
@@ -89,8 +90,10 @@ def _make(name: str) -> Callable[[], None]:
             code = run_broker(read(), is_verbose=is_verbose, reread=read)
         except BalogError as error:
             if isinstance(error, ConfigError):
-                error = ConfigError(error.reason, error.source or path, error.path.replace("$.sinks[0]", "$", 1))
-            click.echo(f"broker-{name}: {error}", err=True)
+                known = ConfigError(error.reason, error.source, error.path.replace("$.sinks[0]", "$", 1))
+                error = complete(known, path, config_of(name))
+            for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
+                click.echo(f"broker-{name}: {problem}", err=True)
             code = 2 if isinstance(error, ConfigError) else 1
         sys.exit(code)
 

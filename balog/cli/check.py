@@ -17,7 +17,16 @@ from balog.broker.run_config import RunConfig
 from balog.cli.brokers import SINGLE_SINKS, config_of
 from balog.errors import ConfigError
 
-KINDS = ("broker", "run", "serve", "document", *(f"broker-{name}" for name in SINGLE_SINKS))
+KINDS = (
+    "broker",
+    "run",
+    "forward",
+    "cases",
+    "logger",
+    "serve",
+    "document",
+    *(f"broker-{name}" for name in SINGLE_SINKS),
+)
 
 
 @click.command()
@@ -29,8 +38,8 @@ KINDS = ("broker", "run", "serve", "document", *(f"broker-{name}" for name in SI
 def command(path: Path, kind: str, connect: bool) -> None:
     """Find everything that is wrong with a config, each with its place and what would do.
 
-    With --for document it is what `balog config push` takes, with --for serve what `balog serve` does;
-    nothing is connected for either.
+    With --for document it is what `balog config push` takes, with --for serve what `balog serve` does; with --for
+    cases what `balog test` runs, with --for logger what `balog.configure` reads. Nothing is connected for these.
 
     Exits with 0 when it can be used, 2 when it can't, 1 when a sink's other side is not there (--connect).
     """
@@ -42,6 +51,10 @@ def command(path: Path, kind: str, connect: bool) -> None:
 
         _, problems = find_service_problems(path)
         _tell(path, problems)
+        click.echo(f"{path}: ok")
+        return
+    if kind in ("cases", "logger"):
+        _tell(path, _case_problems(path) if kind == "cases" else _logger_problems(path))
         click.echo(f"{path}: ok")
         return
     config, problems = find_problems(path, _type(kind))
@@ -57,6 +70,18 @@ def command(path: Path, kind: str, connect: bool) -> None:
     sys.exit(1 if failed else 0)
 
 
+def _case_problems(path: Path) -> list[ConfigError]:
+    from balog.broker.cases import find_case_problems
+
+    return find_case_problems(path)
+
+
+def _logger_problems(path: Path) -> list[ConfigError]:
+    from balog.recording.checking import find_logger_problems
+
+    return find_logger_problems(path)
+
+
 def _tell(path: Path, problems: Sequence[ConfigError]) -> None:
     """Show what is wrong with a config, and end if something is."""
     for problem in problems:
@@ -70,8 +95,9 @@ def _check_document(path: Path) -> None:
     """Check what says what event services do; the secrets that it names need not be here."""
     from balog.delivery.control.checking import read_document
 
-    document, problems = read_document(msgspec.json.encode(configs.load(path, Any)), str(path))
-    _tell(path, problems)
+    plain, problems = configs.read(path)
+    document, more = read_document(msgspec.json.encode(plain), str(path))
+    _tell(path, [*problems, *more])
     assert document is not None  # noqa: S101
     parts: dict[str, Sized] = {
         "stream": document.streams,
@@ -86,4 +112,4 @@ def _check_document(path: Path) -> None:
 def _type(kind: str) -> Any:
     if kind == "run":
         return RunConfig
-    return BrokerConfig if kind == "broker" else config_of(kind.removeprefix("broker-"))
+    return BrokerConfig if kind in ("broker", "forward") else config_of(kind.removeprefix("broker-"))

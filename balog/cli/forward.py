@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from balog import config as configs
+from balog.broker.checking import complete_errors
 from balog.broker.config import BrokerConfig
 from balog.cli.engines import engine_options, open_engine, set_up_logging
 from balog.consumers.forwarding import Forwarding
-from balog.errors import ConfigError
 from balog.topics import open_topics
 
 __all__ = ["command"]
@@ -69,15 +69,14 @@ def command(
 
     The first SIGTERM or Ctrl-C finishes the batches in hand, the second ends at once.
     """
-    config = configs.load(path, BrokerConfig)
+    with complete_errors(path):
+        config = configs.load(path, BrokerConfig)
     for line in _notes(config):
         _say(f"{path}: {line}")
     with open_topics(url) as home:
         home.topic(topic)  # says what is wrong with the URL or the name before a sink is asked
-    try:
+    with complete_errors(path):
         forwarding = Forwarding(config.sinks, url, topic, _say)
-    except ConfigError as error:
-        raise ConfigError(error.reason, error.source or path, error.path) from None
     hooks = set_up_logging("forward", tells_retries=False)  # the sinks tell when they fail and when they recover
     options: dict[str, Any] = {
         "concurrency": len(forwarding.sinks),  # so that none waits for another

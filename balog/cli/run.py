@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from balog import config as configs
+from balog.broker.checking import complete, complete_errors
 from balog.broker.quarantine import QuarantineConfig
 from balog.broker.run_config import RunConfig
 from balog.broker.sidecar import EXIT_CODES, run_sidecar
@@ -55,7 +56,10 @@ def command(
       {"sinks": [{"type": "store", "path": "archive", "topic": "singer-events"}],
        "count": true, "junk": "quarantine", "quarantine": {"path": "junk.jsonl"}}
     """
-    config = RunConfig(in_band=True) if path is None else configs.load(path, RunConfig)
+    config = RunConfig(in_band=True)
+    if path is not None:
+        with complete_errors(path, RunConfig):
+            config = configs.load(path, RunConfig)
     changes: dict[str, object] = {}
     if in_band:
         changes["in_band"] = True
@@ -72,5 +76,5 @@ def command(
     try:
         code = run_sidecar(cmd, msgspec.structs.replace(config, **changes), name=name)
     except ConfigError as error:
-        raise ConfigError(error.reason, error.source or path or "", error.path) from None
+        raise (complete(error, path, RunConfig) if path is not None and not changes else error) from None
     sys.exit(code)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Callable, Iterator
-from typing import Any
-
-import msgspec
 
 from balog import config as configs
 from balog.delivery.api.listening import check_listen, is_loopback
@@ -18,7 +15,7 @@ from balog.delivery.jobs.access import access_problems
 from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError, ConfigError
-from balog.problems import problems
+from balog.problems import intact, problems
 from balog.topics import open_topics
 
 __all__ = ["find_service_problems", "service_problems"]
@@ -33,12 +30,16 @@ def find_service_problems(path: str | os.PathLike[str]) -> tuple[ServiceConfig |
     Raises:
         ConfigError: there is no such file, or it is not JSON.
     """
-    document = configs.load(path, Any)
+    document, found = configs.read(path)
     source = str(path)
-    if found := problems(document, ServiceConfig, source):
+    found += problems(document, ServiceConfig, source)
+    config, left_out, _ = intact(document, ServiceConfig)
+    if config is None:
         return None, found
-    config = msgspec.convert(document, ServiceConfig)
-    return config, [ConfigError(error.reason, error.source or source, error.path) for error in service_problems(config)]
+    for error in service_problems(config):
+        if not any(error.path == part or error.path.startswith((f"{part}.", f"{part}_")) for part in left_out):
+            found.append(ConfigError(error.reason, error.source or source, error.path))
+    return (None if left_out else config), found
 
 
 def service_problems(config: ServiceConfig) -> Iterator[ConfigError]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import msgspec
 
 from balog.delivery.document import Callback, Document
 from balog.delivery.durable.routing import route_problems
-from balog.duplicate_keys import find_duplicate_key
+from balog.duplicate_keys import find_duplicate_keys
 from balog.errors import ConfigError
-from balog.problems import problems
+from balog.problems import intact, problems
 
 __all__ = ["check", "read_document"]
+
+_MAX_TWICE = 20
 
 
 def read_document(data: bytes, source: str = "") -> tuple[Document | None, list[ConfigError]]:
@@ -29,12 +32,16 @@ def read_document(data: bytes, source: str = "") -> tuple[Document | None, list[
         plain = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return None, [ConfigError(f"is not JSON: {error or 'nested too deep'}", source)]
-    if twice := find_duplicate_key(data.removeprefix(b"\xef\xbb\xbf")):
-        return None, [ConfigError("this key is there twice; want it once", source, twice)]
-    if found := problems(plain, Document, source):
+    if isinstance(plain, dict) and isinstance(plain.get("$schema"), str):
+        del plain["$schema"]  # for editors
+    twice = islice(find_duplicate_keys(data.removeprefix(b"\xef\xbb\xbf")), _MAX_TWICE)
+    repeated = [ConfigError("this key is there twice; want it once", source, place) for place in twice]
+    found = [*repeated, *problems(plain, Document, source)]
+    document, left_out, original = intact(plain, Document)
+    if document is None:
         return None, found
-    document = msgspec.convert(plain, Document)
-    return document, [ConfigError(error.reason, source, error.path) for error in check(document)]
+    found += (ConfigError(error.reason, source, original(error.path)) for error in check(document))
+    return (None if left_out or repeated else document), found
 
 
 def check(document: Document) -> list[ConfigError]:
