@@ -179,7 +179,7 @@ class TestFile:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ('{"outputs": "stderr"}', "object contains unknown field `outputs`"),
+            ('{"outputs": "stderr"}', "there is no field 'outputs'; did you mean 'output'?"),
             ('{"output": 5}', "$.output: expected"),
             ('{"output": "paper"}', "no output 'paper'; there are"),
             ('{"level": "loud"}', "no level 'loud'; there are"),
