@@ -72,13 +72,16 @@ LOGGER_MISTAKES = {
     "$.output[2]: there is no field 'too'": put("output", 2, "too", value=1),
     "$.locals: ": put("locals", value="yes"),
 }
-CASES = {"config": {"sinks": [dict(SINK), dict(SINK)]}, "cases": [{"name": f"c{n}", "input": []} for n in range(3)]}
+CASES = {
+    "config": {"sinks": [dict(SINK), dict(SINK)]},
+    "cases": [{"name": f"c{n}", "input": [], "output": []} for n in range(3)],
+}
 CASES_MISTAKES = {
     "$.config.sinks[0].where: ": put("config", "sinks", 0, "where", value="(("),
     "$.config.sinks[1]: there is no field 'topik'": put("config", "sinks", 1, "topik", value=1),
     "$.cases[0]: there is no field 'imput'": put("cases", 0, "imput", value=[]),
     "$.cases[1].exit_code: ": put("cases", 1, "exit_code", value="0"),
-    "$.cases[2].input_file: ": put("cases", 2, value={"name": "c", "input_file": "none.singer"}),
+    "$.cases[2].input_file: ": put("cases", 2, value={"name": "c", "input_file": "none.singer", "output": []}),
 }
 DOCUMENT = {"streams": [{"name": f"n{n}", "types": [f"t{n}"]} for n in range(4)]}
 DOCUMENT_MISTAKES = {
