@@ -213,8 +213,9 @@ class Report(Struct, kw_only=True):
     """All numbers of the report.
 
     ``source`` is what was asked: ``files``, ``events`` (the table) or ``rollups``. ``period`` is what all lists are
-    about; null when there is no event. ``compared`` are the two times that the health compares. ``totals`` counts what
-    lists that hold ``MOST_ROWS`` rows at most do not show: ``failures``, ``runs``, ``failed_runs``, ``unknown_runs``.
+    about; null when there is no event. ``compared`` are the two times that the health compares. ``duplicates`` are
+    events that were left out, since another one has their id. ``totals`` counts what lists that hold ``MOST_ROWS`` rows
+    at most do not show: ``failures``, ``runs``, ``failed_runs``, ``unknown_runs``.
     """
 
     version: str = VERSION
@@ -228,6 +229,7 @@ class Report(Struct, kw_only=True):
     events: int
     errors: int
     quarantined: int
+    duplicates: int = 0
     totals: dict[str, int]
     health: list[Figure]
     findings: list[Finding]

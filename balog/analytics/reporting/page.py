@@ -73,9 +73,12 @@ def _said(report: Report) -> str:
     files = "" if report.files is None else "1 file, " if report.files == 1 else f"{count(report.files)} files, "
     period = f"{period_in_words(report.period)}; " if report.period is not None else ""
     events = f"{count(report.events)} events, {count(report.errors)} errors; " if report.events else ""
+    again = (
+        f"; {count(report.duplicates)} came again with the same id, and are not counted" if report.duplicates else ""
+    )
     conditions = "".join(f"<br>only {words(condition)}" for condition in report.conditions)
     read = f'{files}{_SOURCES.get(report.source, report.source)}, read <time datetime="{report.made.isoformat()}">'
-    return f"{escape(period)}{events}{read}{when(report.made)} UTC</time>{conditions}"
+    return f"{escape(period)}{events}{read}{when(report.made)} UTC</time>{again}{conditions}"
 
 
 def _contents(parts: list[str]) -> str:

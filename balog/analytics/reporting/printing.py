@@ -45,6 +45,8 @@ def print_tables(report: Report) -> None:
     bad = count(report.quarantined)
     files = "" if report.files is None else f"; files read: {count(report.files)}"
     console.print(f"{count(report.events)} events, {count(report.errors)} errors, {bad} bad lines{files}")
+    if report.duplicates:
+        console.print(f"{count(report.duplicates)} events came again with the same id, and are not counted")
     for condition in report.conditions:
         console.print(Text(f"only {printable(condition)}"))
     _health(console, report)

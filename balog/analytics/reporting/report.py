@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from pyspark import StorageLevel
 from pyspark.sql import functions as f
 
@@ -18,6 +19,7 @@ from balog.analytics.reporting.numbers import ask, bounds, hourly
 from balog.analytics.reporting.periods import Period, compare
 from balog.analytics.reporting.questions import Question, channel_pattern
 from balog.analytics.reporting.times import Asked
+from balog.analytics.rollups.schemas import COPIES
 from balog.analytics.tables import is_tables, open_tables
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ def _of_tables(spark: SparkSession, paths: Sequence[str], question: Question) ->
     if question.of_rollups and "rollup_events" in tables.names():
         return report_of(_stored(tables, question), question, paths, "rollups")
     events = _chosen(tables.frame("events", question.earliest, question.until), question)
-    return _of_rows(_counted(events, question), question, paths, "events")
+    return _of_rows(_counted(events, question, once=False), question, paths, "events")
 
 
 def _stored(tables: Tables, question: Question) -> Rollups:
@@ -107,12 +109,12 @@ def _chosen(events: DataFrame, question: Question) -> DataFrame:
     return events.where(wanted).drop("payload")
 
 
-def _counted(events: DataFrame, question: Question) -> DataFrame:
+def _counted(events: DataFrame, question: Question, *, once: bool = True) -> DataFrame:
     """Give rollup rows of hours that begin so long after the full one as the time asked about does."""
     shift = f.make_dt_interval(secs=f.lit(question.past_the_hour.total_seconds()).cast("decimal(18,6)"))
     if not question.past_the_hour:
-        return rolling.from_events(events)
-    rows = rolling.from_events(events.withColumn("timestamp", f.col("timestamp") - shift))
+        return rolling.from_events(events, once=once)
+    rows = rolling.from_events(events.withColumn("timestamp", f.col("timestamp") - shift), once=once)
     return rows.withColumns(
         {
             **{name: f.col(name) + shift for name in ("hour", "first", "last")},
@@ -127,8 +129,10 @@ def _of_rows(
 ) -> Report:
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        kept.count()  # reads the files; the questions below are asked at the same time
-        return report_of(rolling.split(kept), question, paths, source, files)
+        # reads the files; the questions below are asked at the same time
+        copies = kept.where(f"kind = '{COPIES}'").agg(f.coalesce(f.sum("count"), f.lit(0))).collect()[0][0]
+        made = report_of(rolling.split(kept), question, paths, source, files)
+        return msgspec.structs.replace(made, duplicates=copies)
     finally:
         kept.unpersist(blocking=True)  # else a stop right behind it prints traces
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pyspark import StorageLevel
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
+from pyspark.sql.window import Window
 
 from balog.analytics.reading.schemas import QUARANTINE
-from balog.analytics.rollups.schemas import ROLLUP
+from balog.analytics.rollups.schemas import IDS, ROLLUP
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -18,25 +20,57 @@ if TYPE_CHECKING:
 
 __all__ = ["from_events", "from_files"]
 
+_READ = (
+    "id string, channel string, timestamp timestamp, level string, context struct<application string, run_id string>, "
+    f"payload_json string, quarantine {QUARANTINE.simpleString()}"
+)
+
 
 def from_files(spark: SparkSession, paths: Sequence[str], **options: Any) -> DataFrame:
-    """Give the rollup rows (``schemas.ROLLUP``) of the events at these paths; the workers count while they read.
+    """Return the rollup rows (``schemas.ROLLUP``) of the events at these paths, each id counted once.
+
+    The files are read now, by workers that count while they read, and their rows are kept in Spark's cache. Only where
+    an id came twice are they read again, by the returned frame: then copies are left out as ``from_events`` does it.
 
     Args:
         spark: a session that knows the format ``balog``.
         paths: as ``spark.read.format("balog").load`` takes them.
         options: of the data source.
     """
-    return spark.read.format("balog").options(**options).option("rollup", True).load(list(paths))
+    reader = spark.read.format("balog").options(**options)
+    rows = reader.option("rollup", True).load(list(paths)).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        counted = rows.where(f.col("kind") == IDS).groupBy("count").applyInArrow(_count_copies, "copies bigint")
+        has_copies = not counted.where("copies > 0").isEmpty()
+    except BaseException:
+        rows.unpersist()
+        raise
+    if not has_copies:
+        return rows.where(f"kind IS NULL OR kind <> '{IDS}'")
+    rows.unpersist()
+    again = {name: value for name, value in options.items() if name != "progress"}  # no event is shown twice
+    return from_events(spark.read.format("balog").options(**again).schema(_READ).load(list(paths)))
 
 
-def from_events(events: DataFrame) -> DataFrame:
+def _count_copies(rows: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    from balog.analytics.rollups.worker import count_copies
+
+    return pa.table({"copies": pa.array([count_copies(rows)], pa.int64())})
+
+
+def from_events(events: DataFrame, *, once: bool = True) -> DataFrame:
     """Give the rollup rows (``schemas.ROLLUP``) of a frame of events: filtered, joined, out of a table or a stream.
+
+    Of events with the same id the earliest is counted, as ``balog load`` does it; a row of the kind ``copies`` has the
+    number of the others. In a stream each is counted: Spark can't rank there.
 
     Args:
         events: with ``channel``, ``timestamp``, ``level``, ``context`` (a map, or a struct with ``application`` and
             ``run_id``) and the payload: ``payload_json``, or ``payload`` as JSON text, a variant or a struct. ``id``
             and ``quarantine`` may be there.
+        once: False where each id is known to be there once, as in the table ``events``, which saves a shuffle.
 
     Raises:
         ConfigError: a column is missing or of another type.
@@ -59,6 +93,11 @@ def from_events(events: DataFrame) -> DataFrame:
         _payload(events).alias("payload_json"),
         bad.cast(QUARANTINE).alias("quarantine"),
     )
+    if once and "id" in events.columns and not events.isStreaming:
+        # Lines that are no events have no id; one key for all of them would make one task of them.
+        keyed = named.withColumn("key", f.coalesce("id", f.expr("uuid()")))
+        rank = f.row_number().over(Window.partitionBy("key").orderBy("moment"))
+        named = keyed.withColumn("copy", rank).drop("key")
     return named.mapInArrow(_roll, ROLLUP)
 
 

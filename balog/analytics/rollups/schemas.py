@@ -9,7 +9,19 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading.schemas import QUARANTINE as BAD_LINE
 
-__all__ = ["ERRORS", "EVENTS", "EXAMPLE", "LONGEST_KEY", "METRICS", "QUARANTINE", "ROLLUP", "RUN", "RUNS"]
+__all__ = [
+    "COPIES",
+    "ERRORS",
+    "EVENTS",
+    "EXAMPLE",
+    "IDS",
+    "LONGEST_KEY",
+    "METRICS",
+    "QUARANTINE",
+    "ROLLUP",
+    "RUN",
+    "RUNS",
+]
 
 LONGEST_KEY = 1000
 """Characters of a key (a channel, an application, a run's id, a metric's name, a tag's value) that are kept."""
@@ -107,6 +119,10 @@ RUNS = _struct(
 QUARANTINE = _struct(reason=_STRING, lines=_LONG, file=_STRING, offset=_LONG)
 """Lines that are not events, by what is wrong with them; the first begins at byte ``offset`` of ``file``."""
 
+COPIES, IDS = "copies", "ids"
+"""Kinds of rows that are not stored: ``copies`` has in ``count`` how many events were left out, since another one has
+their id. ``ids`` has in ``sketch`` the 64-bit hashes of ids, those of the same highest bits (``count``) in one row."""
+
 ROLLUP = t.StructType(
     [
         t.StructField("kind", _STRING),
@@ -117,5 +133,6 @@ ROLLUP = t.StructType(
 """What workers make: the four tables' columns side by side, and a ``kind`` that says which of them a row is for.
 
 ``kind`` is ``events``, ``metric``, ``error``, ``run``, or null for a bad line, which has all but ``quarantine`` null.
+``copies`` and ``ids`` are not stored.
 Every event is in one row of ``events``, and besides in one of each other kind that it belongs to.
 """

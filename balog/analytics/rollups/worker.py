@@ -14,19 +14,22 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from balog.analytics.reading.arrow_types import arrow_schema
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.rollups.errors import ERROR_LEVELS, ERROR_PAYLOAD, failure
-from balog.analytics.rollups.schemas import LONGEST_KEY, ROLLUP
+from balog.analytics.rollups.schemas import COPIES, IDS, LONGEST_KEY, ROLLUP
 from balog.analytics.rollups.sketches import sketched
 
-__all__ = ["RollupQuery", "roll_batches"]
+__all__ = ["RollupQuery", "count_copies", "roll_batches"]
 
 _HOUR = 3_600_000_000
 _YEAR_1 = 62_135_596_800_000_000  # microseconds from there to 1970, whole hours; // would round earlier times up
+_BUCKET_BITS = 6  # ids whose hashes begin alike are looked at together, in one task of Spark
+_BUCKETS = 1 << _BUCKET_BITS
 _MOST_ROWS, _MOST_BYTES = 100_000, 64 * 1024 * 1024
 
 _PAYLOAD: dict[str, str | dict[str, str]] = {
@@ -56,8 +59,8 @@ _COLUMNS = f"""{{'header': 'STRUCT(id VARCHAR, channel VARCHAR, "timestamp" TIME
   'payload': '{_struct(_PAYLOAD)}'}}"""
 
 
-def _digested(lines: str) -> str:
-    """Give the SQL of the digest of a query that gives the columns of ``_LINES``.
+def _digested(lines: str, more: str = "") -> str:
+    """Give the SQL of the digest of a query that gives the columns of ``_LINES``; ``more`` are columns of a group.
 
     Grouping by all keys at once reads each line once, and nothing is kept of it but what ``_RARE`` is told in full.
     """
@@ -67,7 +70,7 @@ def _digested(lines: str) -> str:
   payload.tags.stage AS stage, count(*) AS events, min(moment) AS "first", max(moment) AS "last",
   count(number) AS "count", sum(number) AS "sum", min(number) AS low, max(number) AS high,
   list(number) FILTER (number IS NOT NULL AND payload."type" IS DISTINCT FROM 'counter') AS numbers,
-  list(struct_pack(id := id, moment := moment, payload := payload)) FILTER ({_RARE}) AS told
+  list(struct_pack(id := id, moment := moment, payload := payload)) FILTER ({_RARE}) AS told{more}
 FROM (SELECT *, CASE WHEN payload.cls_type = 'metric' AND isfinite(TRY_CAST(payload."value" AS DOUBLE))
   THEN TRY_CAST(payload."value" AS DOUBLE) END AS number FROM (SELECT {lines})) GROUP BY ALL"""  # noqa: S608
 
@@ -95,7 +98,7 @@ _ERROR = ", ".join(
 
 _LINES = """header.id AS id, header.channel AS channel, header."level" AS "level", header."timestamp" AS moment,
   header.context.application AS application, header.context.run_id AS run_id, payload"""
-_SELECT, _, _REST = _digested(f"{_LINES} FROM \0").partition(" FROM \0")
+_SELECT, _, _REST = _digested(f"{_LINES} FROM \0", ", list(hash(id)) AS ids").partition(" FROM \0")
 _FRAME = _digested(f"""id, channel, "level", moment, application, run_id,
   TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM given""")
 
@@ -150,8 +153,40 @@ class RollupQuery:
         return pc.sum(table.column("events")).as_py() or 0, table
 
     def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
-        """Give the rows of digests."""
-        return _finished(parser.ask(_ROLLED, pa.concat_tables(digests)))
+        """Return the rows of digests, and those of the events' ids."""
+        given = pa.concat_tables(digests)
+        rows = _finished(parser.ask(_ROLLED, given.drop_columns(["ids"])))
+        return pa.concat_tables([rows, _typed(_hashes(given.column("ids")))])
+
+
+def _hashes(lists: pa.ChunkedArray) -> pa.Table:
+    """Return the 64-bit hashes of ids as rows of the kind ``ids``, those with the same highest bits in one row."""
+    hashes = np.sort(lists.combine_chunks().flatten().to_numpy(zero_copy_only=False).astype(np.uint64))
+    first = np.arange(1, _BUCKETS, dtype=np.uint64) << np.uint64(64 - _BUCKET_BITS)
+    ends = [0, *np.searchsorted(hashes, first).tolist(), len(hashes)]
+    found = [(number, hashes[start:end].tobytes()) for number, (start, end) in enumerate(pairwise(ends)) if end > start]
+    return pa.table(
+        {
+            "kind": pa.array([IDS] * len(found), pa.string()),
+            "count": pa.array([number for number, _ in found], pa.int64()),
+            "sketch": pa.array([data for _, data in found], pa.binary()),
+        }
+    )
+
+
+def count_copies(rows: pa.Table) -> int:
+    """Return how many events of rows of the kind ``ids`` have an id that an event before them has."""
+    hashes = np.concatenate([np.frombuffer(data, np.uint64) for data in rows.column("sketch").to_pylist()])
+    hashes.sort()
+    return int(np.count_nonzero(hashes[1:] == hashes[:-1]))
+
+
+def _first_copies(table: pa.Table) -> tuple[pa.Table, int]:
+    """Return the rows that are the first of their id, and how many others there were."""
+    if "copy" not in table.column_names:
+        return table, 0
+    first = table.filter(pc.equal(table.column("copy"), 1)).drop_columns(["copy"])
+    return first, table.num_rows - first.num_rows
 
 
 def roll_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -159,9 +194,14 @@ def roll_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     Args:
         batches: in columns ``id``, ``channel``, ``level``, ``moment``, ``application``, ``run_id``, ``payload_json``
-            and ``quarantine``; a payload that is no JSON counts as an event of no type.
+            and ``quarantine``; a payload that is no JSON counts as an event of no type. Of a column ``copy``, 1 says
+            that a row is the first of its id; others are counted in a row of the kind ``copies`` alone.
     """
-    for table in _gathered(batches):
+    for given in _gathered(batches):
+        table, copies = _first_copies(given)
+        if copies:
+            counted = pa.table({"kind": pa.array([COPIES]), "count": pa.array([copies], pa.int64())})
+            yield from _typed(counted).to_batches()
         bad = table.column("quarantine").is_valid()
         broken = table.filter(bad).select(["quarantine"])
         if broken.num_rows:
