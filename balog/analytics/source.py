@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from balog.analytics.progress import metered
-from balog.analytics.reading.inputs import Inputs, read_inputs
+from balog.analytics.reading.inputs import Inputs, check_options, read_inputs
 from balog.analytics.reading.partitions import partitions, slices
 from balog.analytics.reading.projection import Condition, is_of_type, project
 from balog.analytics.reading.registry_types import typed_events
@@ -33,7 +33,8 @@ class EventSource(DataSource):
     """Events out of files, in any of ``balog.analytics.reading.forms``.
 
     Options: those of ``balog.analytics.reading.inputs.read_inputs`` say what is read; ``rollup`` true gives small rows
-    that can be merged instead of events (see ``balog.analytics.rollups.schemas``).
+    that can be merged instead of events (see ``balog.analytics.rollups.schemas``); with ``ids`` there are rows of that
+    kind, too. Each line is counted: ``rollups.from_files`` counts each id once.
 
     ``cls_type`` gives the events of that payload type alone, with the payload as a struct typed by the type's JSON
     Schema: the newest of the registry, or what the option ``schemas`` names (see
@@ -43,6 +44,15 @@ class EventSource(DataSource):
     The source takes no filters from Spark, which applies all of them itself. Spark 4.1 to 4.3 keep one reader for all
     queries on a frame, so the filter of one query would also apply to the next.
     """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        """Check the options' names.
+
+        Raises:
+            ConfigError: there is no such option; it names a near one.
+        """
+        super().__init__(options)
+        check_options(options)
 
     @classmethod
     def name(cls) -> str:
@@ -70,7 +80,10 @@ class EventSource(DataSource):
             raise ConfigError("a rollup is of all types; leave cls_type out", "format('balog') with option rollup")
         if not self._rolled:
             project(schema, where)
-        return EventReader(read_inputs(self.options), None if self._rolled else schema, where)
+        inputs = read_inputs(self.options)
+        if self._rolled:
+            return EventReader(inputs, None, with_ids=self.options["rollup"] == "ids")
+        return EventReader(inputs, schema, where)
 
     def streamReader(self, schema: StructType) -> EventStreamReader:
         """Give the reader of a stream of what comes to files and topics.
@@ -91,14 +104,16 @@ class EventSource(DataSource):
 
     @property
     def _rolled(self) -> bool:
-        return str(self.options.get("rollup", "")).lower() == "true"
+        return str(self.options.get("rollup", "")).lower() in ("true", "ids")
 
 
 class EventReader(DataSourceReader):
     """Reads slices of files; Spark carries it to its workers."""
 
-    def __init__(self, inputs: Inputs, schema: StructType | None, where: tuple[Condition, ...] = ()) -> None:
-        self.inputs, self._schema, self._where = inputs, schema, where
+    def __init__(
+        self, inputs: Inputs, schema: StructType | None, where: tuple[Condition, ...] = (), *, with_ids: bool = False
+    ) -> None:
+        self.inputs, self._schema, self._where, self._with_ids = inputs, schema, where, with_ids
 
     def partitions(self) -> Sequence[InputPartition]:
         """Share the files out; none at all gives one task of nothing."""
@@ -112,6 +127,10 @@ class EventReader(DataSourceReader):
         """Give the same, also where slices are what was added to files."""
         from balog.analytics.reading.scan import EventQuery, scan
 
-        query: Query = RollupQuery() if self._schema is None else EventQuery(project(self._schema, self._where))
+        query: Query
+        if self._schema is None:
+            query = RollupQuery(with_ids=self._with_ids)
+        else:
+            query = EventQuery(project(self._schema, self._where))
         batches = scan(slices(partition), query, self.inputs.places, self.inputs.forms, is_growth)
         return metered(batches, self.inputs.progress)

@@ -1,6 +1,7 @@
 """The data source inside Spark."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -99,3 +100,28 @@ def test_a_session_says_nothing_and_leaves_nothing_behind(tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert (done.stdout, done.stderr) == ("UTC\n", "")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("froma", "no option 'froma'; did you mean form?"),
+        ("sinse", "no option 'sinse'; did you mean since?"),
+        ("from", "no option 'from'; did you mean since?"),
+        ("maxfilespertriger", "did you mean maxFilesPerTrigger?"),
+        ("zzz", "no option 'zzz'; there are path, paths, since"),
+    ],
+)
+def test_an_option_that_does_not_exist_is_refused_with_the_nearest(option: str, said: str) -> None:
+    from balog.analytics.source import EventSource
+    from balog.errors import ConfigError
+
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        EventSource({"path": "x", option: "1"})
+
+
+def test_options_are_known_in_any_case(spark: Any, archive: Path) -> None:
+    with pytest.raises(Exception, match="did you mean form"):
+        spark.read.format("balog").option("froma", "events").load(str(archive))
+    reader = spark.read.format("balog").option("FORM", "events").option("maxfilespertrigger", 1)
+    assert reader.load(str(archive)).count() == 4

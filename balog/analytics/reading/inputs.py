@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,14 +13,35 @@ from balog.analytics.reading.files import File, Slice, find
 from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.planning import plan
 from balog.analytics.reading.pruning import Pruner
-from balog.analytics.reading.remote import Places, is_remote, store_options
+from balog.analytics.reading.remote import Places, is_remote, is_secret, store_options
 from balog.analytics.reading.topics import bounds, is_topic, stretches
 from balog.errors import ConfigError
 from balog.expressions.functions import parse_time
 
-__all__ = ["Inputs", "absolute", "read_inputs", "read_number"]
+__all__ = ["OPTIONS", "Inputs", "absolute", "check_options", "read_inputs", "read_number"]
 
 _WHERE = "format('balog')"
+
+OPTIONS = (
+    *(
+        "path",
+        "paths",
+        "since",
+        "until",
+        "form",
+        "timezone",
+        "application",
+        "cls_type",
+        "schemas",
+        "rollup",
+        "parallel",
+    ),
+    *("files", "progress", "storage_options", "endpoint_url", "region", "profile", "anon", "requester_pays"),
+    *("state", "maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger"),
+)
+"""The options of the data source, for reads and streams."""
+
+_MEANT = {"from": ["since"], "to": ["until"], "format": ["form"], "type": ["cls_type"]}
 
 
 class Inputs(NamedTuple):
@@ -73,6 +95,20 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 
 def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
     return min(filter(None, (one, other)), default=None)
+
+
+def check_options(options: Iterable[str]) -> None:
+    """Refuse an option of the data source that there is not, whatever case it is in.
+
+    Raises:
+        ConfigError: with the nearest option, or all.
+    """
+    names = {name.lower(): name for name in OPTIONS}
+    for option in options:
+        if option.lower() not in names and not is_secret(option):  # of secrets ``store_options`` says more
+            near = _MEANT.get(option.lower()) or difflib.get_close_matches(option.lower(), names, 1, 0.6)
+            hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(OPTIONS)}"
+            raise ConfigError(f"no option {option!r:.60}; {hint}", _WHERE)
 
 
 def absolute(path: str) -> str:

@@ -16,7 +16,7 @@ from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
 from balog.storage.remote import RemoteStorage
 
-__all__ = ["Places", "is_remote", "local_path", "patiently", "store_of", "store_options"]
+__all__ = ["Places", "is_remote", "is_secret", "local_path", "patiently", "store_of", "store_options"]
 
 T = TypeVar("T")
 
@@ -45,6 +45,11 @@ def store_of(path: str) -> str:
     return {"s3a": "s3"}.get(kind.lower(), kind.lower()) + mark + host
 
 
+def is_secret(option: str) -> bool:
+    """Tell whether an option's name is that of a secret."""
+    return bool(_SECRET.search(option)) and option.lower() != "storage_options"
+
+
 def store_options(options: Mapping[str, str]) -> dict[str, Any]:
     """Give what a store is opened with (``balog.storage.Options``) out of the data source's options.
 
@@ -56,7 +61,7 @@ def store_options(options: Mapping[str, str]) -> dict[str, Any]:
     """
     where = "format('balog')"
     for name in options:
-        if _SECRET.search(name) and name.lower() != "storage_options":
+        if is_secret(name):
             raise ConfigError(
                 f"option {name} would show a secret in plans and logs; leave it out and set AWS_ACCESS_KEY_ID and "
                 'AWS_SECRET_ACCESS_KEY, or give storage_options with {"env": "NAME"}',

@@ -98,7 +98,8 @@ _ERROR = ", ".join(
 
 _LINES = """header.id AS id, header.channel AS channel, header."level" AS "level", header."timestamp" AS moment,
   header.context.application AS application, header.context.run_id AS run_id, payload"""
-_SELECT, _, _REST = _digested(f"{_LINES} FROM \0", ", list(hash(id)) AS ids").partition(" FROM \0")
+_SELECT, _, _REST = _digested(f"{_LINES} FROM \0").partition(" FROM \0")
+_SELECT_IDS = _digested(f"{_LINES} FROM \0", ", list(hash(id)) AS ids").partition(" FROM \0")[0]
 _FRAME = _digested(f"""id, channel, "level", moment, application, run_id,
   TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM given""")
 
@@ -129,10 +130,17 @@ UNION ALL BY NAME SELECT 'error' AS kind, hour, channel, {_cut("application")}, 
 
 
 class RollupQuery:
-    """The rollup of lines."""
+    """The rollup of lines.
+
+    Args:
+        with_ids: whether there are rows of the kind ``ids``, too.
+    """
 
     is_digest = True
     only_events = False
+
+    def __init__(self, *, with_ids: bool = False) -> None:
+        self._with_ids = with_ids
 
     @property
     def arrow(self) -> pa.Schema:
@@ -147,7 +155,7 @@ class RollupQuery:
         """
         from balog.analytics.reading.scan import check_years
 
-        table = parser.table(_COLUMNS, _SELECT, _REST)
+        table = parser.table(_COLUMNS, _SELECT_IDS if self._with_ids else _SELECT, _REST)
         check_years(table.column("first"))
         check_years(table.column("last"))
         return pc.sum(table.column("events")).as_py() or 0, table
@@ -155,6 +163,8 @@ class RollupQuery:
     def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
         """Return the rows of digests, and those of the events' ids."""
         given = pa.concat_tables(digests)
+        if not self._with_ids:
+            return _finished(parser.ask(_ROLLED, given))
         rows = _finished(parser.ask(_ROLLED, given.drop_columns(["ids"])))
         return pa.concat_tables([rows, _typed(_hashes(given.column("ids")))])
 
