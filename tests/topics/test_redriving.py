@@ -166,7 +166,7 @@ class TestAPatchInAFile:
             ({}, "changes nothing; give set, compute or unset"),
             ({"set": {"id": "x"}}, "'id': not a member that can be changed"),
             ({"compute": {"payload.a": "LOWER("}}, "column 6"),
-            ({"add": {}}, "unknown field `add`"),
+            ({"add": {}}, "no field 'add'"),
         ],
     )
     def test_what_is_no_patch_is_refused_with_its_file(self, tmp_path: Path, patch: Any, said: str) -> None:
