@@ -34,15 +34,25 @@ KINDS = (
     "--for", "kind", type=click.Choice(KINDS), default="broker", show_default=True, help="Whose config it is."
 )
 @click.option("--connect", is_flag=True, help="Try the other side of each sink too; nothing is delivered.")
+@click.option("--redaction", is_flag=True, help="Show what redaction would replace in a file of events or lines.")
+@click.option("--rules", type=click.Path(path_type=Path), help="With --redaction: a logger's config with its rules.")
 @click.argument("path", metavar="CONFIG", type=click.Path(path_type=Path))
-def command(path: Path, kind: str, connect: bool) -> None:
+def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path | None) -> None:
     """Find everything that is wrong with a config, each with its place and what would do.
 
     With --for document it is what `balog config push` takes, with --for serve what `balog serve` does; with --for
     cases what `balog test` runs, with --for logger what `balog.configure` reads. Nothing is connected for these.
 
+    With --redaction the file has events or other lines instead: each secret is shown with its line, its path and its
+    rule, never with its value.
+
     Exits with 0 when it can be used, 2 when it can't, 1 when a sink's other side is not there (--connect).
     """
+    if redaction:
+        from balog.cli.redaction import explain_file
+
+        explain_file(path, rules)
+        return
     if kind == "document":
         _check_document(path)
         return

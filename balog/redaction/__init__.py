@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -56,7 +56,7 @@ _LISTS = (
 )
 _CARD_KEYS = ("card_number", "cvv", "cvc")
 _HARMLESS = frozenset({int, float, bool, type(None)})
-_CONTAINERS = (dict, list, tuple, set, frozenset)
+_CONTAINERS = (Mapping, list, tuple, set, frozenset)
 _DIGITS = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else byte for byte in range(256))
 _MAX_KNOWN = 2048
 _MAX_KNOWN_BYTES = 1024
@@ -332,7 +332,7 @@ class _Walk:
         if isinstance(value, _CONTAINERS):
             copy = self._copies.get(id(value))
             if copy is None:
-                copy = self._copies[id(value)] = {} if isinstance(value, dict) else []
+                copy = self._copies[id(value)] = {} if isinstance(value, Mapping) else []
                 self._waiting.append((value, copy, path))
             return copy
         if self._redactor._cards and type(value) is int and value > 0 and has_card_number(str(value)):
@@ -344,7 +344,7 @@ class _Walk:
 
     def _fill(self, old: Any, new: Any, path: str) -> None:
         """Fill a container's copy."""
-        if isinstance(old, dict):
+        if isinstance(old, Mapping):
             self._fill_dict(old, new, path)
             return
         names = getattr(type(old), "_fields", ()) if isinstance(old, tuple) else ()
@@ -375,7 +375,7 @@ class _Walk:
         rule = self._redactor._name(name)[0]
         return self._part(value, path) if rule is None else self._secret(value, str(rule), path)
 
-    def _fill_dict(self, old: dict[Any, Any], new: dict[Any, Any], path: str) -> None:
+    def _fill_dict(self, old: Mapping[Any, Any], new: dict[Any, Any], path: str) -> None:
         for key, item in list(old.items()):
             name, shown, place = key if isinstance(key, str) else _text_of(key), key, path
             rule = None
@@ -391,7 +391,7 @@ class _Walk:
         if len(old) > 1 and not _VALUE_NAMES.isdisjoint(old):
             self._fill_value(old, new, path)
 
-    def _fill_value(self, old: dict[Any, Any], new: dict[Any, Any], path: str) -> None:
+    def _fill_value(self, old: Mapping[Any, Any], new: dict[Any, Any], path: str) -> None:
         """Replace the value in ``{"name": …, "value": …}`` when the name is a secret's."""
         called = next((old[name] for name in _NAME_NAMES if isinstance(old.get(name), (str, bytes))), None)
         if called is not None and (rule := self._redactor._name(_text_of(called) or "")[0]):
@@ -440,7 +440,8 @@ def _text_of(value: Any) -> str | None:
 
 
 def _is_pair(item: Any) -> bool:
-    return isinstance(item, (list, tuple)) and len(item) == 2 and isinstance(item[0], (str, bytes))
+    is_list = isinstance(item, (list, tuple)) and not hasattr(item, "_fields")
+    return is_list and len(item) == 2 and isinstance(item[0], (str, bytes))
 
 
 _SCALARS = frozenset({str, *_HARMLESS})
@@ -461,7 +462,7 @@ def _hides_text(value: Any) -> bool:
     return not _are_scalars(map(type, value)) and any(map(_hides_text, value))
 
 
-def _unused(name: str, *taken: dict[Any, Any]) -> str:
+def _unused(name: str, *taken: Mapping[Any, Any]) -> str:
     """Give the name, with a number when it is taken: two secrets as keys must not become one."""
     number = 1
     unused = name

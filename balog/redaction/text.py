@@ -226,7 +226,7 @@ class SecretText:
         group = "exact" if found["exact"] is not None else "name"
         begin = max(0, found.start() - 64)
         before = _IDENTIFIER.search(text[begin : found.start()])
-        name = (before[0] if before else "") + text[found.start() : found.end(group)]
+        name = (before["name"] if before else "") + text[found.start() : found.end(group)]
         rule = self._names.rule_of(name)
         if rule is None or not rule.is_secret:
             return None
@@ -248,7 +248,7 @@ def _named_rule(rule: str, secret: str) -> str:
     return f"patterns: {REASONS[rule]}" if rule in REASONS else rule
 
 
-_IDENTIFIER = re.compile(r"[\w.\-]*\Z")
+_IDENTIFIER = re.compile(r"(?:(?<=%)[0-9a-fA-F]{2}|(?<!%))(?P<name>[\w.\-]*)\Z")
 _PERCENT_VALUE = re.compile(r"(?:%\d[02ad])*((?:[^\s&\"'<>%]|%(?!\d[26cd]|7[dD]|0[aA]))+)")
 
 

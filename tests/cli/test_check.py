@@ -179,3 +179,22 @@ def test_connect_asks_a_server_and_gives_it_nothing(write, sink, status, is_ther
     assert ("is there" in done.stdout) == is_there
     assert len(server.requests) == 1
     assert all(not request.body for request in server.requests)
+
+
+def test_redaction_shows_each_secret_s_place_and_rule_and_never_the_secret(tmp_path):
+    events = tmp_path / "run.jsonl"
+    events.write_text(
+        '{"payload":{"token":"hunter2","n":1}}\n{"n":2}\nGET https://bob:hunter2@example.com\n{"pet":"rex"}\n'
+    )
+    (tmp_path / "logger.json").write_text('{"redact":{"extra_keys":["pet"]}}')
+    done = check(events, "--redaction", "--rules", str(tmp_path / "logger.json"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"{events}:1: $.payload.token: suffixes: token",
+        f"{events}:3: $: patterns: credentials in a URL",
+        f"{events}:4: $.pet: names: pet",
+        f"{events}: 3 secrets in 4 lines would be replaced",
+    ]
+    wrong = check(tmp_path / "none.jsonl", "--redaction")
+    assert wrong.returncode == 2
+    assert "cannot be read" in wrong.stderr

@@ -1,0 +1,60 @@
+"""What redaction would replace in a file, for ``balog check --redaction``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from balog import config as configs
+from balog.errors import ConfigError
+from balog.redaction import Finding, Redactor, from_config
+
+__all__ = ["explain_file"]
+
+_LONGEST_LINE = 8 * 1024 * 1024
+
+
+def explain_file(path: Path, rules: Path | None) -> int:
+    """Print each secret in a file of JSON lines or text: its line, its path and its rule, never its value.
+
+    Args:
+        rules: a config file of the logger whose ``redact`` is used; without one the built-in rules.
+
+    Returns:
+        The number of secrets.
+
+    Raises:
+        ConfigError: the file cannot be read, or the rules are wrong.
+    """
+    redactor = _redactor(rules)
+    found = lines = 0
+    try:
+        with path.open("rb") as file:
+            while line := file.readline(_LONGEST_LINE):
+                lines += 1
+                for finding in _explain(redactor, line):
+                    found += 1
+                    click.echo(f"{path}:{lines}: {redactor.redact_text(finding.path)}: {finding.rule}")
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", str(path)) from None
+    click.echo(f"{path}: {found} secret{'s' * (found != 1)} in {lines} line{'s' * (lines != 1)} would be replaced")
+    return found
+
+
+def _explain(redactor: Redactor, line: bytes) -> list[Finding]:
+    try:
+        value: Any = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        value = line.decode("utf-8", "replace").rstrip("\r\n")
+    return redactor.explain(value)
+
+
+def _redactor(rules: Path | None) -> Redactor:
+    said = True if rules is None else configs.load(rules, dict[str, Any]).get("redact", True)
+    try:
+        return from_config(said) or Redactor()
+    except ConfigError as error:
+        raise ConfigError(error.reason, str(rules), f"$.redact{(error.path or '$')[1:]}") from None
