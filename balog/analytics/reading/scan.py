@@ -15,7 +15,7 @@ from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.forms import FormOptions, Lines, pieces, read_parts
 from balog.analytics.reading.lines import Washed, count_events, wash, wash_line
-from balog.analytics.reading.numbers import exact_payloads, may_be_inexact
+from balog.analytics.reading.numbers import exact_payloads, inexact_lines
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import Projection
 from balog.analytics.reading.remote import Places
@@ -110,11 +110,13 @@ class EventQuery:
     def _asked(self, parser: Parser) -> pa.Table:
         """Ask the projection; a payload's text has its numbers as they are written."""
         columns, select, rest = self._projection.columns, self._projection.select, self._projection.rest
-        if not self._projection.texts or not may_be_inexact(bytes(parser.data)):
+        data = bytes(parser.data) if self._projection.texts else b""
+        inexact = inexact_lines(data)
+        if not inexact:
             return parser.table(columns, select, rest)
         kept = rest.removeprefix("WHERE ") or "true"
         table = parser.table(columns, f'{select}, ({kept}) AS "kept?"')
-        exact = exact_payloads(bytes(parser.data), table.num_rows)
+        exact = exact_payloads(data, inexact, table.num_rows)
         for name in self._projection.texts if exact else ():
             texts = table.column(name).to_pylist()
             texts = [exact.get(row, text) for row, text in enumerate(texts)]

@@ -32,6 +32,7 @@ ROLLED = "-rollup"
 
 _ROWS = 100_000  # at a time
 _WAITING = 192 * 1024 * 1024  # bytes of all tables together before all are written
+_HELD = 64 * 1024 * 1024  # bytes at a time, unless a single batch has more
 _TASK_ROWS = 300_000
 _COMPARED = 1_000  # rows that are turned into Python's values at a time
 _LOOKED_UP = ("run_id", "application")
@@ -64,26 +65,40 @@ class Derive:
         """
         tables = {kind.cls_type: _Typed(self.stage, kind) for kind in self.kinds}
         rolled = Days(self.stage, ROLLED, self.stage.loaded.date())
-        for path in paths:
-            with pq.ParquetFile(path) as file:
-                for read in file.iter_batches(_ROWS, use_threads=False):
-                    batch = read
-                    for name in _LOOKED_UP:
-                        batch = batch.append_column(name, _looked_up(read.column("context"), name))
-                    for rows in roll_batches(iter([_to_roll(batch)])):
-                        rolled.add(pa.Table.from_batches([rows]))
-                    types = batch.column("cls_type")
-                    for name in pc.unique(types).to_pylist():
-                        if name in tables:
-                            some = batch.filter(pc.equal(types, name))
-                            tables[name].add(some, before)
-                            before += some.num_rows
-                    if sum(table.days.waiting for table in tables.values()) > _WAITING:
-                        for table in tables.values():
-                            table.days.flush()
+        for read in _read(paths):
+            batch = read
+            for name in _LOOKED_UP:
+                batch = batch.append_column(name, _looked_up(read.column("context"), name))
+            for rows in roll_batches(iter([_to_roll(batch)])):
+                rolled.add(pa.Table.from_batches([rows]))
+            types = batch.column("cls_type")
+            for name in pc.unique(types).to_pylist():
+                if name in tables:
+                    some = batch.filter(pc.equal(types, name))
+                    tables[name].add(some, before)
+                    before += some.num_rows
+            if sum(table.days.waiting for table in tables.values()) > _WAITING:
+                for table in tables.values():
+                    table.days.flush()
         made = [(table.kind.table, file, None) for table in tables.values() for file in table.days.close()]
         made += [(ROLLED, file, None) for file in rolled.close()]
         yield encode_files(made)
+
+
+def _read(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files, those of many small ones together: each question to the parser has a price."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_ROWS, use_threads=False):
+                if held and (rows + batch.num_rows > _ROWS or size + batch.nbytes > _HELD):
+                    yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+                    held, rows, size = [], 0, 0
+                held.append(batch)
+                rows, size = rows + batch.num_rows, size + batch.nbytes
+    if rows:
+        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
 
 
 class _Typed:

@@ -93,6 +93,7 @@ how many are of types too many to be looked at; why nothing could be written; a 
 
 _GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each day is written
 _GROUP_ROWS = 250_000
+_THIN_ROWS = 1_000  # a day's, which wait for more of the same day: each file has a price
 _MOST_OPEN = 64  # days at a time; a dump of years in disorder makes more files, not more memory
 _REPEATING = ("channel", "level", "schema", "cls_type", "key", "value", "run_id", "application", "file", "reason")
 _TEXTS = ("payload_json", "raw")  # whose smallest and greatest tell nobody anything
@@ -217,6 +218,8 @@ class Days:
         self._stage, self._table, self._day, self._when = stage, table, day, when
         self._waiting: list[pa.Table] = []
         self._bytes = self._rows = 0
+        self._thin: dict[date, list[pa.Table]] = {}
+        self._thin_rows = 0
         self._open: dict[date, _File] = {}
         self._done: list[Staged] = []
 
@@ -238,6 +241,7 @@ class Days:
     def close(self) -> list[Staged]:
         """Finish the files and give them."""
         self.flush()
+        self._write_thin()
         self._done += [file.close() for file in self._open.values()]
         self._open.clear()
         return self._done
@@ -259,8 +263,25 @@ class Days:
         start = 0
         for end, day in zip(lengths.run_ends.to_pylist(), lengths.values.to_pylist()):
             part = table.slice(start, end - start)
-            self._file(day, table.schema).write(part, times[start].as_py(), times[end - 1].as_py())
             start = end
+            if part.num_rows < _THIN_ROWS and day not in self._open:
+                # A copy: a slice would keep the whole table in memory.
+                self._thin.setdefault(day, []).append(part.take(pa.array(range(part.num_rows))))
+                self._thin_rows += part.num_rows
+            else:
+                self._write(day, part)
+        if self._thin_rows > _GROUP_ROWS:
+            self._write_thin()
+
+    def _write_thin(self) -> None:
+        for day in sorted(self._thin):
+            part = pa.concat_tables(self._thin[day]).combine_chunks()
+            self._write(day, part.take(pc.sort_indices(part.column(self._when))))
+        self._thin, self._thin_rows = {}, 0
+
+    def _write(self, day: date, rows: pa.Table) -> None:
+        times = rows.column(self._when)
+        self._file(day, rows.schema).write(rows, times[0].as_py(), times[len(times) - 1].as_py())
 
     def _file(self, day: date, schema: pa.Schema) -> _File:
         file = self._open.pop(day, None)

@@ -17,7 +17,7 @@ from msgspec import Meta
 from pyspark.sql import types as t
 
 from balog.analytics.reading.arrow_types import arrow_type
-from balog.analytics.reading.numbers import has_inexact, may_be_inexact
+from balog.analytics.reading.numbers import inexact_lines
 from balog.analytics.tables.evolution import RECOVERED, payload_fields
 from balog.analytics.tables.placing import (
     EXACT,
@@ -174,9 +174,12 @@ class _Model:
 
     def decode(self, texts: Sequence[bytes]) -> list[Any]:
         """Return an object for each payload, None for one that does not fit as it is."""
-        joined = b"[" + b",".join(texts) + b"]"
-        if may_be_inexact(joined):
-            return [None if may_be_inexact(text) and has_inexact(text) else self._single(text) for text in texts]
+        joined = b"[" + b",\n".join(texts) + b"]"
+        inexact = set(inexact_lines(joined))
+        if inexact:
+            if joined.count(b"\n") >= len(texts):  # some texts are of several lines
+                inexact = {number for number, text in enumerate(texts) if inexact_lines(text)}
+            return [None if number in inexact else self._single(text) for number, text in enumerate(texts)]
         try:
             found = self._many(joined)
         except _UNFIT:
