@@ -147,6 +147,32 @@ def test_the_service_takes_no_item_with_two_types(form: str, is_twice: bool, see
             assert not has_twice(one.body.decode())
 
 
+@examples(100)
+@given(
+    st.lists(st.lists(st.tuples(texts, values), max_size=4).map(Members), min_size=1, max_size=6), st.integers(0, 99)
+)
+def test_the_reader_of_files_takes_the_events_that_decode_takes(payloads: list[Members], seed: int) -> None:
+    lines = pytest.importorskip("balog.analytics.reading.lines", reason="pyarrow or duckdb is not installed")
+    blocks = pytest.importorskip("balog.analytics.reading.blocks")
+    chance = random.Random(seed)
+    header = '"id":"x-1","channel":"c","timestamp":"2026-11-20T07:46:12Z","level":"INFO"'
+    made, expected = [], []
+    for payload in payloads:
+        text = spell(payload, chance).replace("\n", " ")
+        made.append(f'{{"schema":"1.0.0","header":{{{header}}},"payload":{text}}}'.encode("utf-8", "surrogatepass"))
+        try:
+            decode(made[-1])
+        except EventError as error:
+            expected.append("twice" in str(error))
+        else:
+            expected.append(False)
+    data = memoryview(b"\n".join([*made, b""]))
+    bad = lines.wash(blocks.Block(0, data)).bad
+    assert sum("twice" in one.reason for one in bad) == sum(expected)
+    if lines.count_events(data) is not None:
+        assert not bad
+
+
 SECRET = "secret-of-a-user"
 
 

@@ -292,3 +292,41 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
     by_type = {name: {read(given[one][1])["cls_type"] for one, table in typed.items() if table == name}
                for name in typed.values()}  # fmt: skip
     assert all(len(kinds) == 1 for kinds in by_type.values())
+
+
+@pytest.mark.spark
+def test_a_load_of_lines_with_a_key_twice_finishes_and_quarantines_them_alone(spark: Any, tmp_path: Path) -> None:
+    from balog.analytics.tables import open_store
+    from balog.analytics.tables.loading import Options, load
+    from balog.analytics.tables.verification import Sample
+    from balog.event import decode
+
+    rng = random.Random(11)
+    given: dict[str, str] = {}
+    for number in range(3000):
+        payload = dump({"cls_type": "sale", "price": number, "tags": {"shop": "a", "list": [{"x": 1}, {"x": 2}]}})
+        hidden = rng.choice([*[payload] * 20, payload[:-1] + ',"price":5}', payload.replace('{"x":1', '{"x":0,"x":1')])
+        given[f"LG{number:022d}"] = hidden.replace('"shop"', rng.choice(['"shop"', '"shop"', '"sh\\u006fp"']))
+    lines = [event(identity, payload, "2026-11-20") for identity, payload in given.items()]
+    (tmp_path / "a.jsonl").write_text("".join(lines))
+    expected = {identity for identity, line in zip(given, lines) if not _is_refused(decode, line)}
+    assert 0 < len(expected) < 3000
+    store = open_store(spark, str(tmp_path / "tables"))
+    with store.writing():
+        load(spark, store, [str(tmp_path / "a.jsonl")], Options(sample=Sample(0, 1)))
+    read = {name: spark.read.parquet(str(tmp_path / "tables" / name)) for name in ("events", "sale", "quarantine")}
+    for name in ("events", "sale"):
+        assert {row["id"] for row in read[name].select("id").collect()} == expected
+    reasons = [row["reason"] for row in read["quarantine"].collect()]
+    assert len(reasons) == 3000 - len(expected)
+    assert all("twice" in reason for reason in reasons)
+
+
+def _is_refused(decode: Callable[[bytes], Any], line: str) -> bool:
+    from balog.errors import EventError
+
+    try:
+        decode(line.encode())
+    except EventError:
+        return True
+    return False

@@ -58,24 +58,17 @@ class _Header001(Struct, gc=False):
 class _Line(Struct, gc=False):
     schema: Literal["1.0.0"]
     header: _Header
-    payload: _Object
+    payload: Raw
 
 
 class _Line001(Struct, gc=False):
     schema: Literal["0.0.1"]
     header: _Header001
-    payload: _Object
+    payload: Raw
 
 
-class _Type(Struct, gc=False):
-    cls_type: Any = UNSET
-
-
-class _Typed(Struct, gc=False):
-    payload: _Type
-
-
-_typed = msgspec.json.Decoder(_Typed)
+_objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
+_encode = msgspec.json.Encoder().encode
 _vouchers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Line001)
 
 
@@ -97,7 +90,9 @@ def count_events(data: memoryview) -> int | None:
                 if total:
                     return None
                 break
-            if not _are_ids([event.header.id for event in events]) or _may_name_two_types(piece):
+            if not _are_ids([event.header.id for event in events]):
+                return None
+            if not _are_objects_of_distinct_keys([event.payload for event in events]) or _may_hide_a_key(piece):
                 return None
             total += len(events)
         else:
@@ -130,17 +125,29 @@ def _are_ids(ids: list[str]) -> bool:
     return not ids or (is_visible and min(lengths) > 0 and max(lengths) <= MAX_ID_LENGTH)
 
 
-def _may_name_two_types(piece: bytes) -> bool:
-    """Return whether an event has a key twice, as far as it tells readers different types or has escaped letters.
+def _are_objects_of_distinct_keys(payloads: list[Raw]) -> bool:
+    """Return whether all payloads are objects in which, at any level, no key comes twice.
 
-    Of two ``cls_type`` DuckDB takes the first and msgspec the last. Where each payload begins with the only one, which
-    is quick to see, no event is read a second time.
+    Of two values DuckDB takes the first and msgspec the last. One call reads all payloads, because a call for each
+    would take longer than all else that is done here.
     """
-    mentioned = named = piece.count(b'"cls_type"')
-    if mentioned != piece.count(b'"payload":{"cls_type":') and mentioned != piece.count(b'"payload": {"cls_type":'):
-        named = sum(event.payload.cls_type is not UNSET for event in _typed.decode_lines(piece))
-    is_escaped = b"\\" in piece and b"\\u00" in piece and _ESCAPED_LETTER.search(piece) is not None
-    if mentioned == named and not is_escaped:
+    joined = b"[" + b",".join(payloads) + b"]"
+    try:
+        again = _encode(_objects(joined))  # each key once
+    except (msgspec.DecodeError, RecursionError, OverflowError):  # no object, or what only Python reads, such as 1e999
+        again = b""
+    # A colon may be written as \u003a; else there are as many as keys and colons in texts.
+    if again == joined or (b"\\u003" not in joined and again.count(b":") == joined.count(b":")):
+        return True
+    try:
+        return not any(not bytes(payload).startswith(b"{") or has_duplicate_key(payload) for payload in payloads)
+    except RecursionError:
+        return False
+
+
+def _may_hide_a_key(piece: bytes) -> bool:
+    """Return whether a line has escaped letters, in which a second key can hide from a search, and has a key twice."""
+    if b"\\" not in piece or b"\\u00" not in piece or _ESCAPED_LETTER.search(piece) is None:
         return False
     return any(has_duplicate_key(line) for line in piece.split(b"\n") if line.strip())
 
@@ -161,7 +168,6 @@ class _CloseLine(Struct, kw_only=True):
 
 
 _close = msgspec.json.Decoder(_CloseLine)
-_encode = msgspec.json.Encoder().encode
 
 
 class Washed(NamedTuple):

@@ -74,7 +74,7 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def exact_payloads(lines: bytes, inexact: Sequence[int], count: int) -> dict[int, str]:
-    """Return the payloads of some lines of events, as they are written, by row.
+    """Return the payloads of some lines of events, as they are written, by row; only those that have such a number.
 
     Args:
         inexact: what ``inexact_lines`` found.
@@ -84,4 +84,6 @@ def exact_payloads(lines: bytes, inexact: Sequence[int], count: int) -> dict[int
     rows = {number: row for row, number in enumerate(number for number, line in enumerate(split) if line.strip())}
     if len(rows) != count:
         return {}
-    return {rows[number]: str(_decode(split[number]).payload, "utf-8") for number in inexact}
+    payloads = ((rows[number], bytes(_decode(split[number]).payload)) for number in inexact)
+    # A number beside the payload does not count: the text of a payload must not depend on what is not read.
+    return {row: str(payload, "utf-8") for row, payload in payloads if inexact_lines(payload)}

@@ -115,6 +115,9 @@ def test_a_washed_event_is_one_that_the_strict_decoder_takes_and_washing_again_c
         ('"payload": {', '"payload": {"cls_type": "log", "cls_type": "sale", ', "$.payload.cls_type"),
         ('"payload": {', '"payload": {"cls_type": "log", "cls\\u005ftype": "sale", ', "$.payload.cls_type"),
         ('"payload": {', '"payload": {"price": 1, "pr\\u0069ce": 2, ', "$.payload.price"),
+        ('"payload": {', '"payload": {"price": 1, "price": 2, ', "$.payload.price"),
+        ('"payload": {', '"payload": {"price": 1e999, "price": 2, ', "$.payload.price"),
+        ('"payload": {', '"payload": {"a:b": [{"x": 1, "x" : 2}], ', "$.payload.a:b[0].x"),
     ],
 )
 def test_a_line_with_a_key_twice_is_a_bad_line_whatever_reads_it(make: Any, once: str, twice: str, where: str) -> None:
