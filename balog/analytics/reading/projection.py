@@ -176,8 +176,9 @@ class _Payload:
         elif isinstance(self.kind, t.StructType):
             fields = {field.name: _parsed(field.dataType) for field in self.kind}
             if "cls_type" in want:
-                self._is_type_json = "cls_type" not in fields
-                fields.setdefault("cls_type", "JSON")
+                self._is_type_json = fields.get("cls_type", "VARCHAR") == "VARCHAR"
+                if self._is_type_json:
+                    fields["cls_type"] = "JSON"
             self.column = _struct(fields)
         elif "cls_type" in want:
             self._is_type_json = True
@@ -202,7 +203,11 @@ class _Payload:
                     field.name: "VARCHAR" if _is_scalar(field.dataType) else _spec(field.dataType) for field in kind
                 }
                 source = f"json_transform(payload, {_text(json.dumps(fields))})"
-            casts = [f"{quoted(field.name)} := {_cast(source, field)}" for field in kind]
+            is_json = self._is_type_json and not self.as_text
+            casts = [
+                f"{quoted(field.name)} := {_cast(source, field, is_json=is_json and field.name == 'cls_type')}"
+                for field in kind
+            ]
             return f"struct_pack({', '.join(casts)})"
         return _TEXT
 
@@ -246,8 +251,10 @@ def _parsed(kind: t.DataType) -> str:
     return "VARCHAR" if _is_scalar(kind) else _sql(kind)
 
 
-def _cast(source: str, field: t.StructField) -> str:
+def _cast(source: str, field: t.StructField, *, is_json: bool = False) -> str:
     value = f"({source}).{quoted(field.name)}"
+    if is_json:
+        value = f"({value} ->> '$')"
     if not _is_scalar(field.dataType) or field.dataType == t.StringType():
         return value
     return f"TRY_CAST({value} AS {_sql(field.dataType)})"

@@ -33,7 +33,7 @@ _BUCKETS = 1 << _BUCKET_BITS
 _MOST_ROWS, _MOST_BYTES = 100_000, 64 * 1024 * 1024
 
 _PAYLOAD: dict[str, str | dict[str, str]] = {
-    "cls_type": "VARCHAR",
+    "cls_type": "JSON",
     "type": "VARCHAR",
     "metric": "VARCHAR",
     "value": "VARCHAR",
@@ -65,17 +65,17 @@ def _digested(lines: str, more: str = "") -> str:
     Grouping by all keys at once reads each line once, and nothing is kept of it but what ``_RARE`` is told in full.
     """
     return f"""(epoch_us(moment) + {_YEAR_1}) // {_HOUR} AS hour, channel, "level", application, run_id,
-  payload.cls_type AS cls_type, payload."type" AS "type", payload.metric AS metric, payload.tags.stream AS stream,
+  cls_type, payload."type" AS "type", payload.metric AS metric, payload.tags.stream AS stream,
   payload.tags.endpoint AS endpoint, coalesce(payload.tags.http_status_code, payload.tags.status) AS status,
   payload.tags.stage AS stage, count(*) AS events, min(moment) AS "first", max(moment) AS "last",
   count(number) AS "count", sum(number) AS "sum", min(number) AS low, max(number) AS high,
   list(number) FILTER (number IS NOT NULL AND payload."type" IS DISTINCT FROM 'counter') AS numbers,
   list(struct_pack(id := id, moment := moment, payload := payload)) FILTER ({_RARE}) AS told{more}
-FROM (SELECT *, CASE WHEN payload.cls_type = 'metric' AND isfinite(TRY_CAST(payload."value" AS DOUBLE))
+FROM (SELECT *, CASE WHEN cls_type = 'metric' AND isfinite(TRY_CAST(payload."value" AS DOUBLE))
   THEN TRY_CAST(payload."value" AS DOUBLE) END AS number FROM (SELECT {lines})) GROUP BY ALL"""  # noqa: S608
 
 
-_RARE = f""""level" IN {ERROR_LEVELS} OR payload.cls_type IN ('run', 'metrics', 'consumer_failure')"""
+_RARE = f""""level" IN {ERROR_LEVELS} OR cls_type IN ('run', 'metrics', 'consumer_failure')"""
 
 
 def _cut(*names: str) -> str:
@@ -96,12 +96,15 @@ _ERROR = ", ".join(
     for name, length in ERROR_PAYLOAD.items()
 )
 
-_LINES = """header.id AS id, header.channel AS channel, header."level" AS "level", header."timestamp" AS moment,
-  header.context.application AS application, header.context.run_id AS run_id, payload"""
+_TYPE = "CASE WHEN starts_with(payload.cls_type, '\"') THEN payload.cls_type ->> '$' END AS cls_type"
+"""A number or an object is no type's name."""
+
+_LINES = f"""header.id AS id, header.channel AS channel, header."level" AS "level", header."timestamp" AS moment,
+  header.context.application AS application, header.context.run_id AS run_id, {_TYPE}, payload"""
 _SELECT, _, _REST = _digested(f"{_LINES} FROM \0").partition(" FROM \0")
 _SELECT_IDS = _digested(f"{_LINES} FROM \0", ", list(hash(id)) AS ids").partition(" FROM \0")[0]
-_FRAME = _digested(f"""id, channel, "level", moment, application, run_id,
-  TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM given""")
+_FRAME = _digested(f"""*, {_TYPE} FROM (SELECT id, channel, "level", moment, application, run_id,
+  TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM given)""")
 
 _ROLLED = f"""WITH told AS (SELECT * EXCLUDE (t), t.* FROM
   (SELECT hour, channel, "level", cls_type, application, run_id, unnest(told) AS t FROM given)),
@@ -124,7 +127,7 @@ UNION ALL BY NAME SELECT 'metric' AS kind, hour, channel,
   {_cut("application", "metric", "type", "stream", "endpoint", "status", "stage")}, sum("count")::BIGINT AS "count",
   sum("sum") AS "sum", min(low) AS low, max(high) AS high, flatten(list(numbers)) AS sketch FROM m GROUP BY ALL
 UNION ALL BY NAME SELECT 'error' AS kind, hour, channel, {_cut("application")}, "level", moment AS "first",
-  struct_pack(id := left(id, {LONGEST_KEY}), run_id := left(run_id, {LONGEST_KEY}), cls_type := payload.cls_type,
+  struct_pack(id := left(id, {LONGEST_KEY}), run_id := left(run_id, {LONGEST_KEY}), cls_type := cls_type,
     {_ERROR}) AS error
   FROM told WHERE "level" IN {ERROR_LEVELS} OR cls_type = 'consumer_failure'"""  # noqa: S608
 

@@ -431,3 +431,17 @@ def test_a_condition_may_be_about_a_column_that_is_not_handed_out(make: Any, wri
         if kind is not None:
             batches = scan([Slice(str(path))], EventQuery(project(schema, [is_of_type(kind)])))
             assert [row["id"] for batch in batches for row in batch.to_pylist()] == [event["header"]["id"]]
+
+
+@pytest.mark.parametrize("kind", [S, D])
+def test_the_type_is_the_same_beside_a_payload_that_has_it_as_a_column(make: Any, write: Any, kind: t.DataType) -> None:
+    types = ["5", 5, True, {"a": 1}, None, "log"]
+    path = write("a.jsonl", *(make({"cls_type": value}) for value in types))
+    schema = struct(cls_type=S, payload=struct(cls_type=kind))
+    rows = [row for batch in scan([Slice(str(path))], EventQuery(project(schema))) for row in batch.to_pylist()]
+    assert [row["cls_type"] for row in rows] == ["5", None, None, None, None, "log"]
+    texts = ["5", "5", "true", '{"a":1}', None, "log"]
+    numbers = [5.0, 5.0, None, None, None, None]
+    assert [row["payload"]["cls_type"] for row in rows] == (texts if kind == S else numbers)
+    only = EventQuery(project(struct(payload=struct(cls_type=kind)), [is_of_type("5")]))
+    assert sum(batch.num_rows for batch in scan([Slice(str(path))], only)) == 1

@@ -154,3 +154,20 @@ def test_the_blocks_of_a_task_are_rolled_up_together_as_many_as_memory_allows(
     assert [len(kinds(found, kind)) for kind in ("events", "metric", "run")] == [rows] * 3
     assert sum(row["sum"] for row in kinds(found, "metric")) == 6
     assert {row["count"] for row in kinds(found, "metric")} == {500: {3}, 2: {2, 1}, 1: {1}}[most]
+
+
+@pytest.mark.parametrize("kind", [5, 1.5, True, None, {"a": 1}, ["metric"], ...])
+def test_a_cls_type_that_is_no_text_is_no_type(roll: Roll, make: Any, kind: Any) -> None:
+    fields = {"type": "timer", "metric": "m", "value": 1.5, "outcome": "failed", "values": [{"name": "n", "value": 1}]}
+    payload = fields if kind is ... else {"cls_type": kind, **fields}
+    rows = roll(make(payload, level="ERROR"))
+    assert {row["kind"] for row in rows} == {"events", "run", "error"}
+    assert [row["cls_type"] for row in kinds(rows, "events")] == [None]
+    assert [row["run"] for row in kinds(rows, "run")] == [None]
+    assert "metric" not in str(kinds(rows, "error")[0]["message"])
+
+
+def test_a_cls_type_is_read_as_json_text(roll: Roll, make: Any) -> None:
+    names = ["metric", "5", "true", "null", "{}", 'a"b', "\\", "日志", "\n", ""]
+    rows = roll(*(make({"cls_type": name}) for name in names))
+    assert sorted(row["cls_type"] for row in kinds(rows, "events")) == sorted(names)
