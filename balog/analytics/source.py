@@ -16,6 +16,7 @@ from balog.analytics.reading.projection import Condition, is_of_type, project
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.schemas import DEFAULT
 from balog.analytics.reading.streaming import Limits, need_streams
+from balog.analytics.reading.worker_errors import OneLineErrors
 from balog.analytics.rollups.schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
@@ -45,6 +46,7 @@ class EventSource(DataSource):
     queries on a frame, so the filter of one query would also apply to the next.
     """
 
+    @OneLineErrors()
     def __init__(self, options: dict[str, str]) -> None:
         """Check the options' names.
 
@@ -59,6 +61,7 @@ class EventSource(DataSource):
         """Give the name for ``spark.read.format``."""
         return "balog"
 
+    @OneLineErrors()
     def schema(self) -> StructType:
         """Give all columns of an event, or a rollup's.
 
@@ -69,6 +72,7 @@ class EventSource(DataSource):
             return ROLLUP
         return typed_events(self._cls_type, self.options.get("schemas")) if self._cls_type else DEFAULT
 
+    @OneLineErrors()
     def reader(self, schema: StructType) -> EventReader:
         """Give the reader of a batch; the schema is the projection."""
         if self._rolled and schema != ROLLUP:
@@ -85,6 +89,7 @@ class EventSource(DataSource):
             return EventReader(inputs, None, with_ids=self.options["rollup"] == "ids")
         return EventReader(inputs, schema, where)
 
+    @OneLineErrors()
     def streamReader(self, schema: StructType) -> EventStreamReader:
         """Give the reader of a stream of what comes to files and topics.
 
@@ -115,13 +120,15 @@ class EventReader(DataSourceReader):
     ) -> None:
         self.inputs, self._schema, self._where, self._with_ids = inputs, schema, where, with_ids
 
+    @OneLineErrors()
     def partitions(self) -> Sequence[InputPartition]:
         """Share the files out; none at all gives one task of nothing."""
         return partitions(self.inputs.tasks())
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Give the Arrow batches of one task."""
-        return self.scan(partition)
+        """Return the Arrow batches of one task."""
+        with OneLineErrors():
+            yield from self.scan(partition)
 
     def scan(self, partition: InputPartition, *, is_growth: bool = False) -> Iterator[pa.RecordBatch]:
         """Give the same, also where slices are what was added to files."""

@@ -1,6 +1,7 @@
 """The data source inside Spark."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,61 @@ def test_a_missing_path_and_an_unknown_column_are_told_in_one_clear_sentence(
         spark.read.format("balog").load(str(tmp_path / "missing")).count()
     with pytest.raises(Exception, match="no column nothing of type string"):
         spark.read.format("balog").schema("nothing string").load(str(archive)).count()
+
+
+def test_errors_of_the_source_reach_a_notebook_as_one_line_and_all_others_keep_their_traceback(
+    spark: Any, tmp_path: Path, archive: Path
+) -> None:
+    from pyspark.sql import functions as f
+
+    from balog.analytics.reading.worker_errors import OneLineErrors
+    from balog.errors import TopicError
+
+    def users(number: int) -> int:
+        raise ValueError("in the user's own function")
+
+    @OneLineErrors()
+    def unreachable(number: int) -> int:
+        raise TopicError("the broker is down")
+
+    def mistake(message: str, run: Any) -> list[str]:
+        with pytest.raises(Exception, match=re.escape(message)) as caught:
+            run()
+        return str(caught.value).splitlines()
+
+    def reader() -> Any:
+        return spark.read.format("balog")
+
+    missing = mistake("no such file or folder", lambda: reader().load(str(tmp_path / "missing")).count())
+    option = mistake("no option 'froma'", lambda: reader().option("froma", "1").load(str(archive)).count())
+    column = mistake("no column nothing", lambda: reader().schema("nothing string").load(str(archive)).count())
+    assert [line for line in missing if line.strip() and "SQLSTATE" not in line] == [
+        "[PYTHON_DATA_SOURCE_ERROR] Failed to generate Python data source read partitions: "
+        f"balog.errors.ConfigError: {tmp_path / 'missing'}: no such file or folder; give an archive's folder, a .jsonl "
+        "or .jsonl.gz file, or a glob"
+    ]
+    for lines in (missing, option, column):
+        assert not [line for line in lines if "Traceback" in line or "File " in line]
+    one = spark.range(1)
+    lines = mistake("TopicError: the broker is down", one.select(f.udf(unreachable, "int")("id")).collect)
+    assert not [line for line in lines if "Traceback" in line]
+    for _ in range(2):  # workers are used again, and none of them remembers
+        lines = mistake("in the user's own function", one.select(f.udf(users, "int")("id")).collect)
+        assert [line for line in lines if "Traceback" in line]
+        assert [line for line in lines if "in users" in line]
+    assert spark.read.format("balog").load(str(archive)).count() == 4
+
+
+def test_a_process_that_is_no_worker_of_spark_keeps_its_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from balog.analytics.source import EventSource
+    from balog.errors import ConfigError
+
+    monkeypatch.delenv("SPARK_HIDE_TRACEBACK", raising=False)
+    with pytest.raises(ConfigError, match="no option 'froma'"):
+        EventSource({"path": "x", "froma": "1"})
+    assert "SPARK_HIDE_TRACEBACK" not in os.environ
 
 
 def test_a_session_says_nothing_and_leaves_nothing_behind(tmp_path: Path) -> None:

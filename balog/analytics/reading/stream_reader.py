@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import (
 from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.partitions import partitions
 from balog.analytics.reading.streaming import Limits, Offset, Stream
+from balog.analytics.reading.worker_errors import OneLineErrors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,23 +58,28 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(self._limits.bytes)
         return ReadAllAvailable() if self._limits.messages is None else ReadMaxRows(self._limits.messages)
 
+    @OneLineErrors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Look what has come."""
         limits = Limits() if isinstance(limit, ReadAllAvailable) else self._limits
         return self._now.latest(Offset.read(start), limits).write()
 
+    @OneLineErrors()
     def prepareForTriggerAvailableNow(self) -> None:
         """Let what is there now be all there is."""
         self._now.freeze()
 
+    @OneLineErrors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Share out what lies between two offsets."""
         return partitions(self._now.batch(Offset.read(start), Offset.read(end)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Give the Arrow batches of one task."""
-        return self._scan(partition)
+        """Return the Arrow batches of one task."""
+        with OneLineErrors():
+            yield from self._scan(partition)
 
+    @OneLineErrors()
     def commit(self, end: dict[str, Any]) -> None:
         """Note that all up to this offset is done with."""
         self._now.commit(Offset.read(end))

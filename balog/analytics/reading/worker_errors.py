@@ -1,0 +1,36 @@
+"""Errors of the data source, as Spark shows them: one line in place of the traceback of a worker process."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ContextDecorator
+
+from balog.errors import BalogError
+
+__all__ = ["OneLineErrors"]
+
+_HIDE = "SPARK_HIDE_TRACEBACK"
+
+
+class OneLineErrors(ContextDecorator):
+    """Let a ``BalogError`` reach the user of Spark as one line, without the traceback of the worker process.
+
+    PySpark reads ``SPARK_HIDE_TRACEBACK`` when it writes an exception to the JVM, and its worker process ends right
+    after that. The variable is set for that one exception: tracebacks of all other errors stay as they are. Outside of
+    a worker process nothing changes.
+    """
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Hide the traceback if the error is balog's own."""
+        if isinstance(error, BalogError) and _is_worker():
+            os.environ[_HIDE] = "1"
+
+
+def _is_worker() -> bool:
+    """Return whether this process was started to run PySpark's daemon or one of its workers."""
+    spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return spec is not None and spec.name.startswith("pyspark.")
