@@ -104,7 +104,7 @@ _LINES = f"""header.id AS id, header.channel AS channel, header."level" AS "leve
 _SELECT, _, _REST = _digested(f"{_LINES} FROM \0").partition(" FROM \0")
 _SELECT_IDS = _digested(f"{_LINES} FROM \0", ", list(hash(id)) AS ids").partition(" FROM \0")[0]
 _FRAME = _digested(f"""*, {_TYPE} FROM (SELECT id, channel, "level", moment, application, run_id,
-  TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM given)""")
+  TRY(json_transform(payload_json, '{json.dumps(_PAYLOAD)}')) AS payload FROM given)""")  # noqa: S608
 
 _ROLLED = f"""WITH told AS (SELECT * EXCLUDE (t), t.* FROM
   (SELECT hour, channel, "level", cls_type, application, run_id, unnest(told) AS t FROM given)),
