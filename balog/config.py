@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -42,8 +42,17 @@ def load(path: str | os.PathLike[str], type: type[T], max_bytes: int = MAX_CONFI
     raise ConfigProblems(found)
 
 
-def read(path: str | os.PathLike[str], max_bytes: int = MAX_CONFIG_BYTES) -> tuple[Any, list[ConfigError]]:
+def read(
+    path: str | os.PathLike[str],
+    max_bytes: int = MAX_CONFIG_BYTES,
+    float_hook: Callable[[str], Any] | None = None,
+) -> tuple[Any, list[ConfigError]]:
     """Read a JSON file as plain data, without ``$schema`` at its top.
+
+    Args:
+        path: the file.
+        max_bytes: a larger file is refused.
+        float_hook: makes a number of the text of each number with a fraction or an exponent; None for floats.
 
     Returns:
         The data, and a problem for each key that is there twice.
@@ -53,7 +62,7 @@ def read(path: str | os.PathLike[str], max_bytes: int = MAX_CONFIG_BYTES) -> tup
     """
     source, data = str(path), _contents(path, max_bytes)
     try:
-        document = msgspec.json.decode(data.decode("utf-8-sig"))
+        document = msgspec.json.Decoder(float_hook=float_hook).decode(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"not UTF-8: {error.reason}{_place(data[: error.start])}", source) from None
     except msgspec.DecodeError as error:

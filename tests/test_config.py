@@ -144,7 +144,7 @@ def test_nesting_without_end_is_refused(tmp_path: Path) -> None:
     assert "nested too deep" in refusal(tmp_path, b'{"a":' * 100_000, dict[str, Any])[0]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "surrogatepass")))
 def test_whatever_is_in_the_file_the_error_is_one_printable_line(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "c.json"

@@ -116,6 +116,11 @@ class TestRefused:
         with pytest.raises(ConfigError, match=place):
             read(document)
 
+    def test_a_key_that_is_there_twice_is_refused_with_the_place(self, file: Path) -> None:
+        file.write_text('{"bookmarks": {"contacts": {"at": 1, "at": 2}}}')
+        with pytest.raises(ConfigError, match=r"\$\.bookmarks\.contacts\.at: this key is there twice"):
+            read_state(file, STREAMS)
+
     @pytest.mark.parametrize("text", ["", "{", '{"bookmarks": {}}\n{"bookmarks": {}}\n'])
     def test_what_is_no_json_is_refused_with_the_place(self, file: Path, text: str) -> None:
         file.write_text(text)

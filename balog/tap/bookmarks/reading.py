@@ -7,10 +7,8 @@ from collections.abc import Collection, Iterator
 from decimal import Decimal
 from typing import Any
 
-import msgspec
-
-from balog.config import load
-from balog.errors import ConfigError
+from balog.config import read
+from balog.errors import ConfigError, ConfigProblems
 from balog.tap.bookmarks.state import State
 
 __all__ = ["read_state", "state_of"]
@@ -38,10 +36,13 @@ def read_state(path: str | os.PathLike[str], streams: Collection[str], log: Any 
     Raises:
         ConfigError: it cannot be read, is not JSON, has another shape, or is the state of another tap: one with
             bookmarks, none of which is of a stream that this tap has.
+        ConfigProblems: it has a key twice.
     """
     source = str(path)
-    raw = load(path, msgspec.Raw)
-    return state_of(_decode(raw), streams, source, log)
+    document, found = read(path, float_hook=_number)
+    if found:
+        raise ConfigProblems(found)
+    return state_of(document, streams, source, log)
 
 
 def state_of(document: Any, streams: Collection[str], source: str = "", log: Any = None) -> State:
@@ -82,13 +83,10 @@ def state_of(document: Any, streams: Collection[str], source: str = "", log: Any
     return State(kept)
 
 
-def _decode(raw: msgspec.Raw) -> Any:
-    def number(text: str) -> Any:
-        # What a double would round stays as it is: an unknown part of a state is kept to its last digit.
-        double = float(text)
-        return double if Decimal(repr(double)) == Decimal(text) else Decimal(text)
-
-    return msgspec.json.Decoder(float_hook=number).decode(raw)
+def _number(text: str) -> float | Decimal:
+    """Return a float, or a Decimal where a float would round: unknown parts of a state keep all of their digits."""
+    double = float(text)
+    return double if Decimal(repr(double)) == Decimal(text) else Decimal(text)
 
 
 def _unwrapped(document: Any) -> tuple[Any, str]:
