@@ -65,6 +65,18 @@ def test_the_first_one_fails_the_stream_by_the_policy_fail(tmp_path, capfd):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_record_that_is_nested_too_deep_is_set_aside(tmp_path, capfd):
+    deep = {}
+    for _ in range(20_000):
+        deep = {"a": deep}
+    path = tmp_path / "aside.jsonl"
+    code, messages, err = run(capfd, given=[{"id": 1}, {"id": 2, "at": deep}, {"id": 3}], quarantine=str(path))
+    assert code == 0, err
+    assert records(messages) == [{"id": 1}, {"id": 3}]
+    (kept,) = map(json.loads, path.read_text().splitlines())
+    assert "RecursionError" in json.loads(kept["raw"])["record"]["repr"]
+
+
 def test_a_file_that_cannot_be_written_fails_the_stream(tmp_path, capfd):
     code, _, err = run(capfd, quarantine=str(tmp_path))
     assert code == 1

@@ -239,6 +239,27 @@ class TestBookmarksThatDoNotFit:
         assert ran.state["bookmarks"]["contacts"] == {"updated": "yesterday"}
 
 
+class TestErrorsWithoutText:
+    def test_an_error_whose_text_cannot_be_made_fails_its_stream_alone(self) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise ValueError("no text")
+
+        tap = Tap("tap-cool")
+
+        @tap.stream("contacts")
+        def contacts() -> Any:
+            yield {"id": 7}
+            raise Mute
+
+        _numbered(tap, "other")
+
+        ran = sync(tap)
+
+        assert (ran.code, ran.ids()) == (1, [7, 1, 2])
+        assert ran.failures == ["contacts: <Mute, whose str raised ValueError>"]
+
+
 class TestRetries:
     def test_a_stream_is_begun_again_from_its_original_bookmark(self) -> None:
         tap = Tap("tap-cool")

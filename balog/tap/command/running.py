@@ -84,9 +84,10 @@ def _run(tap: Tap, arguments: list[str], until_end: ExitStack) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # of the tap's own code, outside of its streams
+        from balog.recording.salvage import safe_str
         from balog.tap.syncing.failing import say_failures
 
-        failure = StreamError(tap.name, f"{type(error).__name__}: {error}")
+        failure = StreamError(tap.name, f"{type(error).__name__}: {safe_str(error)}")
         failure.__cause__ = error
         say_failures(_logger(tap), [failure])
         return 1

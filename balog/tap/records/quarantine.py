@@ -113,4 +113,8 @@ def _message(stream: str, record: Any) -> bytes:
     try:
         return _encode(message)
     except (TypeError, ValueError, RecursionError, ArithmeticError):
-        return _encode({**message, "record": {"repr": repr(record).encode("utf-8", "backslashreplace").decode()}})
+        from balog.recording.salvage import safe_str
+
+        return _encode(
+            {**message, "record": {"repr": safe_str(record, repr).encode("utf-8", "backslashreplace").decode()}}
+        )

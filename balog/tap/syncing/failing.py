@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from balog.recording.salvage import safe_str
 from balog.tap.errors import StreamError
 from balog.tap.streams import Stream
 
@@ -32,7 +33,7 @@ def reason_of(stream: Stream, error: BaseException) -> str:
 
     A message that is a single word, as that of a ``KeyError``, gets the error's type before it.
     """
-    text = " ".join(str(error).split()).removeprefix(f"{stream.name}: ")
+    text = " ".join(safe_str(error).split()).removeprefix(f"{stream.name}: ")
     if isinstance(error, SystemExit):
         return f"its source ended the process ({text or 0})"
     return text if " " in text else f"{type(error).__name__}{text and ': '}{text}"
