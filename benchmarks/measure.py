@@ -12,6 +12,8 @@ from pathlib import Path
 
 import click
 
+from balog.distribution import DISTRIBUTION
+
 __all__ = ["archive_options", "interleaved", "machine", "medians", "processor_seconds"]
 
 
@@ -36,7 +38,7 @@ def medians(seconds: dict[str, list[float]]) -> dict[str, float]:
 
 def machine(*packages: str) -> str:
     """Say in one line what was measured on: architecture, cores, Python, versions of the packages."""
-    versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    versions = ", ".join(f"{name} {version(DISTRIBUTION if name == 'balog' else name)}" for name in packages)
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; {versions}"
 
 
