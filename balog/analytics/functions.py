@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from balog.analytics.reading.moments import literal
 from balog.analytics.rollups import Rollups, from_events, split
 from balog.analytics.rollups.errors import ERROR_LEVELS
 from balog.analytics.rollups.schemas import METRICS
@@ -75,8 +76,8 @@ def between(asked: Asked, since: datetime | None = None, until: datetime | None 
     found = rolled(asked)
 
     def cut(frame: DataFrame) -> DataFrame:
-        frame = frame if since is None else frame.where(f.col("hour") >= f.lit(since))
-        return frame if until is None else frame.where(f.col("hour") < f.lit(until))
+        frame = frame if since is None else frame.where(f.col("hour") >= literal(since))
+        return frame if until is None else frame.where(f.col("hour") < literal(until))
 
     return Rollups(cut(found.events), cut(found.metrics), cut(found.errors), cut(found.runs), found.quarantine)
 
@@ -171,7 +172,7 @@ def failures(asked: Asked, since: datetime | None = None) -> DataFrame:
         asked: of all times that are remembered: what came before ``since`` makes a failure an old one.
         since: a moment with a time zone.
     """
-    is_new = f.lit(None).cast("boolean") if since is None else f.col("first") >= f.lit(since)
+    is_new = f.lit(None).cast("boolean") if since is None else f.col("first") >= literal(since)
     rows = (
         rolled(asked)
         .errors.groupBy("fingerprint", "error_type", "message")
@@ -365,7 +366,7 @@ def health(asked: Asked, since: datetime, until: datetime) -> DataFrame:
     """
     earlier = since - (until - since)
     found = between(asked, earlier, until)
-    period = f.when(f.col("hour") >= f.lit(since), "now").otherwise("before").alias("period")
+    period = f.when(f.col("hour") >= literal(since), "now").otherwise("before").alias("period")
     reports = _reports(found).select(period, "run")
     requests = found.metrics.where(f.col("metric") == _REQUESTS).select(period, "count", "sketch")
     parts = [

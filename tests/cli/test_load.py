@@ -75,6 +75,7 @@ def test_a_document_s_table_is_asked_for_in_full(
         ("s3://lake/tables", "s3://lake/tables: is no folder; give one"),
         ("icberg:lake.balog", "icberg:lake.balog: is no folder; give one"),
         ("dump.jsonl", "dump.jsonl: is a file; give a folder for the tables"),
+        ("", "--tables: the tables' place is empty; give a folder"),
     ],
 )
 def test_where_no_tables_can_be_nothing_is_made(

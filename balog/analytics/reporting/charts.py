@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from balog.analytics.reporting.figures import printable
 from balog.analytics.reporting.model import Report
+from balog.analytics.reporting.periods import later
 
 __all__ = ["Chart", "draw"]
 
@@ -112,7 +113,7 @@ def _throughput(report: Report) -> Chart | None:
         "field": "at",
         "type": "temporal",
         "title": None,
-        "scale": {"type": "utc", "domain": [_stamp(first), _stamp(last + timedelta(seconds=report.step))]},
+        "scale": {"type": "utc", "domain": [_stamp(first), _stamp(later(last, timedelta(seconds=report.step)))]},
         "axis": {
             "labelOverlap": "greedy",
             "format": "%b %-d" if last - first > timedelta(days=4) else "%b %-d %H:%M",
@@ -122,7 +123,11 @@ def _throughput(report: Report) -> Chart | None:
 
     def panel(name: str) -> dict[str, Any]:
         values = [
-            {"at": _stamp(one.at), "end": _stamp(one.at + timedelta(seconds=report.step)), name: getattr(one, name)}
+            {
+                "at": _stamp(one.at),
+                "end": _stamp(later(one.at, timedelta(seconds=report.step))),
+                name: getattr(one, name),
+            }
             for one in report.throughput
             if getattr(one, name)
         ]

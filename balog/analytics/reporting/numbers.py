@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from balog.analytics.reading.moments import literal
 from balog.analytics.reporting.model import MOST_ROWS
-from balog.analytics.reporting.periods import EPOCH, HOUR, Period
+from balog.analytics.reporting.periods import EPOCH, HOUR, Period, later
 from balog.analytics.reporting.running import latest_runs, outcomes, run_streams
 from balog.analytics.reporting.times import Asked, by_step, finite, read, spans_of, within
 from balog.analytics.rollups.errors import ERROR_LEVELS
@@ -45,13 +46,13 @@ def bounds(rollups: Rollups) -> tuple[Period | None, int]:
     are those of events and metrics, which are most.
     """
     ahead = datetime.now(timezone.utc) + timedelta(days=1)
-    hour = f.when(f.col("hour") < f.lit(ahead), f.col("hour"))
+    hour = f.when(f.col("hour") < literal(ahead), f.col("hour"))
     metrics = rollups.metrics.select(f.lit(None).cast("timestamp").alias("hour"))
     rows = rollups.events.select("hour").unionAll(metrics)
     ends = [f.min(hour), f.max(hour), f.min("hour"), f.max("hour")]
     *found, count = rows.agg(*map(f.unix_micros, ends), f.count(f.lit(1))).collect()[0]
     first, last = found[:2] if found[0] is not None else found[2:]
-    return None if first is None else Period(_moment(first), _moment(last) + HOUR), count
+    return None if first is None else Period(_moment(first), later(_moment(last), HOUR)), count
 
 
 def ask(rollups: Rollups, asked: Asked) -> Rows:
@@ -204,7 +205,7 @@ def _all_failures(rollups: Rollups, asked: Asked) -> DataFrame:
         f.array_sort(f.slice(f.collect_set(f.when(inside, f.col(name))), 1, _MOST_RUNS_OF_A_FAILURE)).alias(alias)
         for name, alias in (("channel", "channels"), ("application", "applications"), ("example.run_id", "runs"))
     ]
-    groups = rollups.errors.where(f.col("hour") < f.lit(asked.period.until)).groupBy("fingerprint").agg(
+    groups = rollups.errors.where(f.col("hour") < literal(asked.period.until)).groupBy("fingerprint").agg(
         f.max("error_type").alias("error_type"), f.max("message").alias("message"),
         f.max_by("level", f.when(f.col("level") == "CRITICAL", 2).when(f.col("level") == "ERROR", 1).otherwise(0))
         .alias("level"),

@@ -9,11 +9,12 @@ from msgspec import Struct
 
 from balog.errors import ConfigError
 
-__all__ = ["Comparison", "Period", "compare", "length", "moment", "whole_hours"]
+__all__ = ["Comparison", "Period", "compare", "later", "length", "moment", "whole_hours"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
+_FIRST, _LAST = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
 _UNITS = {"m": timedelta(minutes=1), "h": HOUR, "d": DAY, "w": timedelta(weeks=1)}
 _LENGTH = re.compile(r"(\d{1,6})\s*([mhdw])")
 
@@ -105,7 +106,7 @@ def compare(
     else:
         hours = int((end - data.since) / HOUR)
         step = min(DAY, hours // 2 * HOUR) if back is None else back
-        now = Period(max(data.since, end - (min(step, DAY) or data.length)), end)
+        now = Period(max(data.since, _earlier(end, min(step, DAY) or data.length)), end)
     if none or step <= timedelta(0):
         return Comparison(now if since is not None else Period(data.since, end), None)
     try:
@@ -113,6 +114,15 @@ def compare(
     except OverflowError:
         return Comparison(now, None)
     return Comparison(now, before)
+
+
+def later(moment: datetime, by: timedelta) -> datetime:
+    """Return the moment that is so much later, or the last moment of all times."""
+    return moment + min(by, _LAST - moment)
+
+
+def _earlier(moment: datetime, by: timedelta) -> datetime:
+    return moment - min(by, moment - _FIRST)
 
 
 def _full_hour(when: datetime) -> datetime:

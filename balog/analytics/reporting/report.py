@@ -12,6 +12,7 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as f
 
 from balog.analytics import rollups as rolling
+from balog.analytics.reading.moments import literal
 from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.reporting.assembling import assemble, slowed
 from balog.analytics.reporting.model import Report
@@ -91,13 +92,13 @@ def _chosen(events: DataFrame, question: Question) -> DataFrame:
     """Give the events that were asked about, and lines that are none."""
     wanted = f.lit(True)
     if question.earliest is not None:
-        wanted &= f.col("timestamp") >= f.lit(question.earliest)
+        wanted &= f.col("timestamp") >= literal(question.earliest)
     if question.until is not None:
-        wanted &= f.col("timestamp") < f.lit(question.until)
-        if question.since is not None and question.back is not None and not question.of_whole_hours:
+        wanted &= f.col("timestamp") < literal(question.until)
+        if question.since and question.back and question.earliest and not question.of_whole_hours:
             # hours that the time before ends within have no more events than those of it
-            wanted &= (f.col("timestamp") < f.lit(question.until - question.back)) | (
-                f.col("timestamp") >= f.lit(question.since)
+            wanted &= (f.col("timestamp") < literal(question.until - question.back)) | (
+                f.col("timestamp") >= literal(question.since)
             )
     if question.channel:
         wanted &= f.col("channel").rlike(channel_pattern(question.channel))

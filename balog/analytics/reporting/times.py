@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
 from pyspark.sql import Column
 from pyspark.sql import functions as f
 
+from balog.analytics.reading.moments import literal
 from balog.analytics.reporting.periods import HOUR, Comparison, Period
 
 __all__ = ["Asked", "by_step", "finite", "read", "spans_of", "step_of", "within"]
@@ -15,6 +16,7 @@ __all__ = ["Asked", "by_step", "finite", "read", "spans_of", "step_of", "within"
 _STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * HOUR),
           (timedelta(days=1400), "week", 168 * HOUR))  # fmt: skip
 _MOST = 1e300
+_SECOND_HOUR = datetime.min.replace(tzinfo=timezone.utc) + HOUR
 
 
 class Asked(NamedTuple):
@@ -43,7 +45,10 @@ def within(period: Period | None) -> Column:
     if period is None:
         return f.lit(False)
     # an hour that the period begins within has only events of the period, see report._counted
-    return (f.col("hour") > f.lit(period.since - HOUR)) & (f.col("hour") < f.lit(period.until))
+    before = f.col("hour") < literal(period.until)
+    if period.since < _SECOND_HOUR:
+        return before
+    return (f.col("hour") > literal(period.since - HOUR)) & before
 
 
 def read(asked: Asked) -> Column:

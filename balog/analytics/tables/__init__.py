@@ -70,14 +70,15 @@ class Tables:
         """
         from pyspark.sql import functions as f
 
+        from balog.analytics.reading.moments import literal
         from balog.analytics.rollups import Rollups
 
         frames = {}
         for name, table in ROLLUPS.items():
             frame = self.frame(table, since, until)
             if "hour" in frame.columns:
-                frame = frame.where(f.col("hour") >= f.lit(since)) if since is not None else frame
-                frame = frame.where(f.col("hour") < f.lit(until)) if until is not None else frame
+                frame = frame.where(f.col("hour") >= literal(since)) if since is not None else frame
+                frame = frame.where(f.col("hour") < literal(until)) if until is not None else frame
             frames[name] = frame.drop("date")
         return Rollups(**frames)
 
@@ -86,8 +87,10 @@ def check_place(place: str) -> None:
     """Refuse the name of a place where no tables can be, before anything is written there.
 
     Raises:
-        ConfigError: a URL of a store, another catalog, or a file.
+        ConfigError: nothing, a URL of a store, another catalog, or a file.
     """
+    if not place.strip():
+        raise ConfigError("the tables' place is empty; give a folder, or . for this one", "--tables")
     if re.match(r"[A-Za-z][\w+.-]+:", place) and not place.startswith((*CATALOGS, "file:")):
         want = "hive:…, iceberg:… or delta:… (their files may be on a store)"
         raise ConfigError(f"is no folder; give one (./NAME where it has a colon), or {want}", place.partition("?")[0])

@@ -20,6 +20,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.window import Window
 
 from balog.analytics.reading.forms.base import TIMELESS_ID
+from balog.analytics.reading.moments import literal
 from balog.analytics.tables.refusals import told
 from balog.analytics.tables.staging import BAD, EVENTS, FILES, Stage, decode_files, encode_files, without
 from balog.analytics.tables.store import Part, Staged, Store, read_files
@@ -75,9 +76,7 @@ def _aware(moment: datetime) -> datetime:
 
 
 def _between(frame: DataFrame, first: datetime, last: datetime) -> DataFrame:
-    # As text: Py4J would take a moment before 1582 for one of the Julian calendar.
-    ends = (f.lit(moment.isoformat()).cast("timestamp") for moment in (first, last))
-    return frame.where(f.col("timestamp").between(*ends))
+    return frame.where(f.col("timestamp").between(literal(first), literal(last)))
 
 
 def new_quarantine(spark: SparkSession, store: Store, stage: Stage, files: Sequence[Staged]) -> Part:

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from balog.analytics.reporting.model import VERSION, Report, encode
+from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.questions import read_question
 from balog.analytics.reporting.report import make_report
 from balog.config import write_schema
@@ -253,6 +254,44 @@ def test_times_inside_of_an_hour_are_counted_to_the_minute(spark: Any, tmp_path:
         (TODAY + 190 * HOUR / 60, 15),
     ]
     assert found.runs[0].started == TODAY + 130 * HOUR / 60 - HOUR / 60 * (75 if not compare else 120)
+
+
+@pytest.mark.parametrize("tables", [False, True])
+def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, tables: bool) -> None:
+    from balog.analytics import functions
+    from balog.analytics.tables import open_store, open_tables
+    from balog.analytics.tables.loading import load
+
+    oldest, newest = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
+    moments = [oldest + HOUR * hours for hours in (0, 0.5, 1, 2, 30, 60)]
+    moments += [datetime(1500, 6, day, tzinfo=timezone.utc) for day in (1, 5, 20)] + [TODAY, newest]
+    sources = []
+    for name, some in (("first", moments[:1]), ("last", moments[-1:]), ("all", moments)):
+        (tmp_path / name).mkdir()
+        lines = []
+        for number, moment in enumerate(some):
+            header = {"id": f"{name}{number}", "channel": "t.log", "level": "ERROR", "timestamp": moment.isoformat()}
+            payload = {"cls_type": "log", "message": "m"}
+            lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
+        (tmp_path / name / "a.jsonl").write_text("\n".join(lines) + "\n")
+        sources.append(str(tmp_path / name))
+        if tables:
+            store = open_store(spark, f"{sources[-1]}-tables")
+            with store.writing():
+                load(spark, store, [sources[-1]])
+            sources[-1] += "-tables"
+    assert [make_report(spark, [path], read_question(now=NOW)).events for path in sources[:2]] == [1, 1]
+    for since, until in (("", "0001-01-02"), ("0001-01-01T02:00Z", "1500-06-10"), ("1500-06-05", "2000-01-01")):
+        question = read_question(since, until, compare="7d", now=NOW)
+        first, last = question.since or oldest, question.until
+        assert last is not None
+        wanted = sum(first <= moment < last for moment in moments)
+        found = make_report(spark, [sources[2]], question)
+        assert (found.events, len(found.failures)) == (wanted, 1)
+        assert make_page(found)
+        if tables:
+            some = functions.between(open_tables(spark, sources[2]), question.since, last)
+            assert some.events.agg({"events": "sum"}).collect()[0][0] == wanted
 
 
 def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any, tmp_path: Path) -> None:
