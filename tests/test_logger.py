@@ -707,6 +707,13 @@ class TestAnyPayload:
         assert "left out" in event.payload["problem"]
         assert "left out" in event.header.context["problem"]
 
+    def test_keys_that_are_written_the_same_stay_two_in_payload_and_context(self, lines: Lines) -> None:
+        get_logger("a").bind(rows={1: "a", "1": "b"}).info("x", payload={"rows": {1: "a", "1": "b"}})
+        event = lines.take()
+        assert event.payload["rows"] == event.header.context["rows"] == {"1": "a", "1 2": "b"}
+        assert "two keys that are written the same" in event.payload["problem"]
+        assert "two keys that are written the same" in event.header.context["problem"]
+
     def test_a_million_characters_are_written_whole(self, lines: Lines) -> None:
         get_logger("a").info("x", payload={"text": "y" * 10**6})
 

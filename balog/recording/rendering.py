@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from balog.duplicate_keys import has_duplicate_key
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.payload import log_payload
 from balog.recording import exceptions
@@ -14,9 +15,11 @@ from balog.recording.salvage import (
     MAX_BYTES,
     MAX_LEVELS,
     NO_NUMBER,
+    SAME_KEYS,
     clean_text,
     holds_no_number,
     is_deeper_than,
+    may_write_a_key_twice,
     safe_str,
     salvage,
     to_data,
@@ -113,9 +116,12 @@ def encode_as_it_is(value: Any) -> bytes:
     """Encode as one JSON object in one line.
 
     Raises:
-        Exception: it has no such form, or none that keeps all of it; more than 3 MiB or 200 levels.
+        Exception: it has no such form, or none that keeps all of it; more than 3 MiB or 200 levels; keys such as ``1``
+            and ``"1"`` that would be written the same.
     """
     encoded = _encode(value)
+    if may_write_a_key_twice(value, encoded.count(_BRACE)) and has_duplicate_key(encoded):
+        raise ValueError(SAME_KEYS)
     if len(encoded) > 2 * MAX_LEVELS or type(value) is msgspec.Raw or _NEWLINE in encoded:
         encoded = _checked(value, encoded)
     if encoded[0] != _BRACE:

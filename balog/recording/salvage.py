@@ -7,19 +7,26 @@ import heapq
 import math
 import re
 from collections.abc import Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum
 from types import FunctionType
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
+
+from balog.duplicate_keys import has_duplicate_key
 
 __all__ = [
     "MAX_BYTES",
     "MAX_LEVELS",
     "NO_NUMBER",
+    "SAME_KEYS",
     "clean_text",
     "holds_no_number",
     "is_deeper_than",
+    "may_write_a_key_twice",
     "safe_str",
     "salvage",
     "to_data",
@@ -31,6 +38,7 @@ MAX_BYTES = 3 * 1024 * 1024
 """Limits of an encoded payload or context: twice these bytes are well below what a broker searches in one piece."""
 
 NO_NUMBER = "a number that is nan or infinite, null is written"
+SAME_KEYS = "two keys that are written the same, one has a number added"
 
 _MAX_REPR = 64 * 1024
 _MAX_SHORT_TEXT = 256
@@ -38,6 +46,8 @@ _MAX_PROBLEMS = 50
 _MAX_PATH = 200
 _MAX_LEVELS_AS_A_WHOLE = 20
 _CUT = "…"
+_join = "".join
+_PLAIN = frozenset({str, int, float, bool, type(None), bytes, datetime, date, time, timedelta, Decimal, UUID})
 _NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 
 
@@ -213,7 +223,10 @@ class _Fallback:
             if encoded.find(b"null") >= 0 and holds_no_number(value):
                 return False
             data = _decode(encoded)
-            if _encode(data) != encoded and type(value) is not msgspec.Raw:  # of two equal keys one is gone
+            if type(value) is msgspec.Raw:
+                if has_duplicate_key(encoded):
+                    return False
+            elif _encode(data) != encoded:  # of two equal keys one is gone
                 return False
         except Exception:
             return False
@@ -223,7 +236,10 @@ class _Fallback:
 
     def _raw(self, value: msgspec.Raw, path: _Path) -> Any:
         try:
-            return _decode(value)
+            data = _decode(value)
+            if has_duplicate_key(value):
+                self._note("Raw with a key twice, the last value is written", path)
+            return data
         except Exception:
             self._note("Raw that is not JSON", path)
             return bytes(value).decode("utf-8", "replace")
@@ -251,7 +267,7 @@ class _Fallback:
                 left_out += 1
                 continue
             if name in data:
-                self._note("two keys that are written the same, one has a number added", path.to(name))
+                self._note(SAME_KEYS, path.to(name))
                 name = unused(name, data)
             self._room -= size
             data[name] = None
@@ -420,6 +436,49 @@ def holds_no_number(value: Any) -> bool:
             left.extend(part)
         elif isinstance(part, float) and not math.isfinite(part):
             return True
+    return False
+
+
+def may_write_a_key_twice(value: Any, objects: int) -> bool:
+    """Return whether an object in the value may be encoded with a key twice, because not all keys are texts.
+
+    Args:
+        value: as ``msgspec.json.encode`` takes it.
+        objects: braces that open in the encoded value; when so many dicts have been looked at, there are no more.
+    """
+    if type(value) is not dict:
+        return _has_other_keys(value)
+    try:
+        _join(value)  # the quickest way to learn that all keys are texts
+        if objects > 1:
+            for item in value.values():
+                if type(item) is dict:
+                    _join(item)
+                    objects -= 1
+            return objects > 1 and _has_other_keys(value)
+    except TypeError:
+        return True
+    return False
+
+
+def _has_other_keys(value: Any) -> bool:
+    """Return whether a dict in the value has a key that is no text, or code that is not known here writes a part."""
+    left: list[Any] = [value]
+    for part in left:  # which grows
+        kind = type(part)
+        if kind is dict:
+            try:
+                _join(part)
+            except TypeError:
+                return True
+            items: Any = part.values()
+        elif isinstance(part, msgspec.Struct):
+            items = [getattr(part, name) for name in part.__struct_fields__]
+        elif kind is list or kind is tuple:
+            items = part
+        else:
+            return True
+        left += [item for item in items if type(item) not in _PLAIN]
     return False
 
 

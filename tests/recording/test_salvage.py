@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from balog.duplicate_keys import has_duplicate_key
+from balog.recording.rendering import encode_as_it_is, encode_object
 from balog.recording.salvage import MAX_BYTES, MAX_LEVELS, clean_text, is_deeper_than, safe_str, salvage
 
 
@@ -333,3 +335,57 @@ def test_a_mapping_is_written_as_an_object() -> None:
     data, _ = salvage({"o": object(), "m": MappingProxyType({"a": 1}), "u": UserDict(b=2)})
 
     assert (data["m"], data["u"]) == ({"a": 1}, {"b": 2})
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {1: "a", "1": "b"},
+        {"red": 1, Colour.RED: 2},
+        {1.5: "a", "1.5": "b"},
+        {uuid.UUID(int=0): 1, str(uuid.UUID(int=0)): 2},
+        {-1: [1], "-1": {"x": 1}, "-1 2": 3},
+    ],
+)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda inner: inner,
+        lambda inner: {"a": inner},
+        lambda inner: {"a": [{}, (inner,)]},
+        lambda inner: {"a": {}, "b": Point(1, inner)},
+        lambda inner: {"a": Order(1, inner)},
+    ],
+)
+def test_keys_that_are_written_the_same_stay_two(shape: Any, members: Any) -> None:
+    with pytest.raises(ValueError, match="written the same"):
+        encode_as_it_is(shape(members))
+    encoded = encode_object(shape(members), strict=False)
+    assert not has_duplicate_key(encoded)
+    found = json.loads(encoded)
+    problem = found.pop("problem")
+    assert problem.startswith("two keys that are written the same, one has a number added, at $")
+    text = json.dumps(found)
+    for value in members.values():
+        assert json.dumps(value) in text
+
+
+def test_raw_with_a_key_twice_keeps_the_last_and_names_it() -> None:
+    for value in (msgspec.Raw(b'{"a":1,"a":2}'), {"part": msgspec.Raw(b'{"a":1,"\\u0061":2}')}):
+        found = json.loads(encode_object(value, strict=False))
+        assert found.get("part", found)["a"] == 2
+        assert "Raw with a key twice" in found["problem"]
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.integers(0, 2) | st.sampled_from(["0", "1", "2", "a"]), inner, max_size=4)
+        ),
+        max_leaves=10,
+    )
+)
+def test_no_object_is_ever_written_with_a_key_twice(value: Any) -> None:
+    assert not has_duplicate_key(encode_object({"a": value}, strict=False))
