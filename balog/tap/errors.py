@@ -97,9 +97,11 @@ class SourceError(BalogError):
     Args:
         reason: what went wrong, and where, as a clause; never with a secret in it.
         retryable: whether asking again later can help.
+        fault: the cause in a few words, for the warning of a retry; "" for the name of the class.
     """
 
-    def __init__(self, reason: str, *, retryable: bool = False) -> None:
+    def __init__(self, reason: str, *, retryable: bool = False, fault: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
         self.retryable = retryable
+        self.fault = fault

@@ -194,6 +194,12 @@ class TestFromWhere:
         assert progress_of(state, log=log).bookmark is None
         assert "another key" in log.warnings[0]
 
+    def test_a_bookmark_of_null_is_none(self) -> None:
+        log = Log()
+        state = State({"bookmarks": {"contacts": {"at": None}}})
+        assert progress_of(state, log=log).bookmark is None
+        assert log.warnings == []
+
     def test_what_versions_and_children_keep_is_no_bookmark_of_another_key(self) -> None:
         log = Log()
         progress_of(State({"bookmarks": {"contacts": {"version": 5, "rollup": {}, "position": 1}}}), log=log)

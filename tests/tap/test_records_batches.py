@@ -91,6 +91,25 @@ def test_a_config_that_cannot_be_says_where(said, path):
     assert caught.value.path == path
 
 
+def test_every_problem_of_a_config_is_a_line_with_its_file_and_place(tmp_path, capsys):
+    tap = Tap("tap-cool")
+    tap.stream("users", key_properties=["id"], schema={"type": "object", "properties": {"id": {}}})(lambda: [{"id": 1}])
+    said = {"encoding": {"format": "xml", "packed": "gzip"}, "storage": {"rot": "x"}, "batch_size": 0}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"batch_config": said}))
+    with pytest.raises(SystemExit) as ended:
+        tap.run(["--config", str(path)])
+    lines = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 2
+    assert sorted(line.removeprefix(f"tap-cool: {path}: $.batch_config").partition(": ")[0] for line in lines) == [
+        ".batch_size",
+        ".encoding",
+        ".encoding.format",
+        ".storage",
+        ".storage",
+    ]
+
+
 def test_a_tap_does_so_by_its_config(tmp_path, capfd):
     tap = Tap("tap-cool")
 

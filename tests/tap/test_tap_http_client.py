@@ -130,6 +130,22 @@ def test_a_server_that_comes_back_is_asked_on_a_new_connection(client: Client, s
     assert server.connections == 2
 
 
+def test_a_path_with_spaces_and_other_alphabets_is_encoded(server: HttpStandIn, client: Client) -> None:
+    client.get("customers/Müller & Söhne/a%2Fb", {"q": "ü"})
+    assert server.requests[0].path == "/v2/customers/M%C3%BCller%20&%20S%C3%B6hne/a%2Fb?q=%C3%BC"
+
+
+def test_the_warning_of_a_retry_names_the_cause(server: HttpStandIn) -> None:
+    server.respond = lambda request: Answer(trouble="hang")
+    with capture_events() as events:
+        with Client(server.url, policy=Policy(tries=2, sleep=lambda seconds: None), timeout=0.1) as client:
+            with pytest.raises(SourceError, match="TimeoutError"):
+                client.get("contacts")
+    (warning,) = [event for event in events if event.level == "WARNING"]
+    assert warning.payload["fields"]["fault"] == "TimeoutError"
+    assert warning.payload["message"].startswith("/contacts: TimeoutError; trying again")
+
+
 def test_no_answer_in_time(server: HttpStandIn) -> None:
     server.respond = lambda request: Answer(trouble="hang")
     with Client(server.url, policy=Policy(tries=1), timeout=0.1) as client:

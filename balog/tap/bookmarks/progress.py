@@ -163,7 +163,9 @@ class Progress:
         value = self._given.get(self.key or "")
         if value is None:
             others = [
-                name for name, found in self._given.items() if name not in NO_KEYS and not isinstance(found, dict)
+                name
+                for name, found in self._given.items()
+                if found is not None and name not in NO_KEYS and not isinstance(found, dict)
             ]
             if others:
                 self._warn("The state's bookmark is of another key: it is not used", key=self.key, found=sorted(others))

@@ -144,6 +144,7 @@ class Run:
         self._client: list[Any] = []
         self._toolkit: dict[str, Any] = {}
         self._batch: Any = None
+        self._batch_source = ""
 
     def run(self) -> int:
         """Do what was asked for; give the exit code."""
@@ -202,7 +203,7 @@ class Run:
             if self._batch is not None:
                 from balog.tap.records.batches import read_batch_config
 
-                output.batch = read_batch_config(self._batch)
+                output.batch = read_batch_config(self._batch, source=self._batch_source)
             reporter = Reporter(self.tap.name, version_of(self.tap))
             reporter.begin([entry.tap_stream_id for entry in catalog if entry.is_selected], state.currently_syncing)
             try:
@@ -236,6 +237,7 @@ class Run:
             return error
         self._toolkit = spec.toolkit(given.values, checked)
         self._batch = self._toolkit.pop("batch_config")
+        self._batch_source = given.sources.get("batch_config", given.source)
         secrets = spec.secrets(given.values)
         if secrets:
             as_in_urls = (quote(secret, safe="") for secret in secrets)

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
-from urllib.parse import parse_qsl, quote_plus, urlencode, urljoin, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, urlencode, urljoin, urlsplit
 
 import msgspec
 
@@ -26,6 +26,7 @@ __all__ = ["Client"]
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MAX_REDIRECTS = 5
 _MAX_EXCERPT = 200
+_PRINTABLE = bytes(range(0x21, 0x7F))
 
 
 class Client:
@@ -100,7 +101,8 @@ class Client:
         """Make a request; give any answer of 2xx.
 
         Args:
-            path: below ``base_url``, or a whole URL of the same server, as APIs give for the next page.
+            path: below ``base_url``, or a whole URL of the same server, as APIs give for the next page. In a path,
+                spaces and characters beyond ASCII are percent-encoded.
             params: the query's: None is left out, a list is the name again and again, times are ISO 8601.
             json: a body, encoded.
             form: a body, as a form is.
@@ -197,11 +199,14 @@ class Client:
             try:
                 status, headers, data = self._connections.send(request)
             except SourceError as error:
-                raise SourceError(f"{request.method} {endpoint}: {error}", retryable=error.retryable) from None
+                raise SourceError(
+                    f"{request.method} {endpoint}: {error}", retryable=error.retryable, fault=error.reason
+                ) from None
             except (OSError, ValueError, HTTPException) as error:
                 raise SourceError(
                     f"{request.method} {endpoint}: no answer from {self._place}: {fault_of(error)}",
                     retryable=is_lost(error),
+                    fault=fault_of(error),
                 ) from None
             timer.tags[metrics.Tag.http_status_code] = status
             if status >= 400:
@@ -221,7 +226,7 @@ class Client:
         if "://" in path or path.startswith("//"):
             url = self._same_server(self._base, path, "the URL to ask leads")
         else:
-            url = f"{self._base.rstrip('/')}/{path.lstrip('/')}" if path else self._base
+            url = f"{self._base.rstrip('/')}/{quote(path.lstrip('/'), _PRINTABLE)}" if path else self._base
         if params and (pairs := _pairs(params)):
             url += ("&" if urlsplit(url).query else "?") + urlencode(pairs)
         return url

@@ -92,6 +92,8 @@ def fault_of(outcome: Any) -> str:
     for cause in _causes(outcome):
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror
+    if isinstance(outcome, SourceError) and outcome.fault:
+        return outcome.fault
     return type(outcome).__name__
 
 

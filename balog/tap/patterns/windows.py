@@ -56,10 +56,11 @@ def date_windows(
         months: length in months.
         step: length.
         overlap: all windows but the first begin so much earlier: for sources whose records arrive late.
-        zone: in which days begin, and of the datetimes; UTC if none.
+        zone: in which days begin, and of the datetimes, as ``ZoneInfo("Europe/Berlin")``; UTC if none.
 
     Raises:
-        TapError: no length or several, a length or an overlap below 0, a text that is no time.
+        TapError: no length or several, a length or an overlap below 0, a text that is no time, a zone that is no
+            tzinfo.
     """
     lengths = [bool(days), bool(months), step is not None]
     if sum(lengths) != 1 or days < 0 or months < 0 or (step is not None and step <= timedelta(0)):
@@ -67,6 +68,10 @@ def date_windows(
     if overlap < timedelta(0):
         raise TapError("date_windows: want an overlap of 0 or more")
     zone = zone or timezone.utc
+    if not isinstance(zone, tzinfo):
+        raise TapError(
+            f"date_windows: want a tzinfo for zone, such as ZoneInfo('Europe/Berlin'), not {type(zone).__name__}"
+        )
     first, last = _parsed(start), _parsed(end)
     if not isinstance(first, datetime) and not isinstance(last, datetime):
         if step is not None and step % timedelta(days=1):

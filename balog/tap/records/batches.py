@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from balog.errors import ConfigError, MissingExtraError, split_refusal
+from balog.problems import problems
 from balog.singer.batch.columns import Shape
 from balog.singer.batch.csv_rows import CsvOptions
 from balog.singer.batch.dialects import Batch, BatchError, Dialect, write_batch
@@ -20,7 +21,7 @@ from balog.singer.batch.files import suffix, writer
 from balog.singer.batch.rows import DoesNotFit, RowWriter
 from balog.storage import StorageError, is_url, open_storage
 from balog.storage.base import Options
-from balog.tap.errors import OutputError, RecordError
+from balog.tap.errors import ConfigProblems, OutputError, RecordError
 
 __all__ = ["BatchConfig", "BatchFiles", "read_batch_config"]
 
@@ -51,18 +52,22 @@ class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
     dialect: Dialect = "sdk"
 
 
-def read_batch_config(said: Any, path: str = "$.batch_config") -> BatchConfig:
+def read_batch_config(said: Any, path: str = "$.batch_config", source: str = "") -> BatchConfig:
     """Read the block ``batch_config`` of a config.
 
     Raises:
-        ConfigError: it is not one, with the path to what is wrong; or its place can't be written to.
+        ConfigProblems: it is not one; each problem with ``source`` and its path.
+        ConfigError: its place can't be written to.
         MissingExtraError: the package for its place is not installed.
     """
     try:
         config = msgspec.convert(said, BatchConfig)
     except msgspec.ValidationError as error:
         reason, inner = split_refusal(error)
-        raise ConfigError(reason, path=path + inner.removeprefix("$")) from None
+        found = problems(said, BatchConfig) or [ConfigError(reason, path=inner)]
+        raise ConfigProblems(
+            [ConfigError(each.reason, source, path + each.path.removeprefix("$")) for each in found]
+        ) from None
     open_storage(config.storage.root, config.storage.options, f"{path}.storage.root").close()
     return config
 
