@@ -117,6 +117,14 @@ def test_a_config_s_schema_is_what_its_structs_say(name: str) -> None:
     )
 
 
+def test_the_logger_s_schema_knows_the_options_of_redaction() -> None:
+    schema = Draft202012Validator(json.loads((ROOT / "schemas" / "config" / "logger.json").read_bytes()))
+    assert schema.is_valid({"redact": {"extra_keys": ["pet"], "emails": True, "replacement": "x"}})
+    assert schema.is_valid({"redact": False})
+    for wrong in ({"extra_key": ["pet"]}, {"extra_keys": "pet"}, {"cards": 1}, "yes"):
+        assert not schema.is_valid({"redact": wrong})
+
+
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 scalars = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(-1e9, 1e9) | text
 anything = st.recursive(

@@ -20,6 +20,7 @@ from balog.outputs.queued import QueuedOutput, flush_all
 from balog.recording import ending
 from balog.recording.context import Surroundings
 from balog.recording.recorder import Lane, Recorder
+from balog.redaction_options import REDACTION_SCHEMA
 
 if TYPE_CHECKING:
     from balog.redaction import Redactor
@@ -44,7 +45,7 @@ class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
     level: str | None = None
     application: str | None = None
     application_version: str | None = None
-    redact: bool | dict[str, Any] = True
+    redact: bool | Annotated[dict[str, Any], Meta(extra_json_schema=REDACTION_SCHEMA)] = True
     volume: list[dict[str, Any]] = []
     volume_interval: Annotated[float, Meta(gt=0)] = 60.0
     max_tag_sets: Annotated[int, Meta(ge=0)] = 1000

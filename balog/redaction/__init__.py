@@ -11,6 +11,7 @@ import msgspec
 from balog.errors import ConfigError, EventError, split_refusal
 from balog.redaction.names import NameRule
 from balog.redaction.text import EMAIL, HINTS, SecretNames, SecretText, has_card_number, is_no_secret
+from balog.redaction_options import RedactionOptions
 
 __all__ = [
     "DEFAULT_EXPRESSIONS",
@@ -472,22 +473,6 @@ def _unused(name: str, *taken: Mapping[Any, Any]) -> str:
     return unused
 
 
-class _Config(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    keys: list[str] | None = None
-    names: list[str] | None = None
-    expressions: list[str] | None = None
-    patterns: list[str] | None = None
-    emails: bool = False
-    cards: bool = False
-    extra_keys: list[str] = []
-    extra_suffixes: list[str] = []
-    extra_expressions: list[str] = []
-    extra_patterns: list[str] = []
-    keep_keys: list[str] = []
-    keep_suffixes: list[str] = []
-    replacement: str = "[redacted]"
-
-
 def default_names() -> SecretNames:
     """Return the built-in rules for names of keys."""
     return Redactor()._names
@@ -502,7 +487,7 @@ def from_config(config: dict[str, Any] | bool) -> Redactor | None:
     if isinstance(config, bool):
         return Redactor() if config else None
     try:
-        options = msgspec.convert(config, _Config)
+        options = msgspec.convert(config, RedactionOptions)
     except msgspec.ValidationError as error:
         reason, where = split_refusal(error)
         raise ConfigError(reason, path=where) from None

@@ -20,10 +20,9 @@ _BOOLEANS = {"true": True, "false": False, "yes": True, "no": False, "on": True,
 
 @cache
 def _names() -> Any:
-    from balog.redaction import DEFAULT_KEPT, DEFAULT_KEYS
-    from balog.redaction.text import SecretNames
+    from balog.redaction import default_names
 
-    return SecretNames([*dict.fromkeys(DEFAULT_KEPT, False).items(), *dict.fromkeys(DEFAULT_KEYS, True).items()])
+    return default_names()
 
 
 def is_secret(name: str, schema: Any = None) -> bool:
@@ -47,7 +46,7 @@ def secret_texts(config: Any, schema: Any = None, root: Any = None) -> Iterator[
     if isinstance(config, Mapping):
         for name, value in config.items():
             said = _property(inner, name)
-            if is_secret(str(name), said):
+            if is_secret(str(name), said) and not _has_settings(str(name), value, said):
                 yield from _texts(value)
             else:
                 yield from secret_texts(value, said, root)
@@ -55,6 +54,12 @@ def secret_texts(config: Any, schema: Any = None, root: Any = None) -> Iterator[
         items = inner.get("items") if isinstance(inner, Mapping) else None
         for value in config:
             yield from secret_texts(value, items, root)
+
+
+def _has_settings(name: str, value: Any, schema: Any) -> bool:
+    """Return whether a value is an object such as ``auth``, in which each setting's own name decides."""
+    rule = _names().rule_of(name) if isinstance(value, Mapping) and not is_secret("", schema) else None
+    return rule is not None and rule.kind == "name"
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:

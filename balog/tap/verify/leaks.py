@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from balog.redaction import DEFAULT_KEPT, DEFAULT_KEYS, Redactor
-from balog.redaction.text import SecretNames
+from balog.redaction import Redactor, default_names
+from balog.redaction.names import SecretNames
 
 __all__ = ["Leaks"]
 
 _SHORTEST = 6  # characters: what is shorter stands anywhere by chance
 _SHORTEST_ENCODED = 8
-_VAGUE_NAMES = ("key", "auth")  # of a property or a method as often as of a secret
+_VAGUE_NAMES = ("key", "auth", "session")  # of a property or a method as often as of a secret
 _SHORT_NAMES = re.compile(r"(?:.*[_.-])?(?:pat|pass|sas|bearer)", re.IGNORECASE)
 _PLAIN_WORDS = re.compile(r"[a-z]{1,15}(?:_[a-z]{1,15}){0,3}")
 _IN_DSN = re.compile(
@@ -39,7 +39,7 @@ class Leaks:
     """
 
     def __init__(self, config: Any) -> None:
-        names = SecretNames([*((name, True) for name in DEFAULT_KEYS), *((name, False) for name in DEFAULT_KEPT)])
+        names = default_names()
         self._forms: dict[bytes, str] = {}
         for path, value in _secrets(config, "$", names, secret=False):
             for form in (value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], quote(value, "")):
@@ -93,7 +93,8 @@ def _in_base64(value: str) -> Iterator[bytes]:
 def _secrets(node: Any, path: str, names: SecretNames, *, secret: bool) -> Iterator[tuple[str, str]]:
     if isinstance(node, dict):
         for key, value in node.items():
-            is_secret = secret or str(key) in names or _is_secret_name(str(key), value)
+            is_named = str(key) in names and str(key).lower() not in _VAGUE_NAMES
+            is_secret = secret or is_named or _is_secret_name(str(key), value)
             yield from _secrets(value, f"{path}.{key}", names, secret=is_secret)
     elif isinstance(node, list):
         for index, value in enumerate(node):

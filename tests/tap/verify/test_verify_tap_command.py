@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.errors import ConfigError
+from balog.tap.config.hiding import secret_texts
 from balog.tap.verify.leaks import Leaks
 from balog.tap.verify.tap_command import take_apart
 
@@ -136,3 +137,10 @@ def test_what_is_said_hides_secrets_and_is_one_short_line() -> None:
     assert "sesame" not in said
     assert said.isprintable()
     assert len(said) <= 240
+
+
+def test_a_secret_s_name_is_what_redaction_says_and_an_auth_object_has_settings() -> None:
+    config = {"db_pass": "sesame-1", "userSsn": "sesame-2", "otp": "sesame-3", "auth": {"method": "oauth2"}}
+    assert Leaks({**config, "compass": "northern", "session": "default"}).keys == ["$.db_pass", "$.otp", "$.userSsn"]
+    assert set(secret_texts(config)) == {"sesame-1", "sesame-2", "sesame-3"}
+    assert set(secret_texts({"auth": "sesame-4", "session": {"token": "sesame-5"}})) == {"sesame-4", "sesame-5"}
