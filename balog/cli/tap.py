@@ -13,6 +13,7 @@ from types import FrameType
 import click
 
 from balog.cli.settings import as_pairs
+from balog.errors import ConfigError
 from balog.tap.verify import Options
 
 __all__ = ["command"]
@@ -61,6 +62,8 @@ def verify(
     """
     from balog.tap.verify import verify as verified
 
+    if json_file is not None and not json_file.absolute().parent.is_dir():
+        raise ConfigError("there is no such folder", f"--json {json_file}")
     options = Options(
         timeout=timeout,
         records=records,

@@ -18,7 +18,7 @@ from balog.delivery.document import Document
 from balog.delivery.jobs.access import access_for
 from balog.delivery.service import Service
 from balog.delivery.settings import DocumentAccess, ServiceConfig
-from balog.errors import ConfigError, EventError
+from balog.errors import ConfigError, ConfigProblems, EventError
 from balog.event import Event, decode
 from balog.local_path import local_path
 from balog.sinks.service import Problem
@@ -194,7 +194,8 @@ def _read(document: Document | str | Path) -> tuple[bytes, Document]:
     """Return a document, given as such or as the file that has it, as JSON and as a struct.
 
     Raises:
-        ConfigError: the file cannot be read, or something in the document cannot be.
+        ConfigError: the file cannot be read.
+        ConfigProblems: the document has problems; all of them are in it.
     """
     if isinstance(document, Document):
         data, source = msgspec.json.encode(document), ""
@@ -206,5 +207,5 @@ def _read(document: Document | str | Path) -> tuple[bytes, Document]:
             raise ConfigError(f"cannot be read: {error.strerror}", source) from None
     found, problems = read_document(data, source)
     if found is None or problems:
-        raise problems[0]
+        raise ConfigProblems(problems)
     return data, found

@@ -71,6 +71,16 @@ def test_json_alone_is_on_stdout(tap: list[str]) -> None:
     assert [finding["rule"]["id"] for finding in document["findings"]] == ["discovery-succeeds"]
 
 
+def test_a_report_in_no_folder_is_refused_before_the_tap_is_run(tmp_path: Path) -> None:
+    ran_once = tmp_path / "ran"
+    path = tmp_path / "none" / "r.json"
+    done = ran("verify", "--json", str(path), "--", "sh", "-c", f"touch {ran_once}")
+
+    assert done.exit_code == 2
+    assert done.stderr == f"balog tap: --json {path}: there is no such folder\n"
+    assert not ran_once.exists()
+
+
 def test_json_goes_to_a_file_beside_the_lines(tap: list[str], tmp_path: Path) -> None:
     done = ran("verify", "--skip", "state", "--rules", "output", "--json", str(tmp_path / "r.json"), "--", *tap)
 

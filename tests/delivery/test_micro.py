@@ -100,6 +100,18 @@ def test_a_document_that_cannot_be_is_refused_before_anything_runs(tmp_path: Pat
     assert str(path) in str(refused.value)
 
 
+def test_every_problem_of_a_document_is_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "document.json"
+    path.write_text('{"streams": [{"name": "a", "wher": "x", "types": "b"}], "zzz": 1}')
+
+    done = CliRunner().invoke(main, ["micro", "--document", str(path), "--", "true"])
+
+    assert done.exit_code == 2
+    wanted = ["$.streams[0]: there is no field 'wher'", "$.streams[0].types: ", "$: there is no field 'zzz'"]
+    for words in wanted:
+        assert f"balog micro: {path}: {words}" in done.output
+
+
 def test_data_that_is_kept_is_there_again(tmp_path: Path) -> None:
     for number in range(2):
         with Micro(data=tmp_path / "data") as micro:
