@@ -20,6 +20,7 @@ __all__ = [
     "find_duplicate_keys",
     "has_duplicate_key",
     "has_duplicate_member",
+    "printable",
 ]
 
 _decode = msgspec.json.Decoder().decode
@@ -120,7 +121,7 @@ def _find(value: Any, path: str) -> Iterator[str]:
     if isinstance(value, _Pairs):
         seen = set()
         for key, member in value:
-            place = f"{path}.{_printable(key)}"
+            place = f"{path}.{printable(key)}"
             if key in seen:
                 yield place
             seen.add(key)
@@ -130,5 +131,6 @@ def _find(value: Any, path: str) -> Iterator[str]:
             yield from _find(item, f"{path}[{number}]")
 
 
-def _printable(key: str) -> str:
+def printable(key: str) -> str:
+    """Return at most 100 characters of a key; the replacement character stands for each that does not print."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in key[:100])

@@ -118,7 +118,7 @@ def split_refusal(error: Exception) -> tuple[str, str]:
     """
     message = str(error)
     place = _PLACE.search(message)
-    reason = message[: place.start()] if place else message
+    reason = (message[: place.start()] if place else message).removeprefix("JSON is malformed: ")
     clause = "".join(char if char.isprintable() else " " for char in reason[: _MAX_REASON + 1])
     if len(clause) > _MAX_REASON:
         clause = clause[: _MAX_REASON - 1] + "…"

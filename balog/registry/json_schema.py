@@ -389,7 +389,7 @@ def _keys(node: Any) -> Any:
 
 
 def _malformed(error: Exception) -> str:
-    return f"not JSON: {split_refusal(error)[0].removeprefix('jSON is malformed: ')}"
+    return f"not JSON: {split_refusal(error)[0]}"
 
 
 def _json(value: Any) -> str:

@@ -115,7 +115,7 @@ def _is_whole(data: bytes) -> bool:
 
 
 def _malformed(error: Exception) -> str:
-    return f"not JSON: {split_refusal(error)[0].removeprefix('jSON is malformed: ')}"
+    return f"not JSON: {split_refusal(error)[0]}"
 
 
 @contextmanager

@@ -15,7 +15,18 @@ from balog.errors import ConfigError, MissingExtraError
 from balog.retry_after import read_retry_after
 from balog.sinks.base import SinkError
 
-__all__ = ["CaFile", "HttpClient", "HttpError", "Response", "Timeout", "Url", "check_url", "failure", "open_pool"]
+__all__ = [
+    "CaFile",
+    "HttpClient",
+    "HttpError",
+    "Response",
+    "Timeout",
+    "Url",
+    "check_headers",
+    "check_url",
+    "failure",
+    "open_pool",
+]
 
 Url = Annotated[str, Meta(min_length=8, max_length=2000, description="http:// or https://, without a password in it.")]
 Timeout = Annotated[float, Meta(gt=0, le=600, description="Seconds for connecting, and for each wait for an answer.")]
@@ -79,7 +90,7 @@ class HttpClient:
     ) -> None:
         check_url(url)
         self._url = url
-        self._headers = dict(_check_headers(headers or {}))
+        self._headers = dict(check_headers(headers or {}))
         if "user-agent" not in {name.lower() for name in self._headers}:
             self._headers["User-Agent"] = "balog"
         self._secrets = _secrets(url, headers or {}, secrets)
@@ -263,7 +274,12 @@ def _proxy(url: str) -> tuple[str, dict[str, str]] | None:
     return f"{proxy.scheme}://{f'[{place}]' if ':' in place else place}:{port}", headers
 
 
-def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+def check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """Check the names and values of headers, and return the headers.
+
+    Raises:
+        ConfigError: at ``headers``, a name or a value has characters that HTTP does not allow.
+    """
     for name, value in headers.items():
         if not name or not all("!" <= char <= "~" and char not in _NO_TOKEN for char in name):
             raise ConfigError(f"{name!r} is not a header's name", path="headers")

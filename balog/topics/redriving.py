@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
@@ -11,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from balog import config as configs
-from balog.errors import ConfigError, EventError
+from balog.errors import ConfigError, EventError, split_refusal
 from balog.event import Event, decode, encode
 from balog.expressions import Expression
 from balog.topics.base import DeadLetter
@@ -30,7 +31,8 @@ class PatchFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
     set: Annotated[dict[str, Any], Meta(description="Path → value; what is missing on the way is made.")] = {}
     compute: Annotated[
-        dict[str, str], Meta(description="Path → expression over the event as it was; NULL sets nothing.")
+        dict[str, str],
+        Meta(description="Path → expression over the event as it was; NULL, and infinity, set nothing."),
     ] = {}
     unset: Annotated[tuple[str, ...], Meta(description="Paths to take away.")] = ()
 
@@ -42,7 +44,7 @@ class Patch:
     Args:
         set: texts ``path=value``; the value is JSON, or else the text itself. What is missing on the way is made.
         unset: paths; what is not there is no error.
-        compute: path → expression over the event as it was; where that is NULL, nothing is set.
+        compute: path → expression over the event as it was; NULL, and a number that is not finite, set nothing.
 
     Raises:
         ConfigError: a text, a path or an expression of another form.
@@ -84,11 +86,15 @@ class Patch:
         if not self:
             return body
         event = decode(body)
-        document = msgspec.json.decode(encode(event))
+        try:
+            document = msgspec.json.decode(encode(event))
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            raise EventError(f"cannot be read: {split_refusal(error)[0]}") from None
         for steps, value in self._set:
             _put(document, steps, value)
         for steps, expression in self._compute:
-            if (value := expression.evaluate(event)) is not None:
+            value = expression.evaluate(event)
+            if value is not None and not (isinstance(value, float) and not math.isfinite(value)):
                 _put(document, steps, value)
         for steps in self._unset:
             _drop(document, steps)

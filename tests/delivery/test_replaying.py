@@ -87,9 +87,17 @@ class TestMend:
         assert mended.header == event.header
         assert mended.payload["price"] == 2.0
 
+    @pytest.mark.parametrize("price", ["1e999", "-1e999", "NaN", "dear"])
+    def test_a_computed_number_that_is_not_finite_leaves_the_member_as_it_was(self, price: str) -> None:
+        event = mend(failed(order(price)), Patch(compute=TO_NUMBER))
+
+        assert event.payload["price"] == price
+
     @pytest.mark.parametrize(
         ("event", "said"),
         [
+            (failed(b'{"cls_type": "order", "price": 1e999}'), "cannot be read"),
+            (failed(b'{"cls_type": "order", "note": "\\ud800"}'), "no JSON object|cannot be read"),
             (failed(b"{half"), "no JSON object"),
             (failed(b"[1]"), "no JSON object"),
             (failed(b"\xff"), "no JSON object"),

@@ -66,6 +66,22 @@ def test_each_break_comes_with_a_payload_that_shows_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["minLength", "maxLength", "minItems", "maxItems", "minContains", "maxContains", "minProperties", "maxProperties"],
+)
+def test_a_count_may_be_written_with_a_point(word: str) -> None:
+    beside = {"contains": {}} if "Contains" in word else {}
+    old, new = {"a": {word: 2.0, **beside}}, {"a": {word: 3.0 if word.startswith("min") else 1.0, **beside}}
+
+    same = judge(objects(**old), objects(a={word: 2, **beside}))
+    verdict = judge(objects(**old), objects(**new))
+
+    assert same.compatible
+    assert not verdict.compatible
+    assert all(finding.example is not None for finding in verdict.findings if finding.breaks)
+
+
 def test_a_pattern_that_usual_texts_match_is_shown_to_break() -> None:
     text = {"type": ["string", "null"]}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -113,20 +114,25 @@ def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[Non
         if scope["type"] != "http":
             return
         is_events = scope["path"] == _EVENTS
+
+        async def answer(message: MutableMapping[str, Any]) -> None:
+            with suppress(RuntimeError):  # uvloop: the connection closed while earlier answers on it waited
+                await send(message)
+
         try:
             if service.tokens is None and scope["path"] not in _PROBES:
                 _check_is_local(scope)
-            status = await (post if is_events else rest)(scope, receive, send)
+            status = await (post if is_events else rest)(scope, receive, answer)
         except Gone:
             status = 0
         except Refusal as refusal:
             status = refusal.status
-            await _refused(Request(scope), refusal)(scope, receive, send)
+            await _refused(Request(scope), refusal)(scope, receive, answer)
         except Exception as error:
             status = 500
             fault(scope, error)
             if is_events:  # Starlette has answered of all others
-                await _refused(Request(scope), _FAULT)(scope, receive, send)
+                await _refused(Request(scope), _FAULT)(scope, receive, answer)
         meters.requested(_EVENTS if is_events else paths.get(scope.get("endpoint", app), "other"), status)
 
     return app

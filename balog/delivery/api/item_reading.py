@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, Struct
 from balog.delivery.api.tokens import Caller
 from balog.delivery.durable.placing import Accepted
 from balog.delivery.settings import ServiceConfig
+from balog.duplicate_keys import printable
 from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
 from balog.event import Event, check_keys, decode, decode_checked, encode
 from balog.registry import Fault, Schema, Validator
@@ -65,6 +66,10 @@ class _Top(Struct):
     version: Any = UNSET
     schema: Any = UNSET
 
+
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_TOO_MANY_DIGITS = b"0" * 309
+"""An integer that no double can hold has so many digits."""
 
 _tops = msgspec.json.Decoder(_Top)
 _members = msgspec.json.Decoder(dict[str, Raw])
@@ -133,6 +138,8 @@ class ItemReader:
         if not item.isascii():
             _check_utf8(item)
         found = check_keys(item)
+        if len(item) >= len(_TOO_MANY_DIGITS) and _TOO_MANY_DIGITS in item.translate(_AS_ZEROS):
+            _check_integers(found)
         if not isinstance(found, dict):
             found = _head_of(item)
         if "cls_type" in found:
@@ -308,6 +315,26 @@ def _head_of(item: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError) as error:
         raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
     return {name: value for name, value in head.items() if value is not UNSET}
+
+
+def _check_integers(document: Any) -> None:
+    """Check that a double can hold each integer of a document.
+
+    Raises:
+        EventError: at its path, an integer is beyond that.
+    """
+    waiting: list[tuple[str, Any]] = [("$", document)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{path}.{printable(name)}", member) for name, member in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{index}]", member) for index, member in enumerate(value)]
+        elif isinstance(value, int):
+            try:
+                float(value)
+            except OverflowError:
+                raise EventError("this number is out of range: no double can hold it", path) from None
 
 
 def _check_utf8(item: bytes) -> None:

@@ -110,7 +110,10 @@ def _secrets(part: Any) -> Iterator[tuple[str, Secret]]:
 
 def _is_within(file: str, folders: Sequence[str]) -> bool:
     """Return whether a file is in one of the folders, after every symbolic link was followed."""
-    found = os.path.realpath(file)
+    try:
+        found = os.path.realpath(file)
+    except ValueError:  # a NUL byte, which no path has
+        return False
     return any(found.startswith(os.path.join(os.path.realpath(folder), "")) for folder in folders)
 
 

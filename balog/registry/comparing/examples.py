@@ -234,12 +234,13 @@ def _may_be(said: list[dict[str, Any]], kind: str) -> bool:
 
 
 def _around(said: list[dict[str, Any]], words: Sequence[str]) -> list[Any]:
-    """Give the numbers that limits name, and those beside them."""
+    """Return the numbers that limits name, and those beside them. A limit without a fraction is an int: 1.0 is 1."""
     found: dict[Any, None] = {}
     for node in said:
         for word in words:
             limit: Any = node.get(word)
             if _is_number(limit):
+                limit = int(limit) if limit == int(limit) else limit
                 found |= dict.fromkeys((limit, limit - 1, limit + 1))
     return list(found)
 

@@ -114,6 +114,8 @@ def test_what_is_no_event_is_refused_with_the_place_and_what_would_do(service, p
     "item",
     [
         b'{"cls_type":"order","version":"1.0.0","price":1e999}',
+        b'{"cls_type":"order","version":"1.0.0","price":1' + b"0" * 309 + b"}",
+        b'{"cls_type":"order","version":"1.0.0","price":1,"deep":[{"n":-' + b"9" * 309 + b"}]}",
         b'{"cls_type":"order","version":"1.0.0","price":1,"note":"\\ud800"}',
         b'{"cls_type":"order","version":"1.0.0","price":1,"note":"\xff"}',
         b'{"cls_type":"order","version":"1.0.0","price":1,"note":"\x00"}',
@@ -127,6 +129,26 @@ def test_what_no_reader_could_read_later_is_refused(service, item):
 
     assert (status, answer["accepted"]) == (422, 0)
     assert len(service.stored("order")) == before
+
+
+def test_an_integer_that_no_double_can_hold_is_refused_with_its_path(service):
+    item = b'{"cls_type":"order","version":"1.0.0","price":1,"deep":[{"n":-' + b"9" * 309 + b"}]}"
+
+    _, answer = service.post(item)
+
+    [problem] = answer["items"][0]["problems"]
+    assert problem["path"] == "$.deep[0].n"
+    assert "999" not in problem["reason"]
+
+
+def test_many_digits_in_a_text_or_a_fraction_are_taken(service):
+    digits = b"7" * 400
+
+    _, answer = service.post(
+        b'{"cls_type":"order","version":"1.0.0","price":1.' + digits + b',"note":"' + digits + b'"}'
+    )
+
+    assert answer["accepted"] == 1
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Clients that are slow, cut off, many, or speak no HTTP; all on real connections."""
 
+import asyncio
 import re
 import socket
 import ssl
@@ -12,6 +13,7 @@ import trustme
 import urllib3
 
 from balog.delivery.api import protocol
+from balog.delivery.api.app import make_app
 from balog.delivery.settings import Limits
 from tests.delivery.serving import answer_of, serving
 
@@ -130,6 +132,26 @@ def test_pipelined_requests_are_answered_in_order(service):
             data += one.recv(65536)
 
     assert re.findall(rb"HTTP/1.1 (\d+)", data) == [b"202"] * 3 + [b"400"]
+
+
+@pytest.mark.parametrize("path", ["/health", "/v1/events"])
+def test_a_connection_that_closed_before_its_answer_is_no_fault_of_the_service(service, monkeypatch, path):
+    said: list[str] = []
+    monkeypatch.setattr(service.service, "say", said.append)
+    sent: list[str] = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message["type"])
+        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}
+    asyncio.run(make_app(service.service)(scope, receive, send))
+
+    assert said == []
+    assert sent == ["http.response.start", "http.response.body"]
 
 
 def test_one_connection_too_many_is_told_so(tmp_path: Path):

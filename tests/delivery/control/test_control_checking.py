@@ -43,6 +43,8 @@ def test_the_empty_document_is_one():
         ({"callbacks": GOOD["callbacks"] * 2}, "$.callbacks[1].name"),
         ({"callbacks": [{**GOOD["callbacks"][0], "url": "https://u:hunter2@x/"}]}, "$.callbacks[0].url"),
         ({"callbacks": [{**GOOD["callbacks"][0], "where": "("}]}, "$.callbacks[0].where"),
+        ({"callbacks": [{**GOOD["callbacks"][0], "headers": {"X Y": "a"}}]}, "$.callbacks[0].headers"),
+        ({"callbacks": [{**GOOD["callbacks"][0], "headers": {"X": "a\r\nY: hunter2"}}]}, "$.callbacks[0].headers"),
         ({"tables": [{**GOOD["tables"][0], "where": "1 +"}]}, "$.tables[0].where"),
         ({"callbacks": [{"name": "a", "source": "b", "url": "https://x.y", "secrets": ["hunter2"]}]}, "$.callbacks[0]"),
         ({"stream": []}, "$"),

@@ -54,6 +54,16 @@ class TestSecrets:
         assert "$.tables[0].password: the service's settings list no folder with this file" in reason
         assert "document_access.folders" in reason
 
+    def test_a_path_with_a_nul_is_in_no_folder(self, start, file):
+        _, api = start(folders=(str(file.parent),))
+
+        state, reason = push(
+            api, callbacks=[{**CALLBACK, "url": "https://x.example", "headers": {"X": {"file": "/a\0b"}}}]
+        )
+
+        assert state == "refused"
+        assert "$.callbacks[0].headers.X: the service's settings list no folder with this file" in reason
+
     def test_a_callback_with_a_variable_of_the_host_is_not_applied(self, start, monkeypatch):
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "only-of-this-test")
         _, api = start(networks=("127.0.0.0/8",), variables=("CRM_*",))

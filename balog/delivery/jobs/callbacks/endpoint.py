@@ -19,7 +19,7 @@ from balog.expressions import Expression
 from balog.secrets import Secret
 from balog.sinks.base import SinkError
 from balog.sinks.headers import reveal_headers
-from balog.sinks.http import HttpClient, HttpError, check_url
+from balog.sinks.http import HttpClient, HttpError, check_headers, check_url
 from balog.sinks.signing import read_keys, sign
 
 __all__ = ["Endpoint", "Refusal", "check_callback"]
@@ -70,7 +70,7 @@ def check_callback(config: Callback) -> None:
         _check_url(config.url, ANYWHERE if config.private else Networks(), config.private)
     for name, value in config.headers.items():
         if isinstance(value, str):
-            reveal_headers({name: value}, ours="webhook-")
+            check_headers(reveal_headers({name: value}, ours="webhook-"))
     if config.where is not None:
         try:
             Expression(config.where)
