@@ -54,7 +54,7 @@ def verify(
 ) -> None:
     """Run a tap as a pipeline would; say what is wrong.
 
-    It is run some 15 times, and what it does is held against Singer's practices. The tap is given as it is run by hand:
+    It is run some 20 times, and what it does is held against Singer's practices. The tap is given as it is run by hand:
     `balog tap verify -- tap-foo --config config.json`. With --catalog it syncs what that selects, with --state it
     starts there. Its source is asked in each of the runs.
 

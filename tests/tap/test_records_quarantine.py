@@ -2,6 +2,7 @@
 
 import json
 import stat
+from decimal import Decimal
 
 import pytest
 
@@ -75,6 +76,18 @@ def test_a_record_that_is_nested_too_deep_is_set_aside(tmp_path, capfd):
     assert records(messages) == [{"id": 1}, {"id": 3}]
     (kept,) = map(json.loads, path.read_text().splitlines())
     assert "RecursionError" in json.loads(kept["raw"])["record"]["repr"]
+
+
+def test_what_is_set_aside_is_json(tmp_path, capfd):
+    path = tmp_path / "aside.jsonl"
+    given = [{"id": Decimal("NaN")}, {"id": Decimal("-Infinity")}, {"id": "NaN"}]
+    run(capfd, given=given, quarantine=str(path))
+    kept = [json.loads(json.loads(line)["raw"], parse_constant=pytest.fail) for line in path.read_text().splitlines()]
+    assert [message["record"] for message in kept] == [
+        {"repr": "{'id': Decimal('NaN')}"},
+        {"repr": "{'id': Decimal('-Infinity')}"},
+        {"id": "NaN"},
+    ]
 
 
 def test_a_file_that_cannot_be_written_fails_the_stream(tmp_path, capfd):

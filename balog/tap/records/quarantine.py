@@ -111,8 +111,11 @@ def _message(stream: str, record: Any) -> bytes:
     """Write a record as well as it can be written: what it has wrong may be that JSON has nothing for it."""
     message = {"type": "RECORD", "stream": stream, "record": record}
     try:
-        return _encode(message)
-    except (TypeError, ValueError, RecursionError, ArithmeticError):
+        written = _encode(message)
+        if b"NaN" in written or b"Infinity" in written:  # so Decimals that are not finite are written: not JSON
+            msgspec.json.decode(written)
+        return written
+    except (TypeError, ValueError, RecursionError, ArithmeticError, msgspec.DecodeError):
         from balog.recording.salvage import safe_str
 
         return _encode(
