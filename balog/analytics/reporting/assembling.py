@@ -17,6 +17,7 @@ from balog.analytics.reporting.model import (
     Figure,
     Finding,
     Metric,
+    Outside,
     Request,
     Run,
     RunStream,
@@ -75,7 +76,7 @@ def assemble(rows: Rows, asked: Asked, hourly: Sequence[Row]) -> dict[str, Any]:
     failures = [_failure(row, asked) for row in rows["failures"]]
     failures.sort(key=lambda one: (not one.new, -one.now, -one.events))
     runs = _runs(rows["runs"], failures)
-    throughput, records = _throughput(rows)
+    throughput, outside, records = _throughput(rows)
     whole = [row for row in rows["outcomes"] if row["grouping"] == 3]
     outcomes = {row["outcome"]: row for row in rows["outcomes"] if row["grouping"] == 2}
     totals = {
@@ -94,8 +95,9 @@ def assemble(rows: Rows, asked: Asked, hourly: Sequence[Row]) -> dict[str, Any]:
         "findings": _findings(rows, asked, failures, hourly) if asked.compared.before is not None else [],
         "failures": failures,
         "runs": runs,
-        "step": step_of(asked.period)[1].total_seconds(),
+        "step": step_of(asked.shown)[1].total_seconds(),
         "throughput": throughput,
+        "outside": outside,
         "streams": _streams(rows),
         "requests": [_request(row) for row in rows["metrics"] if row["grouping"] == "request" and row["count"]],
         "metrics": _metrics(rows),
@@ -119,7 +121,8 @@ def _whole(number: float) -> int:
 def _failure(row: Row, asked: Asked) -> Failure:
     example = Example(**row["example"]) if row["example"] else None
     # without a time before there is nothing to be new against
-    new = asked.compared.before is not None and row["first"] >= asked.compared.now.since
+    now = asked.compared.now
+    new = asked.compared.before is not None and now.since <= row["first"] < now.until
     return Failure(
         fingerprint=row["fingerprint"], error_type=row["error_type"], message=row["message"] or "",
         level=row["level"], channels=row["channels"], applications=row["applications"], events=row["events"],
@@ -140,23 +143,29 @@ def _runs(rows: Iterable[Row], failures: Sequence[Failure]) -> list[Run]:
     return runs
 
 
-def _throughput(rows: Rows) -> tuple[list[Throughput], dict[str, float]]:
-    """Give the steps of the period, and records of the two times compared.
+def _throughput(rows: Rows) -> tuple[list[Throughput], list[Outside], dict[str, float]]:
+    """Return the steps that axes show, what is outside of them, and records of the two times compared.
 
     An application's counters of records are believed before its runs' reports: those come at a run's end, all at once.
     """
     counting = {row["application"] for row in rows["records"] if row["kind"] == "counted"}
     kept = [row for row in rows["records"] if (row["kind"] == "counted") == (row["application"] in counting)]
-    records: dict[datetime, float] = defaultdict(float)
+    records: dict[tuple[str | None, datetime | None], float] = defaultdict(float)
     for row in kept:
-        records[row["at"]] += row["records"] or 0
-    steps = [
-        Throughput(at=row["at"], events=row["events"], errors=row["errors"], records=_whole(records.pop(row["at"], 0)))
-        for row in rows["throughput"]
-        if row["events"]
-    ]
+        records[row["side"], row["at"]] += row["records"] or 0
+    steps, outside = [], []
+    for row in rows["throughput"]:
+        if row["events"]:
+            counts = {"events": row["events"], "errors": row["errors"]}
+            number = _whole(records[row["side"], row["at"]])
+            if row["side"] is None:
+                steps.append(Throughput(at=row["at"], records=number, **counts))
+            else:
+                ends = {"first": row["first"], "last": row["last"]}
+                outside.append(Outside(side=row["side"], records=number, **counts, **ends))
+    outside.sort(key=lambda one: one.first)
     spans = {name: sum(row[f"records_{name}"] or 0 for row in kept) for name in ("now", "before")}
-    return steps, spans
+    return steps, outside, spans
 
 
 def _streams(rows: Rows) -> list[Stream]:

@@ -11,11 +11,11 @@ import re
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from balog.analytics.reporting.figures import printable
-from balog.analytics.reporting.model import Report
+from balog.analytics.reporting.figures import count, minute, printable
+from balog.analytics.reporting.model import Report, Run
 from balog.analytics.reporting.periods import later
 
-__all__ = ["Chart", "draw"]
+__all__ = ["Chart", "draw", "outside_in_words", "runs_shown"]
 
 _LEVELS = {
     "DEBUG": "var(--debug)",
@@ -57,6 +57,27 @@ def draw(report: Report) -> dict[str, Chart]:
         "runs": _runs(report),
     }
     return {name: chart for name, chart in made.items() if chart is not None}
+
+
+def outside_in_words(report: Report) -> list[str]:
+    """Return a sentence for the events before and for those after the time that charts show."""
+    if report.shown is None:
+        return []
+    shown = f"{minute(report.shown.since)} to {minute(report.shown.until)}"
+    return [
+        f"1 event at {minute(one.first)} is {one.side} the time that charts show ({shown})"
+        if one.events == 1
+        else f"{count(one.events)} events from {minute(one.first)} to {minute(one.last)} are {one.side} the time that "
+        f"charts show ({shown})"
+        for one in report.outside
+    ]
+
+
+def runs_shown(report: Report) -> tuple[list[Run], int]:
+    """Return the latest runs in the time that charts show, and how many others there are; all if it has none."""
+    latest, time = report.runs[:_MOST_RUNS], report.shown
+    shown = [run for run in latest if time is None or time.since <= run.started < time.until] or latest
+    return shown, len(latest) - len(shown)
 
 
 def _channels(report: Report) -> Chart | None:
@@ -146,7 +167,7 @@ def _throughput(report: Report) -> Chart | None:
 
     spec = {"vconcat": [panel(name) for name in panels], "spacing": 8}
     unit = {3600: "hour", 86400: "day", 604800: "week"}.get(int(report.step), "month")
-    return _both(spec, f"Bars: {', '.join(panels)} by {unit}")
+    return _both(spec, "; ".join((f"Bars: {', '.join(panels)} by {unit}", *outside_in_words(report))))
 
 
 def _stamp(when: datetime) -> str:
@@ -212,13 +233,14 @@ def _runs(report: Report) -> Chart | None:
     latest = report.runs[:_MOST_RUNS]
     if not latest:
         return None
+    drawn, outside = runs_shown(report)
     values = [
         {
             "started": run.started.isoformat(),
             "seconds": max(run.duration, 0.001),
             "outcome": run.outcome if run.outcome in _OUTCOMES else "unknown",
         }
-        for run in latest
+        for run in drawn
     ]
     outcomes = [outcome for outcome in _OUTCOMES if any(value["outcome"] == outcome for value in values)]
     shapes = {
@@ -226,8 +248,8 @@ def _runs(report: Report) -> Chart | None:
         "type": "nominal",
         "scale": {"domain": outcomes, "range": [_SHAPES[o] for o in outcomes]},
     }
-    scale, axis = _log_seconds([run.duration for run in latest])
-    days = (latest[0].started - latest[-1].started).total_seconds() / 86400
+    scale, axis = _log_seconds([run.duration for run in drawn])
+    days = (drawn[0].started - drawn[-1].started).total_seconds() / 86400
     spec = {
         "height": 210,
         "data": {"values": values},
@@ -255,7 +277,8 @@ def _runs(report: Report) -> Chart | None:
         },
     }
     which = f"the latest {len(latest)} of {len(report.runs)} runs" if len(report.runs) > len(latest) else "each run"
-    return _both(spec, f"Dots: when {which} started and how long it took, by outcome")
+    words = f"Dots: when {which} started and how long it took, by outcome"
+    return _both(spec, f"{words}; {outside} started outside of the time that charts show" if outside else words)
 
 
 def _log_seconds(values: list[float]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -22,6 +22,7 @@ __all__ = [
     "Figure",
     "Finding",
     "Metric",
+    "Outside",
     "Report",
     "Request",
     "Run",
@@ -180,6 +181,19 @@ class Throughput(Struct, kw_only=True):
     records: int
 
 
+class Outside(Struct, kw_only=True):
+    """Events of the report's period outside of the time that the charts show. ``side`` is ``before`` or ``after`` it;
+    ``first`` and ``last`` are the times of the first and the last of these events.
+    """
+
+    side: str
+    events: int
+    errors: int
+    records: int
+    first: datetime
+    last: datetime
+
+
 class Waiting(Struct, kw_only=True):
     """Seconds that one stage of pipes waited for what stands before it (``read``) and behind it (``write``)."""
 
@@ -215,7 +229,9 @@ class Report(Struct, kw_only=True):
     ``source`` is what was asked: ``files``, ``events`` (the table) or ``rollups``. ``period`` is what all lists are
     about; null when there is no event. ``compared`` are the two times that the health compares. ``duplicates`` are
     events that were left out, since another one has their id. ``totals`` counts what lists that hold ``MOST_ROWS`` rows
-    at most do not show: ``failures``, ``runs``, ``failed_runs``, ``unknown_runs``.
+    at most do not show: ``failures``, ``runs``, ``failed_runs``, ``unknown_runs``. ``shown`` is the part of ``period``
+    that charts show and that ``throughput`` has steps of: about the middle 99 % of the events and some time on either
+    side; ``outside`` counts the other events. All other numbers are of the whole period.
     """
 
     version: str = VERSION
@@ -237,6 +253,8 @@ class Report(Struct, kw_only=True):
     runs: list[Run]
     step: float
     throughput: list[Throughput]
+    shown: Period | None = None
+    outside: list[Outside] = []
     streams: list[Stream]
     requests: list[Request]
     metrics: list[Metric]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
@@ -18,7 +18,7 @@ from balog.analytics.reading.moments import literal
 from balog.analytics.reporting.model import MOST_ROWS
 from balog.analytics.reporting.periods import EPOCH, HOUR, Period, later
 from balog.analytics.reporting.running import latest_runs, outcomes, run_streams
-from balog.analytics.reporting.times import Asked, by_step, finite, read, spans_of, within
+from balog.analytics.reporting.times import SHORT, Asked, axis_period, by_step, finite, ranks, read, spans_of, within
 from balog.analytics.rollups.errors import ERROR_LEVELS
 from balog.analytics.rollups.sketches import merged_sketch, quantiles
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from balog.analytics.rollups.splitting import Rollups
 
-__all__ = ["RECORDS", "REQUESTS", "WAITS", "Rows", "ask", "bounds", "hourly"]
+__all__ = ["RECORDS", "REQUESTS", "WAITS", "Rows", "ask", "axes", "bounds", "hourly"]
 
 REQUESTS = "http_request_duration"
 RECORDS = "record_count"
@@ -39,11 +39,18 @@ Rows = dict[str, list[Row]]
 _MOST_RUNS_OF_A_FAILURE = 20
 
 
-def bounds(rollups: Rollups) -> tuple[Period | None, int]:
-    """Give the hours that there are events of, the last one whole (null when there is no event), and how many rows.
+class Bounds(NamedTuple):
+    """The hours of events, the last one whole: those up to a day ahead of now, and all."""
 
-    Hours that are more than a day ahead of now are left out: one clock that is wrong must not hide all others. Rows
-    are those of events and metrics, which are most.
+    usual: Period
+    all: Period
+
+
+def bounds(rollups: Rollups) -> tuple[Bounds | None, int]:
+    """Return the hours that there are events of, null when there is no event, and how many rows of a rollup.
+
+    Hours more than a day ahead of now are counted, but are no part of ``usual`` if there are others: one clock that is
+    wrong must not decide what "now" is. Rows are those of events and metrics, which are most.
     """
     ahead = datetime.now(timezone.utc) + timedelta(days=1)
     hour = f.when(f.col("hour") < literal(ahead), f.col("hour"))
@@ -51,8 +58,42 @@ def bounds(rollups: Rollups) -> tuple[Period | None, int]:
     rows = rollups.events.select("hour").unionAll(metrics)
     ends = [f.min(hour), f.max(hour), f.min("hour"), f.max("hour")]
     *found, count = rows.agg(*map(f.unix_micros, ends), f.count(f.lit(1))).collect()[0]
-    first, last = found[:2] if found[0] is not None else found[2:]
-    return None if first is None else Period(_moment(first), later(_moment(last), HOUR)), count
+    if found[2] is None:
+        return None, count
+    whole = _hours(*found[2:])
+    return Bounds(whole if found[0] is None else _hours(*found[:2]), whole), count
+
+
+def axes(rollups: Rollups, period: Period, usual: Period) -> Period:
+    """Return the part of the period that axes show; see ``times.axis_period``.
+
+    Args:
+        rollups: what the report is about.
+        period: all that was asked about.
+        usual: hours that a clock may be right about; others are outside.
+    """
+    inside = Period(max(period.since, usual.since), min(period.until, usual.until))
+    if inside.length <= timedelta(0):
+        return period
+    if inside.length <= SHORT:
+        return inside
+    rows = rollups.events.where(within(inside))
+    events = rows.agg(f.sum("events")).collect()[0][0]
+    if not events:
+        return period
+    seconds = f.unix_seconds("hour")
+    first, last = rows.agg(f.percentile(seconds, list(ranks(events)), f.col("events"))).collect()[0][0]
+    # ranks are doubles, so that a percentile may be off by seconds; hours begin at the same minute as the period's
+    middle = Period(*(inside.since + round((end - _seconds(inside.since)) / 3600) * HOUR for end in (first, last)))
+    return axis_period(inside, Period(middle.since, later(middle.until, HOUR)))
+
+
+def _seconds(when: datetime) -> float:
+    return (when - EPOCH).total_seconds()
+
+
+def _hours(first: int, last: int) -> Period:
+    return Period(_moment(first), later(_moment(last), HOUR))
 
 
 def ask(rollups: Rollups, asked: Asked) -> Rows:
@@ -118,7 +159,9 @@ def _events(rollups: Rollups, asked: Asked) -> DataFrame:
 
 def _throughput(rollups: Rollups, asked: Asked) -> DataFrame:
     rows, sums = _counts(rollups, asked)
-    return rows.groupBy(by_step(asked)).agg(*sums).orderBy("at")
+    inside = within(asked.period)
+    ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
+    return rows.groupBy(*by_step(asked)).agg(*sums, *ends).orderBy("side", "at")
 
 
 def _counts(rollups: Rollups, asked: Asked) -> tuple[DataFrame, list[Column]]:
@@ -139,7 +182,7 @@ def _records(rollups: Rollups, asked: Asked) -> DataFrame:
     reported = rollups.runs.where(wanted & f.col("run.records").isNotNull())
     pairs = (("counted", counted, f.col("sum")), ("reported", reported, f.col("run.records").cast("double")))
     parts = [
-        frame.select(by_step(asked), "hour", "application", f.lit(kind).alias("kind"), number.alias("number"))
+        frame.select(*by_step(asked), "hour", "application", f.lit(kind).alias("kind"), number.alias("number"))
         for kind, frame, number in pairs
     ]
     rows = parts[0].unionByName(parts[1])
@@ -147,7 +190,7 @@ def _records(rollups: Rollups, asked: Asked) -> DataFrame:
         finite(f.sum(f.when(span, f.col("number")))).alias(f"records{suffix}")
         for suffix, span in spans_of(asked).items()
     ]
-    return rows.groupBy("at", "application", "kind").agg(*sums)
+    return rows.groupBy("at", "side", "application", "kind").agg(*sums)
 
 
 def _metrics(rollups: Rollups, asked: Asked) -> DataFrame:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from balog.analytics.reporting.charts import outside_in_words
 from balog.analytics.reporting.comparing import change_in_words
 from balog.analytics.reporting.figures import amount, count, minute, printable, seconds, size, span
 from balog.analytics.reporting.health import health_in_words
@@ -47,6 +48,8 @@ def print_tables(report: Report) -> None:
     console.print(f"{count(report.events)} events, {count(report.errors)} errors, {bad} bad lines{files}")
     if report.duplicates:
         console.print(f"{count(report.duplicates)} events came again with the same id, and are not counted")
+    for sentence in outside_in_words(report):
+        console.print(Text(f"{sentence}; all numbers count them"))
     for condition in report.conditions:
         console.print(Text(f"only {printable(condition)}"))
     _health(console, report)

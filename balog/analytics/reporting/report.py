@@ -16,7 +16,7 @@ from balog.analytics.reading.moments import literal
 from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.reporting.assembling import assemble, slowed
 from balog.analytics.reporting.model import Report
-from balog.analytics.reporting.numbers import ask, bounds, hourly
+from balog.analytics.reporting.numbers import Bounds, ask, axes, bounds, hourly
 from balog.analytics.reporting.periods import Period, compare
 from balog.analytics.reporting.questions import Question, channel_pattern
 from balog.analytics.reporting.times import Asked
@@ -165,6 +165,8 @@ def report_of(
     """
     data, rows = bounds(rollups)
     asked = _asked(data, question)
+    if data is not None:
+        asked = asked._replace(shown=axes(rollups, asked.period, data.usual))
     with _settings(rollups.events.sparkSession, _SMALL if rows <= _FEW else {}):
         if rows <= _FEW:  # one task without a shuffle is done before several are shared out
             rollups = rolling.Rollups(*(frame.coalesce(1) for frame in rollups))
@@ -179,20 +181,24 @@ def report_of(
         conditions=question.conditions,
         period=asked.period if data is not None else None,
         compared=asked.compared if data is not None else None,
+        shown=asked.shown if data is not None else None,
         **lists,
     )
 
 
-def _asked(data: Period | None, question: Question) -> Asked:
+def _asked(found: Bounds | None, question: Question) -> Asked:
     """Give the times; of no data at all, those that were asked about, or nothing."""
     since, until = question.since, question.until
-    if data is None:
+    if found is None:
         moment = since or until or question.made
-        data = Period(moment, moment)
+        found = Bounds(Period(moment, moment), Period(moment, moment))
+    data = found.usual
     compared = compare(data, since, until, question.back, none=not question.compared)
     if compared.before is not None and compared.before.until <= data.since:
         compared = compare(data, since, until, question.back, none=True)  # there is nothing before to compare with
-    return Asked(Period(since or data.since, max(until or data.until, since or data.since)), compared)
+    first = since or found.all.since
+    period = Period(first, max(until or found.all.until, first))
+    return Asked(period, compared, period)
 
 
 def empty_report(paths: Sequence[str], question: Question) -> Report:

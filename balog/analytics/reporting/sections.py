@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from balog.analytics.reporting.charts import Chart
+from balog.analytics.reporting.charts import Chart, outside_in_words, runs_shown
 from balog.analytics.reporting.figures import amount, count, seconds, size, span
 from balog.analytics.reporting.markup import cell, head_cell, moment, section, shown_of, table, text_cell, words
-from balog.analytics.reporting.model import Channel, Failure, Report, Request, Run, Stream
+from balog.analytics.reporting.model import Channel, Failure, Outside, Report, Request, Run, Stream, Throughput
 
 __all__ = [
     "MOST_FAILURES",
@@ -103,7 +103,9 @@ def runs(report: Report, charts: Charts, anchors: Mapping[str, str]) -> str:
         )
         choice = f'<fieldset class="choice"><legend>Runs by outcome</legend>{boxes}</fieldset>'
     heads = ("run", "applications", "started", "#duration", "outcome", "#records", "#bytes", "#events", "#errors")
-    note = shown_of(len(rows), report.totals.get("runs", 0), "runs")
+    outside = runs_shown(report)[1]
+    far = f"The chart leaves out {count(outside)} that started outside of its time." if outside else ""
+    note = f"{shown_of(len(rows), report.totals.get('runs', 0), 'runs')} {far}".strip()
     return section("runs", "Runs", choice, table("runs", heads, rows, "Runs"), chart=charts.get("runs"), note=note)
 
 
@@ -148,21 +150,32 @@ def _run(run: Run, anchor: str, known: set[str]) -> str:
 
 def throughput(report: Report, charts: Charts) -> str:
     """Give what passed over time, the table folded."""
-    if len(report.throughput) < 2:
+    listed_rows: list[tuple[str, Throughput | Outside]] = [
+        *((_ends(one), one) for one in report.outside if one.side == "before"),
+        *((moment(one.at), one) for one in report.throughput),
+        *((_ends(one), one) for one in report.outside if one.side == "after"),
+    ]
+    if len(listed_rows) < 2:
         return ""
-    most = max(one.events for one in report.throughput)
+    most = max(one.events for _, one in listed_rows)
     rows = [
         "<tr>"
-        + head_cell(moment(one.at))
+        + head_cell(when)
         + cell(one.events, count(one.events), part=one.events / most)
         + cell(one.errors, count(one.errors), "bad" if one.errors else "")
         + cell(one.records, count(one.records))
         + "</tr>"
-        for one in report.throughput
+        for when, one in listed_rows
     ]
     listed = table("throughput", ("from", "#events", "#errors", "#records"), rows, "Throughput")
     folded = f"<details><summary>as a table</summary>{listed}</details>"
-    return section("throughput", "Throughput", folded, chart=charts.get("throughput"))
+    sentences = [words(sentence) for sentence in outside_in_words(report)]
+    note = f"{'; '.join(sentences)}. All numbers and the table count them." if sentences else ""
+    return section("throughput", "Throughput", folded, chart=charts.get("throughput"), note=note)
+
+
+def _ends(one: Outside) -> str:
+    return f"{moment(one.first)} to {moment(one.last)}"
 
 
 def streams(report: Report) -> str:
