@@ -86,6 +86,7 @@ class Lane:
         self._spool = spool
         self._window = SyncWindow(spool.sync) if spool else None
         self._is_spilling = False
+        self._before: tuple[int, list[Entry]] | None = None  # while files change: events on disk, and the batch if not
         self._should_stop = should_stop
         self._press = press
         self._on_progress = on_progress
@@ -516,8 +517,10 @@ class Lane:
     def _settle(self, hand: Hand, outcome: Outcome) -> bool:
         """Account for what an attempt did; False when the lane has ended meanwhile, by leaving the sink behind."""
         with self._disk:
-            if self._has_ended:
-                return False
+            with self._changed:
+                if self._has_ended:
+                    return False
+                self._before = self._on_disk(), self._batch_in_memory()
             kept = self._bury(hand, outcome)
             left = [hand.entries[index] for index in outcome.left]
             if hand.mark is not None and self._spool is not None:
@@ -526,6 +529,9 @@ class Lane:
                 elif len(left) < len(hand.entries):
                     self._keep_left(self._spool, hand, hand.mark, left)
             with self._changed:
+                is_ended, self._before = self._before is None, None
+                if is_ended:  # the end did not wait for this disk; it has counted the batch as it was before
+                    return False
                 figures = self._figures
                 figures.delivered += outcome.taken
                 figures.dead += len(outcome.dead) + outcome.unnamed
@@ -604,6 +610,7 @@ class Lane:
                 if self._has_ended or self._is_spilling:  # a signal handler that logs finds its thread in here
                     return
                 self._is_spilling = True
+                self._before = self._on_disk(), self._batch_in_memory()
                 hand = self._hand
                 moving = self._moving = self._queue
                 self._queue = deque()
@@ -634,6 +641,7 @@ class Lane:
         """Put what ``_spill`` could not write back into the queue. Return False when the worker has ended meanwhile."""
         with self._changed:
             self._is_spilling = False
+            self._before = None
             if self._has_ended:
                 return False
             moved = 0
@@ -663,8 +671,9 @@ class Lane:
 
     def _count_dropped(self, count: int) -> None:
         with self._changed:
-            self._figures.dropped += count
-            self._figures.lost += count
+            if not self._has_ended:
+                self._figures.dropped += count
+                self._figures.lost += count
 
     def _say_of_spool(self, spool: LaneSpool, trouble: str) -> None:
         if trouble == "full":
@@ -681,6 +690,10 @@ class Lane:
         extra = hand.mark.events - len(hand.entries) if hand is not None and hand.mark is not None else 0
         return spool.waiting - extra
 
+    def _batch_in_memory(self) -> list[Entry]:
+        """Return the events of the batch in flight, if they are not on disk."""
+        return self._hand.entries if self._hand is not None and self._hand.mark is None else []
+
     def _end(self) -> None:
         """Stop for good: what is left goes to the spool, or is lost."""
         with self._changed:  # whoever waits for room is let in first, so that a reload loses nothing
@@ -695,12 +708,14 @@ class Lane:
                 if self._has_ended:
                     return
                 self._has_ended = True
-                hand = self._hand.entries if self._hand is not None and self._hand.mark is None else []
+                # Files change now only if the disk takes too long; then what was before is what counts.
+                on_disk, hand = self._before or (self._on_disk(), self._batch_in_memory())
+                self._before = None
                 left = [*hand, *self._moving, *self._queue]
                 self._figures.dropped += len(left)
                 self._figures.lost += len(left)
                 self._lost_at = min([self._lost_at, *(number for number, _ in left[:1])])
-                self._figures.spooled = self._on_disk()
+                self._figures.spooled = on_disk
                 self._hand = None
                 self._queue, self._moving, self._bytes, self._queue_bytes = deque(), deque(), 0, 0
                 self._changed.notify_all()

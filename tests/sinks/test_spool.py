@@ -842,6 +842,38 @@ class TestKill:
         assert segments(spool) == []
 
 
+@pytest.mark.parametrize("during", ["settle", "spill"])
+def test_an_end_that_does_not_wait_for_a_slow_disk_counts_each_event_once(said, spool, monkeypatch, during):
+    """Given a file operation that lasts while the broker ends, then no event is both dropped and something else."""
+    monkeypatch.setattr(lane, "_NO_PROGRESS", 0.05)
+    monkeypatch.setattr(lane, "GRACE", 0.05)
+    sink, config = probe(retry=QUICK, batch=Batching(age=0.01, events=50))
+    begun, go_on = threading.Event(), threading.Event()
+    name = "dead_letters" if during == "settle" else "append"
+    owner = lane if during == "settle" else Spool(spool).lane(config).__class__
+    real = getattr(owner, name)
+
+    def slow(*arguments):
+        result = real(*arguments)
+        begun.set()
+        go_on.wait(30)
+        return result
+
+    monkeypatch.setattr(owner, name, slow)
+    if during == "settle":
+        sink.refuses = lambda n: SinkError("no", retryable=False) if n == 3 else None
+    else:
+        sink.fails = SinkError("down")
+    dispatcher = Dispatcher([config], said.append, spool=spool)
+    send(dispatcher, 120)
+    assert begun.wait(30)
+    ((_, figures),) = dispatcher.close(0.1).items()
+    go_on.set()
+    assert balanced(figures)
+    wait_for(lambda: sink.closed)
+    assert balanced(dispatcher.figures()["probe it"])
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_every_event_is_accounted_for_whatever_happens(said, tmp_path, monkeypatch, seed):
     """Given runs of brokers with a sink that fails, refuses, hangs and takes in part, a small spool and a disk that is
