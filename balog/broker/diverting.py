@@ -22,7 +22,7 @@ def offline(config: BrokerConfig, quarantine: str | None = None) -> BrokerConfig
 
 
 class Diverted:
-    """A sink's config with its name, filter and batches, whose events go to a callable.
+    """A sink's config with its name, filters and batches, whose events go to a callable.
 
     Args:
         config: the sink in whose place it stands; it is not built, so that its secrets need not be there.
@@ -32,6 +32,7 @@ class Diverted:
     def __init__(self, config: SinkConfig, take: Callable[[Sequence[Delivery]], None]) -> None:
         self.name = config.name
         self.where, self.batch, self.retry = config.where, config.batch, config.retry
+        self.takes = getattr(config, "takes", None)  # a sink for metrics leaves other events out
         self.write = take
 
     def build(self) -> Diverted:

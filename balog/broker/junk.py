@@ -47,7 +47,7 @@ def _what_python_says(line: bytes) -> str | None:
     if not line.strip():
         return "an empty line"
     try:
-        message = json.loads(line)
+        message = json.loads(line.decode())
     except (ValueError, RecursionError):
         return "no JSON object"
     if not isinstance(message, dict):

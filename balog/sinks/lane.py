@@ -41,6 +41,7 @@ GRACE = 0.5
 _NO_PROGRESS = 1.0
 _LOOK_SECONDS = 30.0
 _SPILL_AGAIN = 1.0
+_BATCHES_PER_SPOOL = 4
 _NEVER = float("inf")
 NO_NUMBER = 1 << 62
 """Greater than any event's number."""
@@ -80,7 +81,10 @@ class Lane:
         self._takes = None if getattr(type(config), "takes", None) is SinkOptions.takes else takes
         self._sink: Sink = config.build()
         self._batch, self._retry = config.batch, config.retry
-        self._full_events, self._full_bytes = config.batch.events, config.batch.bytes
+        if spool is not None:  # a batch has to fit into a small spool, or no event behind it would get there
+            fitting = min(config.batch.bytes, spool.max_bytes // _BATCHES_PER_SPOOL)
+            self._batch = msgspec.structs.replace(config.batch, bytes=fitting)
+        self._full_events, self._full_bytes = self._batch.events, self._batch.bytes
         self._news = News(self.name, say)
         self._patience = patience
         self._spool = spool

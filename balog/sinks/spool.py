@@ -177,6 +177,11 @@ class LaneSpool:
         return self._spool.sync
 
     @property
+    def max_bytes(self) -> int:
+        """The bytes that the whole spool may have."""
+        return self._spool.max_bytes
+
+    @property
     def blocks(self) -> bool:
         """Whether the stream is to wait when there is no room."""
         return self._spool.when_full == "block"

@@ -35,6 +35,7 @@ JUNK = {
     b'{"type": "RECORD", "stream": "\xff"}\n': "not UTF-8",
     b"\x00\x01\x02\n": "no JSON object",
     b'{"type": "RECORD"\x00}\n': "no JSON object",
+    b'\xef\xbb\xbf{"type": "RECORD", "stream": "a", "record": {}}\n': "no JSON object",
     b"{" * 100_000 + b"\n": "no JSON object",
 }
 

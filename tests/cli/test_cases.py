@@ -9,7 +9,7 @@ import pytest
 CONFIG = {
     "sinks": [
         {"type": "pagerduty", "routing_key": {"env": "BALOG_TEST_NO_SUCH_KEY"}, "where": "level = 'ERROR'"},
-        {"type": "statsd"},
+        {"type": "webhook", "url": "https://hooks.example.com"},
     ],
     "strip": True,
     "records": [{"stream": "users", "filter": "id > 0", "mask": {"email": "null"}}],
@@ -69,6 +69,37 @@ def test_a_case_that_does_not_hold_says_what_came(test_it, change, says):
     assert done.returncode == 1
     assert says in done.stdout
     assert done.stdout.endswith("1 passed, 1 failed\n")
+
+
+METRIC = {"cls_type": "metric", "version": "1.0.0", "type": "counter", "metric": "rows", "value": 1, "tags": {}}
+
+
+def test_a_sink_gets_only_the_events_that_it_sends(test_it):
+    """Statsd sends metrics only, and PagerDuty errors and runs: a case shows no other events for them."""
+    config = {"sinks": [{"type": "statsd"}, {"type": "pagerduty", "routing_key": {"env": "BALOG_TEST_NO_SUCH_KEY"}}]}
+    lines = [
+        {"type": "LOG", "level": "INFO", "value": {"message": "fine"}},
+        {"type": "LOG", "level": "INFO", "value": METRIC},
+        {"type": "LOG", "level": "ERROR", "value": {"message": "oops"}},
+    ]
+    events = [[{"payload": {"metric": "rows"}}], [{"payload": {"message": "oops"}}]]
+    done = test_it({"name": "each its own", "input": lines, "events": events}, config=config)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
+def test_a_dry_run_shows_only_the_events_that_a_sink_sends(tmp_path):
+    path = tmp_path / "broker.json"
+    path.write_text(json.dumps({"sinks": [{"type": "statsd"}], "strip": True}))
+    lines = [{"type": "LOG", "level": "INFO", "value": value} for value in ({"message": "fine"}, METRIC)]
+    done = subprocess.run(
+        [sys.executable, "-m", "balog", "broker", "--dry-run", "--config", str(path)],
+        input="".join(json.dumps(line) + "\n" for line in lines),
+        capture_output=True,
+        text=True,
+    )
+    (shown,) = done.stderr.splitlines()
+    assert shown.startswith("statsd localhost:8125 would get ")
+    assert '"metric":"rows"' in shown.replace('": "', '":"')
 
 
 def test_what_goes_to_quarantine_is_looked_at(test_it, tmp_path):

@@ -2,6 +2,7 @@ import gzip
 import io
 import json
 import math
+from codecs import BOM_UTF8
 from datetime import datetime
 from decimal import Decimal
 from typing import IO, Any
@@ -204,6 +205,9 @@ class TestWhatIsNotWhatItSays:
             (b'{"a":1}\n{"a":"\xff"}\n', {}, "line 2 is not a JSON object"),
             (b'{"a":1}\n{"a":', {}, "line 2 is not a JSON object"),
             (b"[" * 100_000, {}, "line 1 is not a JSON object"),
+            (b'{"a":1}\n' + BOM_UTF8 + b'{"a":2}\n', {}, "line 2 is not a JSON object"),
+            (BOM_UTF8 * 2 + b'{"a":1}\n', {}, "line 1 is not a JSON object"),
+            ('{"a":1}'.encode("utf-16"), {}, "line 1 is not a JSON object"),
             (b"{}", {"format": "arrow"}, "'arrow'"),
             (b"{}", {"compression": "lzma"}, "lzma"),
             (b'{"id":1}\n', {"format": "csv"}, "line 1: a quote stands inside"),
@@ -223,6 +227,10 @@ class TestWhatIsNotWhatItSays:
         with pytest.raises(BatchError) as caught:
             read(data, **batch)
         assert problem in str(caught.value)
+
+    @pytest.mark.parametrize("text", [b'{"a":1}', b'{"a":NaN}'])
+    def test_a_byte_order_mark_at_the_beginning_is_no_part_of_the_first_row(self, text):
+        assert read(BOM_UTF8 + text + b"\n" + text + b"\n") == [text, text]
 
     def test_the_sdk_that_says_none_and_writes_gzip_is_read(self):
         assert read(gzip.compress(b"{}"), dialect="sdk", compression="none") == [b"{}"]

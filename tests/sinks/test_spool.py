@@ -627,6 +627,23 @@ class TestRoom:
         assert kept[-1] == 1999
         assert 32_000 < self.used(spool) <= spool.max_bytes
 
+    @pytest.mark.parametrize("when_full", ["drop_newest", "drop_oldest"])
+    def test_a_spool_smaller_than_a_batch_is_filled(self, said, tmp_path, dead, monkeypatch, when_full):
+        """Given a burst that is one batch by the sink's config and four times the spool, then the spool gets full."""
+        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 1 << 24)
+        spool = self.small(tmp_path, when_full)
+        sink, config = dead
+        sink.gate.clear()
+        dispatcher = Dispatcher([config], said.append, spool=spool, patience=30)
+        send(dispatcher, 900)
+        sink.gate.set()
+        figures = close(dispatcher, 0.1)
+        assert figures.dropped + figures.spooled == 900
+        kept = events_in(spool)
+        assert len(kept) == figures.spooled
+        assert kept[-1] == 899 if when_full == "drop_oldest" else kept == list(range(len(kept)))
+        assert 32_000 < self.used(spool) <= spool.max_bytes
+
     def test_block_makes_the_stream_wait_and_loses_nothing(self, said, tmp_path, dead):
         sink, config = dead
         spool = self.small(tmp_path, "block")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from typing import IO
 
@@ -12,13 +13,13 @@ __all__ = ["JsonlWriter", "read_jsonl"]
 
 
 def read_jsonl(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Give the rows of a file; empty lines are passed over.
+    """Return the rows of a file. Empty lines and a byte order mark at the file's beginning are left out.
 
     Raises:
         BatchError: a line is not a JSON object, or too long; with its number.
     """
     for number, line in enumerate(split_lines(blocks), 1):
-        row = line.strip()
+        row = (line.removeprefix(BOM_UTF8) if number == 1 else line).strip()
         if not row:
             continue
         if not is_object(row):

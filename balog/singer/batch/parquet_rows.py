@@ -15,7 +15,7 @@ from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import BatchError
 from balog.singer.batch.parquet_types import JSON_MARK, Kind, kind_of
 from balog.singer.batch.parquet_values import Describe, values_of
-from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit
+from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, as_text
 
 __all__ = ["ParquetWriter", "read_parquet"]
 
@@ -203,7 +203,7 @@ def _values_in(row: bytes) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        found = json.loads(row, parse_float=Decimal, parse_constant=lambda _: None)
+        found = json.loads(as_text(row), parse_float=Decimal, parse_constant=lambda _: None)
         _encode(found)
     except (ValueError, RecursionError, UnicodeEncodeError):
         raise BatchError("a row is not JSON that Parquet can hold") from None

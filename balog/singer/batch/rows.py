@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from balog.singer.batch.dialects import BatchError
 
-__all__ = ["MAX_ROW_BYTES", "DoesNotFit", "RowWriter", "fields_of", "is_object", "split_lines"]
+__all__ = ["MAX_ROW_BYTES", "DoesNotFit", "RowWriter", "as_text", "fields_of", "is_object", "split_lines"]
 
 MAX_ROW_BYTES = 16 << 20
 """The longest row that is read, and so the memory that one needs."""
@@ -73,6 +73,17 @@ def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(pieces)
 
 
+def as_text(row: bytes) -> str:
+    """Return a row's text for Python's JSON reader, which accepts half a surrogate pair.
+
+    Given bytes, that reader would also accept a byte order mark and UTF-16.
+
+    Raises:
+        UnicodeDecodeError: the row is not UTF-8.
+    """
+    return row.decode("utf-8", "surrogatepass")
+
+
 def is_object(text: bytes) -> bool:
     """Tell whether a text is a JSON object, also one with Python's ``NaN`` or half a surrogate pair in it."""
     try:
@@ -81,7 +92,7 @@ def is_object(text: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        return isinstance(json.loads(text), dict)
+        return isinstance(json.loads(as_text(text)), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -97,7 +108,7 @@ def fields_of(row: bytes) -> dict[str, bytes]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        found = json.loads(row)
+        found = json.loads(as_text(row))
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
