@@ -73,9 +73,11 @@ class _Commands(click.Group):
             try:
                 return super().invoke(ctx)
             except BaseException as error:
+                # The name is None while the command's module is being imported.
+                name = f"balog {ctx.invoked_subcommand}" if ctx.invoked_subcommand else "balog"
                 if interruption.number is not None:  # whatever was raised on the way out
-                    interruption.end(f"balog {ctx.invoked_subcommand}")
-                _fail(f"balog {ctx.invoked_subcommand}", error)
+                    interruption.end(name)
+                _fail(name, error)
                 raise
 
 

@@ -107,6 +107,8 @@ class AsyncLoop:
                     result = call.desk.call(given)
                     if isawaitable(result):
                         await result
+            if call.is_expired:  # the handler caught its cancellation and returned
+                error = too_long(call)
         except BaseException as raised:  # a loop whose task lets SystemExit through would end
             error = too_long(call) if call.is_expired and isinstance(raised, asyncio.CancelledError) else raised
         try:

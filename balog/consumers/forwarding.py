@@ -6,6 +6,7 @@ dies. What is wrong with an event makes it a dead letter, what is wrong with the
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from balog.signals import signals_for_main_thread
 from balog.sinks import SinkConfig, TopicSinkConfig
 from balog.sinks.attempt import reason_of
 from balog.sinks.spool import lane_folder
+from balog.topics import local_folder
 
 __all__ = ["Forwarding", "SinkConsumer"]
 
@@ -92,7 +94,7 @@ class Forwarding:
         self._opener: threading.Thread | None = None
         for number, (config, name) in enumerate(zip(configs, _names(configs))):
             place = f"$.sinks[{number}]"
-            if isinstance(config, TopicSinkConfig) and (config.url, config.topic) == (url, topic):
+            if isinstance(config, TopicSinkConfig) and config.topic == topic and _is_same_place(config.url, url):
                 raise ConfigError("is the topic that is forwarded; its events would go round without end", path=place)
             self.sinks.append(_at(place, SinkConsumer, config, topic, name, say))
             self.hub.add(self.sinks[-1])
@@ -135,6 +137,17 @@ class Forwarding:
     def _close(self) -> None:
         for sink in self.sinks:
             sink.close()
+
+
+def _is_same_place(first: str, second: str) -> bool:
+    """Return whether two URLs of topics are equal, or lead to the same folder."""
+    if first == second:
+        return True
+    try:
+        folders = [local_folder(first), local_folder(second)]
+    except ConfigError:  # building the sink reports it with its place
+        return False
+    return None not in folders and len({os.path.realpath(folder) for folder in folders if folder}) == 1
 
 
 def _names(configs: Sequence[SinkConfig]) -> list[str]:

@@ -139,3 +139,16 @@ def test_a_tap_that_is_verified_ends_with_the_command(interrupted: Any, number: 
     code, said = interrupted(tap, has("time.sleep(300)"), number)
     assert code == 128 + number
     assert said[-1] == f"balog tap: {'interrupted' if number == signal.SIGINT else 'terminated'}"
+
+
+def test_an_interruption_while_a_command_is_imported_names_no_command() -> None:
+    program = """
+import os, signal
+from balog import cli
+cli._Commands.get_command = lambda *arguments: os.kill(os.getpid(), signal.SIGINT)
+cli.main(["consume", "handlers"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, "balog: interrupted\n")

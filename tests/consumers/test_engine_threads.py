@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -158,6 +159,17 @@ class TestTimeout:
         counts = bench.run(Consumer(handle, "orders", name="h", timeout=0.02), max_attempts=2)
         assert counts == Counts(received=2, failed=2, dead=1)
         assert ended == ["cancelled"] * 2
+        assert bench.dead[0].reason == "h: TimeoutError: no end after 0.02 s"
+
+    def test_an_async_handler_that_catches_its_cancellation_and_returns_has_failed(self, bench: Any) -> None:
+        bench.publish({})
+
+        async def handle(settings: Settings, event: Event) -> None:
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+
+        counts = bench.run(Consumer(handle, "orders", name="h", timeout=0.02), max_attempts=2)
+        assert counts == Counts(received=2, failed=2, dead=1)
         assert bench.dead[0].reason == "h: TimeoutError: no end after 0.02 s"
 
     def test_one_that_was_cancelled_before_does_not_put_the_next_one_s_end_off(

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -305,3 +306,20 @@ class TestConsumers:
         with pytest.raises(ConfigError, match=says) as refused:
             forwarding(*configs)
         assert refused.value.path == place
+
+    @pytest.mark.parametrize("url", ["there/", "./there", "there/../there", "{}/there", "link", "there?retention=3d"])
+    def test_the_topic_is_recognized_by_any_path_to_its_folder(
+        self, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "there").mkdir()
+        (tmp_path / "link").symlink_to("there")
+        sink = TopicSinkConfig(url=f"local:{url.format(tmp_path)}", topic="events")
+        with pytest.raises(ConfigError, match="round without end"):
+            forwarding(sink)
+        forwarding(TopicSinkConfig(url="local:elsewhere", topic="events"))
+
+    def test_a_bad_url_of_a_topic_of_the_same_name_is_refused_with_its_place(self) -> None:
+        with pytest.raises(ConfigError, match="retention=soon") as refused:
+            forwarding(TopicSinkConfig(url="local:there?retention=soon", topic="events"))
+        assert refused.value.path.startswith("$.sinks[0]")
