@@ -55,9 +55,18 @@ def test_brokers_in_a_row_each_feed_their_sink(statsd, tmp_path):
     assert [line.split(b":")[0] for line in came] == [b"first.rows", b"second.rows"]
 
 
+REQUIRED = {
+    "datadog": {"agent": {"host": "localhost"}},
+    "pagerduty": {"routing_key": {"env": "BALOG_TEST_KEY"}},
+    "prometheus": {"textfile": {"path": "balog.prom"}},
+}
+
+
 @pytest.mark.parametrize("name", SINGLE_SINKS)
-def test_a_config_that_is_refused_is_one_line_by_its_own_name(name, tmp_path):
-    (tmp_path / "c.json").write_text('{"nonsense": 1}')
+def test_a_config_that_is_refused_is_one_line_by_its_own_name(name, tmp_path, monkeypatch):
+    """Given one mistake, then one line: the settings that the sink requires are there."""
+    monkeypatch.setenv("BALOG_TEST_KEY", "0123456789abcdef0123456789abcdef")
+    (tmp_path / "c.json").write_text(json.dumps({"nonsense": 1, **REQUIRED.get(name, {})}))
     done = subprocess.run([command(name), "--config", str(tmp_path / "c.json")], input=b"", capture_output=True)
     assert done.returncode == 2
     said = done.stderr.decode().splitlines()
