@@ -512,7 +512,7 @@ class TestConfig:
     @pytest.mark.parametrize(
         ("config", "said"),
         [
-            ({"sinks": [{"type": "nowhere"}]}, "$.sinks[0].type"),
+            ({"sinks": [{"type": "nowhere"}]}, "$.sinks[0]: type 'nowhere' "),
             ({"junk": "drop"}, "$.junk"),
             ({"junk": "quarantine"}, '$.quarantine: junk is "quarantine"; say where'),
             ({"junk": "quarantine", "quarantine": {"path": "/proc/nowhere/x"}}, "$.quarantine.path"),
