@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import math
+import numbers
 import re
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
@@ -52,11 +53,50 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 
 
 def to_data(value: Any) -> Any:
-    """Return a pydantic model as JSON-like data; msgspec calls this for objects that it does not know."""
-    dump = getattr(type(value), "model_dump", None)
+    """Return a value that msgspec does not know as one that it knows.
+
+    Values of a subclass (``numpy.float64``, ``pandas.Timestamp``, a ``str`` of a library) become the value of the
+    class that JSON has a form for. So do numbers and booleans of numpy, and pydantic models.
+
+    Raises:
+        TypeError: the value has no JSON form.
+    """
+    kind = type(value)
+    if not isinstance(value, Enum):
+        for base, convert in _BASES:
+            if isinstance(value, base):
+                return convert(value)
+        if kind.__module__ == "numpy" and (
+            kind.__name__ in _NUMPY or (isinstance(value, numbers.Integral) and kind.__name__ != "timedelta64")
+        ):
+            plain = value.item()
+            if type(plain) in (int, float, bool):
+                return plain
+    dump = getattr(kind, "model_dump", None)
     if dump is None:
-        raise TypeError(f"{type(value).__name__} has no JSON form")
+        raise TypeError(f"{kind.__name__} has no JSON form")
     return dump(value, mode="json")
+
+
+def _plain_time(value: datetime | time) -> str:
+    text = value.isoformat()
+    if type(text) is not str:
+        raise TypeError(f"{type(value).__name__} has no JSON form")
+    return text
+
+
+_BASES: tuple[tuple[type, Any], ...] = (
+    (str, str.__str__),
+    (float, float.__float__),
+    (int, int.__int__),
+    (datetime, _plain_time),
+    (date, lambda value: date(value.year, value.month, value.day)),
+    (time, _plain_time),
+    (timedelta, lambda value: timedelta(value.days, value.seconds, value.microseconds)),
+    (Decimal, Decimal),
+)
+_NUMPY = frozenset({"bool", "bool_", "float16", "float32"})
+"""Names of numpy's types, beside its integers, whose ``item`` is a number or a boolean without a loss."""
 
 
 _encode = msgspec.json.Encoder(enc_hook=to_data).encode
@@ -294,21 +334,26 @@ class _Fallback:
         if value is None or value is True or value is False:
             return value
         if isinstance(value, float):
-            if not math.isfinite(value):
-                self._note(NO_NUMBER, path)
-                return None
-            return float.__float__(value)
+            return self._finite(float.__float__(value), path)
         if isinstance(value, str) and not isinstance(value, Enum):
             return self._clean(value, path)
         try:
-            plain = msgspec.to_builtins(value)  # dates, UUIDs, enums, decimals, bytes
+            plain = msgspec.to_builtins(value, enc_hook=to_data)  # dates, UUIDs, enums, decimals, bytes
             _encode(plain)
         except Exception:
             if isinstance(value, int):
                 return self._integer(value, path)
             self._note(f"{type(value).__name__} has no JSON form, its repr is written", path)
             return self._representation(value, path)
+        if isinstance(plain, float):
+            return self._finite(plain, path)
         return self._clean(plain, path) if isinstance(plain, str) else plain
+
+    def _finite(self, value: float, path: _Path) -> float | None:
+        if math.isfinite(value):
+            return value
+        self._note(NO_NUMBER, path)
+        return None
 
     def _integer(self, value: int, path: _Path) -> Any:
         number = int.__int__(value)

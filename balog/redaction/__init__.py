@@ -345,17 +345,18 @@ class _Walk:
 
     def _fill(self, old: Any, new: Any, path: str) -> None:
         """Fill a container's copy."""
+        names = getattr(type(old), "_fields", ()) if isinstance(old, tuple) else ()
+        old = _as_encoded(old)
         if isinstance(old, Mapping):
             self._fill_dict(old, new, path)
             return
-        names = getattr(type(old), "_fields", ()) if isinstance(old, tuple) else ()
         items = list(old)
         if names and len(names) == len(items):
             for name, item in zip(names, items, strict=True):
                 new.append(self._named(str(name), item, self._place(path, str(name))))
             return
         if items and all(map(_is_pair, items)):
-            for number, (name, item) in enumerate(items):
+            for number, (name, item) in enumerate(map(_as_encoded, items)):
                 place = self._place(path, number)
                 new.append([self._part(name, place), self._named(_text_of(name) or "", item, place)])
             return
@@ -428,6 +429,24 @@ class _Walk:
         return new
 
 
+def _as_encoded(value: Any) -> Any:
+    """Return a container as the encoder reads it: without the methods of a subclass, which may raise."""
+    if type(value) in _BUILT_IN:
+        return value
+    if isinstance(value, dict):
+        return dict.copy(value)
+    if isinstance(value, list):
+        return list.copy(value)
+    if isinstance(value, tuple):
+        return tuple.__getitem__(value, slice(None))
+    if isinstance(value, (set, frozenset)):
+        return frozenset.union(frozenset(), value)
+    return value
+
+
+_BUILT_IN = frozenset({dict, list, tuple, set, frozenset})
+
+
 def _text_of(value: Any) -> str | None:
     """Return a text, also out of bytes; None for what is no text."""
     if isinstance(value, str):
@@ -441,8 +460,10 @@ def _text_of(value: Any) -> str | None:
 
 
 def _is_pair(item: Any) -> bool:
-    is_list = isinstance(item, (list, tuple)) and not hasattr(item, "_fields")
-    return is_list and len(item) == 2 and isinstance(item[0], (str, bytes))
+    if not isinstance(item, (list, tuple)) or hasattr(item, "_fields"):
+        return False
+    item = _as_encoded(item)
+    return len(item) == 2 and isinstance(item[0], (str, bytes))
 
 
 _SCALARS = frozenset({str, *_HARMLESS})

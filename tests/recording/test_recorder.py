@@ -53,6 +53,58 @@ def record(*lanes: Lane, **options: Any) -> Recorder:
     return made
 
 
+class HostileList(list[Any]):
+    def __iter__(self) -> Any:
+        raise RuntimeError("no items")
+
+    __len__ = __iter__
+
+
+class HostileTuple(tuple[Any, ...]):
+    __slots__ = ()
+
+    def __iter__(self) -> Any:
+        raise RuntimeError("no items")
+
+    __len__ = __iter__
+
+
+class HostileDict(dict[str, Any]):
+    def items(self) -> Any:
+        raise RuntimeError("no items")
+
+    def get(self, *_: Any) -> Any:
+        raise RuntimeError("no items")
+
+    __getitem__ = __len__ = __contains__ = items
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (HostileList([1, "password=geheim"]), [1, "password=[redacted]"]),
+        (HostileTuple([1, "password=geheim"]), [1, "password=[redacted]"]),
+        (HostileDict(rows=1, password="geheim"), {"rows": 1, "password": "[redacted]"}),
+        (HostileDict(name="password", value="geheim"), {"name": "password", "value": "[redacted]"}),
+        ([HostileList(["password", "geheim"])], [["password", "[redacted]"]]),
+        ({"rows": [HostileDict(a=1)]}, {"rows": [{"a": 1}]}),
+    ],
+    ids=["list", "tuple", "dict", "name and value", "pair", "inside"],
+)
+def test_a_container_whose_methods_raise_loses_no_event_and_no_secret(value: Any, written: Any) -> None:
+    kept = Kept()
+    made = record(Lane("kept", kept, 0), redactor=Redactor())
+
+    get_logger("tap").info("state", payload={"cls_type": "state", "value": value})
+    get_logger("tap").info("state", value=value)
+    get_logger("tap").bind(value=value).info("state")
+
+    assert [event.payload.get("value") for event in kept.events[:1]] == [written]
+    assert kept.events[1].payload["fields"] == {"value": written}
+    assert kept.events[2].header.context["value"] == written
+    assert made.lost == 0
+
+
 SECRET = "hunter2-and-more"
 URL = f"https://user:{SECRET}@host/path"
 

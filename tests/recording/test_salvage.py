@@ -114,6 +114,70 @@ def test_a_value_becomes_the_nearest_data_that_json_has(value: Any, data: Any) -
     assert salvage(value)[0] == data
 
 
+class Number(int):
+    pass
+
+
+class Share(float):
+    pass
+
+
+class Moment(datetime.datetime):
+    pass
+
+
+class Day(datetime.date):
+    pass
+
+
+class Price(decimal.Decimal):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [
+        (Text("x"), "x"),
+        (Number(5), 5),
+        (Share(2.5), 2.5),
+        (Moment(2026, 1, 2, tzinfo=datetime.timezone.utc), "2026-01-02T00:00:00+00:00"),
+        (Day(2026, 1, 2), "2026-01-02"),
+        (Price("1.50"), "1.50"),
+    ],
+)
+def test_a_value_of_a_subclass_is_written_as_that_of_its_class_and_is_no_problem(value: Any, data: Any) -> None:
+    assert json.loads(encode_as_it_is({"v": value, "list": [value]})) == {"v": data, "list": [data]}
+    assert salvage({"v": value, "odd": 1j})[0] == {"v": data, "odd": "1j"}
+    assert salvage({"v": value, "odd": 1j})[1] == "complex has no JSON form, its repr is written, at $.odd"
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    value = {
+        "rows": numpy.int64(3),
+        "share": numpy.float64(2.5),
+        "half": numpy.float32(1.5),
+        "ok": numpy.bool_(True),
+        "name": numpy.str_("users"),
+    }
+
+    assert json.loads(encode_as_it_is(value)) == {"rows": 3, "share": 2.5, "half": 1.5, "ok": True, "name": "users"}
+    for odd in (numpy.float64("nan"), numpy.float32("inf")):
+        assert salvage({"v": odd}) == ({"v": None}, "a number that is nan or infinite, null is written, at $.v")
+    for other in (numpy.arange(3), numpy.timedelta64(5, "ns"), numpy.datetime64("2026-01-02")):
+        with pytest.raises(TypeError, match="has no JSON form"):
+            encode_as_it_is({"v": other})
+
+
+def test_times_of_pandas_keep_their_nanoseconds() -> None:
+    pandas = pytest.importorskip("pandas")
+
+    encoded = encode_as_it_is({"at": pandas.Timestamp("2026-01-02T03:04:05.123456789Z")})
+
+    assert encoded == b'{"at":"2026-01-02T03:04:05.123456789+00:00"}'
+
+
 @pytest.mark.parametrize(
     "around", [lambda bad: Point(1, bad), lambda bad: Order(1, bad), lambda bad: {"n": 1, "rest": bad}]
 )
