@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from balog.errors import ConfigError, split_refusal
+from balog.local_path import local_path
 from balog.outputs.base import Output
 from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput
 
@@ -97,11 +99,34 @@ def _open_sink(config: Mapping[str, Any], spool: Mapping[str, Any] | None = None
     from balog.sinks.spool import SpoolConfig
 
     try:
-        waiting = None if spool is None else msgspec.convert(dict(spool), SpoolConfig)
-        return QueuedOutput(msgspec.convert(dict(config), AnySinkConfig), waiting)
+        waiting = None if spool is None else msgspec.convert(_anchored(spool), SpoolConfig)
+        return QueuedOutput(msgspec.convert(_anchored(config), AnySinkConfig), waiting)
     except msgspec.ValidationError as error:
         reason, path = split_refusal(error)
         raise ConfigError(reason, path=path) from None
+
+
+def _anchored(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the config with absolute paths: a sink opens at its first event, maybe in another working directory."""
+    anchored = dict(config)
+    kind, url = anchored.get("type", "spool"), anchored.get("url")
+    if kind in ("store", "spool"):
+        for name in ("path", "staging"):
+            if isinstance(path := anchored.get(name), str):
+                anchored[name] = _absolute(path)
+    if kind == "topic" and isinstance(url, str) and url.startswith("local:"):
+        path, question, query = url.removeprefix("local:").partition("?")
+        anchored["url"] = f"local:{_absolute(path)}{question}{query}"
+    return anchored
+
+
+def _absolute(path: str) -> str:
+    if not path:
+        return path
+    try:
+        return os.path.abspath(local_path(path))
+    except ConfigError:
+        return path  # the sink rejects it with its own error
 
 
 def _home(where: str) -> str:

@@ -388,6 +388,8 @@ def divert(how: Callable[[Recorder], Recorder] | None) -> Callable[[Recorder], R
 def flush(deadline: float = 5.0) -> int:
     """Wait at most ``deadline`` seconds until queued events are delivered.
 
+    An output without a spool gives up the events that its sink has not accepted by then. They count as lost.
+
     Returns:
         The number of events that this process has lost so far, also under earlier configurations.
     """

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from balog.event import Event, encode
-from balog.outputs import queued
+from balog.outputs import open_output, queued
 from balog.outputs.queued import QueuedOutput, flush_all
 from balog.sinks import Batching, Delivery, Dispatcher, Retrying, SinkError
 from balog.topics import open_topics
@@ -163,6 +163,30 @@ def test_a_flush_at_any_moment_loses_nothing() -> None:
 
     assert output.flush(20) == 0
     assert sorted(sink.taken) == sorted([*range(20)] * 30)
+
+
+def test_a_relative_path_is_where_it_was_when_the_output_was_configured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    outputs = [
+        open_output("local:topics?topic=a"),
+        open_output({"type": "topic", "url": "local:other?retention=30d", "topic": "a"}),
+        open_output("store:archive?topic=a"),
+        open_output("http://127.0.0.1:1?spool=waiting&sync=0"),
+    ]
+    monkeypatch.chdir(elsewhere)
+
+    for output in outputs:
+        output.write("INFO", encode(Event.new("a", {"n": 1})))
+        output.close(1.0)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["archive", "elsewhere", "other", "topics", "waiting"]
+    assert list(elsewhere.iterdir()) == []
+    with open_topics("local:../topics") as home:
+        assert len(home.topic("a").receive("group", limit=10, lease=30)) == 1
 
 
 def test_what_is_written_after_close_is_delivered_by_flush_all() -> None:
