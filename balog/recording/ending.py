@@ -22,6 +22,9 @@ _SWITCH_SECONDS = 0.0001
 _is_registered = False
 _is_child_registered = False
 _is_ending = False
+_turn = threading.RLock()
+_LONGEST_END = 10.0
+"""Seconds that one end of the process waits for another."""
 
 
 def before_end(act: Callable[[], Any]) -> None:
@@ -73,8 +76,9 @@ def _finalize_child(_: Any = None) -> None:
 
 
 def _after_fork() -> None:
-    global _is_ending
+    global _is_ending, _turn
     _is_ending = False
+    _turn = threading.RLock()
     if _is_registered:
         _register_child()
 
@@ -83,11 +87,18 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _end() -> None:
-    for act in [*_first, *_last]:
-        try:
-            act()
-        except Exception as error:
-            complain(f"at the end: {type(error).__name__}: {error}")
+    # The process may end and receive SIGTERM at once: whichever is second waits, or it would cut the first one off.
+    turn = _turn
+    is_alone = turn.acquire(timeout=_LONGEST_END)
+    try:
+        for act in [*_first, *_last]:
+            try:
+                act()
+            except Exception as error:
+                complain(f"at the end: {type(error).__name__}: {error}")
+    finally:
+        if is_alone:
+            turn.release()
 
 
 def _terminate(number: int, _frame: Any) -> None:

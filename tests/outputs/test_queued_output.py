@@ -341,6 +341,23 @@ if __name__ == "__main__":
         expected = {"parent", *(f"child {n}" for n in range(3)), *(f"pool {n}" for n in range(2))}
         assert counted(tmp_path / "topics") == {who: list(range(300)) for who in expected}
 
+    def test_workers_of_a_pool_that_is_terminated_deliver_what_they_queued(self, tmp_path: Path) -> None:
+        program = tmp_path / "program.py"
+        program.write_text(f"""
+import multiprocessing
+from balog import configure, get_logger
+configure("local:{tmp_path}/topics")
+log = get_logger("a")
+def work(who):
+    for n in range(50): log.info('x', payload={{who: n}})
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        pool.map(work, ["a", "b", "c", "d"])
+""")
+        subprocess.run([sys.executable, str(program)], check=True, timeout=120)
+
+        assert counted(tmp_path) == {who: list(range(50)) for who in "abcd"}
+
 
 def test_a_sink_s_own_thread_may_log_through_the_output_it_serves() -> None:
     seen: list[Callable[[], None]] = []
