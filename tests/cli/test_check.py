@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 import subprocess
@@ -198,3 +199,19 @@ def test_redaction_shows_each_secret_s_place_and_rule_and_never_the_secret(tmp_p
     wrong = check(tmp_path / "none.jsonl", "--redaction")
     assert wrong.returncode == 2
     assert "cannot be read" in wrong.stderr
+
+
+def test_redaction_reads_gzip_and_rejects_other_compression(tmp_path):
+    lines = b'{"token":"hunter2"}\n' * 3
+    archive = tmp_path / "run.jsonl.gz"
+    archive.write_bytes(gzip.compress(lines))
+    assert check(archive, "--redaction").stdout.splitlines()[-1] == f"{archive}: 3 secrets in 3 lines would be replaced"
+
+    archive.write_bytes(gzip.compress(lines)[:-9])
+    damaged = check(archive, "--redaction")
+    assert (damaged.returncode, "is damaged or cut off" in damaged.stderr) == (2, True)
+
+    other = tmp_path / "run.jsonl.zst"
+    other.write_bytes(b"\x28\xb5\x2f\xfd" + b"x" * 20)
+    refused = check(other, "--redaction")
+    assert (refused.returncode, "is compressed; decompress it first" in refused.stderr) == (2, True)

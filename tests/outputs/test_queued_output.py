@@ -356,7 +356,7 @@ if __name__ == "__main__":
 """)
         subprocess.run([sys.executable, str(program)], check=True, timeout=120)
 
-        assert counted(tmp_path) == {who: list(range(50)) for who in "abcd"}
+        assert counted(tmp_path / "topics") == {who: list(range(50)) for who in "abcd"}
 
 
 def test_a_sink_s_own_thread_may_log_through_the_output_it_serves() -> None:
