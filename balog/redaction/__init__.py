@@ -434,7 +434,7 @@ def _as_encoded(value: Any) -> Any:
     if type(value) in _BUILT_IN:
         return value
     if isinstance(value, dict):
-        return dict.copy(value)
+        return dict(dict.items(value))
     if isinstance(value, list):
         return list.copy(value)
     if isinstance(value, tuple):
