@@ -61,7 +61,7 @@ def customers(client: Client, context: Context) -> Iterator[list[Any]]:
     def fetch(cursor: str | None) -> Any:
         return client.get("customers", {"updated_since": context.bookmark, "cursor": cursor})
 
-    return pages(fetch, by_cursor("next_cursor"), items="data")
+    return pages(fetch, by_cursor("next_cursor"), items="data", may_repeat=False)
 
 
 @tap.stream("orders", key_properties=["id"], replication_key="changed_at", bookmark_strategy=tap.every_n(20))
