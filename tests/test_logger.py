@@ -380,7 +380,7 @@ class TestConfigure:
                 "configure(output=…): no output 'paper'; there are console, singer, stderr, "
                 "file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
                 "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, "
-                "https://SERVICE?token_env=NAME&spool=PATH, or a sink's config as an object",
+                "https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or a sink's config as an object",
             ),
             (
                 {"level": "loud"},
@@ -438,7 +438,8 @@ class TestEnvironment:
             r"balog: BALOG_OUTPUT: no output 'pa\nper'; there are console, singer, stderr, "
             "file:PATH?max_bytes=N&backups=N, local:PATH?topic=NAME, sqs:REGION?topic=NAME, "
             "kafka:HOST:PORT?topic=NAME, store:PATH?topic=NAME, "
-            "https://SERVICE?token_env=NAME&spool=PATH, or a sink's config as an object; going on with stderr"
+            "https://SERVICE?token_env=NAME&spool=PATH&sync=SECONDS, or a sink's config as an object;"
+            " going on with stderr"
         )
         assert [json.loads(line)["payload"]["message"] for line in events] == ["bye"]
         assert done.stdout == "done\n"
