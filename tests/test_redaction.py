@@ -177,6 +177,21 @@ def test_secrets_in_text_go_and_what_is_around_them_stays(text: str, redacted: s
     assert redactor.redact_text(redacted) == redacted
 
 
+@pytest.mark.parametrize(
+    ("text", "redacted"),
+    [
+        ("CREATE USER etl WITH PASSWORD 'hunter2'", "CREATE USER etl WITH PASSWORD '[redacted]'"),
+        ("alter user 'a'@'b' identified by 'hunter2';", "alter user 'a'@'b' identified by '[redacted]';"),
+        ("CREATE USER a IDENTIFIED WITH sha256 BY 'hun''ter2'", "CREATE USER a IDENTIFIED WITH sha256 BY '[redacted]'"),
+        ("SET PASSWORD FOR 'bob' = PASSWORD('hunter2')", "SET PASSWORD FOR 'bob' = PASSWORD('[redacted]')"),
+        ("COPY t SECRET_ACCESS_KEY 'hunter2' GZIP", "COPY t SECRET_ACCESS_KEY '[redacted]' GZIP"),
+        ("SELECT 'password', 'x' FROM t ORDER BY 'y'", "SELECT 'password', 'x' FROM t ORDER BY 'y'"),
+    ],
+)
+def test_secrets_in_statements_of_sql_go(text: str, redacted: str) -> None:
+    assert redactor.redact(text) == redacted
+
+
 @pytest.mark.parametrize("cut", [len(PRIVATE_KEY), 45])
 def test_a_private_key_goes_also_when_the_text_is_cut_off_in_it(cut: int) -> None:
     redacted = redactor.redact_text("key:\n" + PRIVATE_KEY[:cut])

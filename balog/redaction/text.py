@@ -46,6 +46,14 @@ HINTS: dict[str, tuple[str, ...]] = {
     r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<secret>[\w/-]+)": (r"k(?<=hook)s\.slack",),
     r"discord(?:app)?\.com/api/webhooks/(?P<secret>[\w/-]+)": (r"k(?<=webhook)s/",),
     r"webhook\.office\.com/webhook\w{0,9}/(?P<secret>[^\s\"'<>]+)": (r"k(?<=webhook)\.office",),
+    # SQL: CREATE USER … PASSWORD '…', IDENTIFIED BY '…', COPY … SECRET_ACCESS_KEY '…'
+    r"(?i:\bpassword|\bidentified\s{1,4}(?:with\s{1,4}[\w'\"`]{1,40}\s{1,4})?(?:by|as)(?:\s{1,4}password)?"
+    r"|\bsecret_access_key|\baccess_key_id|\bmaster_symmetric_key)(?:\s{1,4}|\s{0,4}\(\s{0,4})"
+    r"'(?P<secret>(?:[^'\n]|''){1,400})'": (
+        r"w(?<=passw)ord[\s(]{1,9}'",
+        "f(?<=identif)ied",
+        r"k(?<=_k)ey(?:_id)?[\s(]{1,9}'",
+    ),
     # private keys, also when the text ends before they do
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
     r"(?P<secret>(?s:.*?)(?=-----END [A-Z ]{0,40}PRIVATE KEY)|(?s:.*))": ("-----begin",),
@@ -75,6 +83,7 @@ REASONS: dict[str, str] = dict(
             "a Slack webhook",
             "a Discord webhook",
             "a Microsoft Teams webhook",
+            "a password in SQL",
             "a private key",
             "a token",
         ),

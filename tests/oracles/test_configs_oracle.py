@@ -64,7 +64,7 @@ SERVE_MISTAKES = {
     "$.fallback: ": put("fallback", value="local:"),
     "$: there is no field 'listn'": put("listn", value=":1"),
 }
-LOGGER = {"output": [{"to": "stderr"}, {"to": "stdout"}, {"to": "stderr"}]}
+LOGGER = {"output": [{"to": "stderr"}, {"to": "stderr"}, {"to": "stderr"}]}
 LOGGER_MISTAKES = {
     "$.level: ": put("level", value="LOUD"),
     "$.output[0].where: ": put("output", 0, "where", value="level ="),
