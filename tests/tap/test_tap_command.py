@@ -303,7 +303,7 @@ class TestOthers:
     def test_the_version_is_that_of_the_package_of_its_name(self, capfd: Any) -> None:
         from importlib.metadata import version
 
-        assert Ran(capfd, Tap("balog"), "--version").out == f"balog {version('balog')}\n"
+        assert Ran(capfd, Tap("balog-events"), "--version").out == f"balog-events {version('balog-events')}\n"
         assert Ran(capfd, make(), "--version").code == 0
 
     def test_help_names_every_option(self, capfd: Any) -> None:
