@@ -27,11 +27,11 @@ test-parts: $(TEST_PARTS) ## the same, Meltano, and the taps and targets that te
 
 # A test waits for half of its time, so there is one more worker than cores. Modules are dealt out by tests/conftest.py.
 test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; WORKERS=0 in one process; BALOG_SERVICES=required|off)
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --max-worker-restart 2 --dist loadgroup --no-loadscope-reorder $(ARGS)
 
 # A seed that soak draws is part of the test's name, so it runs in one process.
 soak: .venv/installed-test java ## compare balog with its oracles on random input, 50 times longer than in `make test` (SOAK=200 for more)
-	@BALOG_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest -o faulthandler_timeout=0 tests/oracles $(ARGS)
+	@BALOG_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest -o timeout=0 -o faulthandler_timeout=0 tests/oracles $(ARGS)
 
 lint: .venv/installed-lint ## ruff, mypy --strict and the floors
 	$(BIN)/ruff check .

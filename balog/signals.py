@@ -1,15 +1,16 @@
-"""The two-step stop: the first SIGTERM or SIGINT asks a program to finish what is in hand, the second ends it."""
+"""Stop on signals in two steps: the first SIGTERM or SIGINT asks for a clean stop, the second ends the process."""
 
 from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["StopSignals", "signals_for_main_thread"]
+__all__ = ["StopSignals", "join", "signals_for_main_thread"]
 
 _FOR_MAIN = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2),
@@ -77,6 +78,16 @@ class StopSignals:
         if self.number is not None:
             os._exit(128 + number)
         self.number = number
+
+
+def join(thread: threading.Thread) -> None:
+    """Wait until a thread ends, so that signal handlers still run.
+
+    A signal that arrives just before ``Thread.join`` blocks does not interrupt it: without a timeout, its handler would
+    wait for the thread, too.
+    """
+    while thread.is_alive():
+        thread.join(0.2)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from balog.delivery.remote_registry import open_any_registry
 from balog.delivery.settings import ServiceConfig
 from balog.errors import BalogError, MissingExtraError, complain
 from balog.event import Event, encode
-from balog.signals import StopSignals, signals_for_main_thread
+from balog.signals import StopSignals, join, signals_for_main_thread
 from balog.topics import Topics, open_topics
 
 __all__ = ["Service"]
@@ -196,7 +196,7 @@ class Service:
         self._ask_stop()
         self.applier.stop()
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread)
             self._thread = None
         self.inspector.close()
         self.readers.close()

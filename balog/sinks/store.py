@@ -26,6 +26,7 @@ from msgspec import Meta, field
 from balog.errors import ConfigError, complain
 from balog.event import new_id
 from balog.local_path import local_path
+from balog.signals import join
 from balog.sinks.base import Delivery, Retrying, SinkError, SinkOptions
 from balog.sinks.store_codecs import check_codec
 from balog.sinks.store_part import MANIFESTS, Part, mend
@@ -270,7 +271,7 @@ class StoreSink:
         self._closing.set()
         self._woken.set()
         if self._thread is not None:
-            self._thread.join()
+            join(self._thread)
         left = self._uploads.close() if self._uploads else ""
         if errors:
             raise SinkError(f"{errors[0]}; {len(errors)} files stay hidden until a sink opens this archive again")

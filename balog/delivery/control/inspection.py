@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from balog.errors import BalogError, EventError
 from balog.event import decode
+from balog.signals import join
 from balog.topics import GroupState, Received, Topic, Topics, TopicState
 from balog.topics.inspecting import NO_EVENT, NO_TYPE
 
@@ -118,7 +119,7 @@ class Inspector:
             self._lock.notify_all()
             thread = self._thread
         if thread is not None:
-            thread.join()
+            join(thread)
 
     def _run(self) -> None:
         names_due = float("-inf")

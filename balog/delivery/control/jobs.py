@@ -10,6 +10,7 @@ from balog.delivery.control.watching import Count
 from balog.delivery.document import Document, LoadedTable
 from balog.delivery.jobs import Job, JobStatus, Kind
 from balog.errors import BalogError
+from balog.signals import join
 
 __all__ = ["Jobs", "MakeJob", "counts_of", "wanted_jobs"]
 
@@ -109,7 +110,7 @@ class Jobs:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            join(thread)
 
     def _stop_one(self, job: Job) -> None:
         try:
