@@ -33,11 +33,12 @@ test: .venv/installed-test java ## run the tests (ARGS="-k words" picks some; WO
 soak: .venv/installed-test java ## compare balog with its oracles on random input, 50 times longer than in `make test` (SOAK=200 for more)
 	@BALOG_SOAK=$(or $(SOAK),50) $(BIN)/python -m pytest -o timeout=0 -o faulthandler_timeout=0 tests/oracles $(ARGS)
 
-lint: .venv/installed-lint ## ruff, mypy --strict and the floors
+lint: .venv/installed-lint ## ruff, mypy --strict, imports, words and sizes
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python .ci/house.py
 
 bench: .venv/installed-bench java .demo/singer-sdk/installed .demo/tap-weather/installed ## measure against peers; prints ratios of medians (BENCH=log ARGS="…" runs one)
 	@for benchmark in $(BENCH); do $(BIN)/python -m benchmarks.$$benchmark $(ARGS) || exit 1; done

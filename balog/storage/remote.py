@@ -335,9 +335,9 @@ def _connect(protocol: str, url: str, options: Mapping[str, Any]) -> tuple[Any, 
     from fsspec.registry import get_filesystem_class
 
     if protocol == "ftp":
-        from balog.storage.ftp import file_system_class
+        from balog.storage.ftp import StrictFTPFileSystem
 
-        kind = file_system_class()
+        kind = StrictFTPFileSystem
     else:
         kind = get_filesystem_class(protocol)
     arguments = {**kind._get_kwargs_from_urls(url), **_merge(_defaults(protocol, options), options)}
