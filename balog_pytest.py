@@ -9,8 +9,8 @@ import pytest
 
 if TYPE_CHECKING:
     from balog.delivery.micro import Micro
-    from balog.tap.verify import Report
     from balog.testing import Events, MemoryTopics
+    from balog.verify import Report
 
 __all__ = ["events", "micro", "pytest_addoption", "tap_report", "topics"]
 
@@ -59,7 +59,7 @@ def micro(request: pytest.FixtureRequest) -> Iterator[Micro]:
 
 @pytest.fixture(scope="class")
 def tap_report(request: pytest.FixtureRequest, tap_command: Sequence[str]) -> Report:
-    """What verifying a tap finds; see ``balog.tap.verify.testing``. The fixture ``tap_command`` is the user's own."""
-    from balog.tap.verify import verify
+    """What verifying a tap finds; see ``balog.verify.testing``. The fixture ``tap_command`` is the user's own."""
+    from balog.verify import verify
 
     return verify(tap_command, getattr(request.cls, "options", None))

@@ -14,7 +14,7 @@ import click
 
 from balog.cli.settings import as_pairs
 from balog.errors import ConfigError
-from balog.tap.verify import Options
+from balog.verify import Options
 
 __all__ = ["command"]
 
@@ -60,7 +60,7 @@ def verify(
 
     Exits with 0 when no rule of severity error is broken and the score is enough, 1 when not, 2 on wrong use.
     """
-    from balog.tap.verify import verify as verified
+    from balog.verify import verify as verified
 
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise ConfigError("there is no such folder", f"--json {json_file}")
@@ -78,7 +78,7 @@ def verify(
     if str(json_file) == "-":
         click.echo(report.encode(), nl=False)
     else:
-        from balog.tap.verify.showing import as_text
+        from balog.verify.showing import as_text
 
         if json_file is not None:
             json_file.write_bytes(report.encode())
@@ -108,7 +108,7 @@ def rules() -> None:
 
     Of each its group, severity, weight, id and title.
     """
-    from balog.tap.verify.verifying import chosen
+    from balog.verify.verifying import chosen
 
     for check in chosen(Options()):
         rule = check.rule

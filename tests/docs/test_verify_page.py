@@ -11,14 +11,14 @@ import click
 import pytest
 
 from balog.cli.tap import command
-from balog.tap.verify import Options, verify
-from balog.tap.verify.finding import GROUPS
-from balog.tap.verify.rules import CHECKS
-from balog.tap.verify.showing import as_text
+from balog.verify import Options, verify
+from balog.verify.finding import GROUPS
+from balog.verify.rules import CHECKS
+from balog.verify.showing import as_text
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "verify.md").read_text(encoding="utf-8")
-TAPS = ROOT / "tests" / "tap" / "verify"
+TAPS = ROOT / "tests" / "verify"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 BLOCKS = [match.groups() for match in FENCE.finditer(PAGE)]
 LINES = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]

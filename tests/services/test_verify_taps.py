@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from balog.tap.verify.rules import CHECKS
+from balog.verify.rules import CHECKS
 from tests.services.real_taps import ROOT, TAPS, TOKEN, prepared
 from tests.services.servers.postgres import PostgresServer, running_postgres
 

@@ -1,0 +1,291 @@
+"""A tap's stdout, read as a target would, and noted as little as the rules need."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from balog.singer import parse_log
+from balog.singer.messages import to_event
+from balog.verify.leaks import Leaks
+from balog.verify.logs import Logs
+from balog.verify.streams_seen import StreamSeen
+from balog.verify.values import bookmark_of
+
+__all__ = ["Junk", "Known", "Reading", "StateSeen"]
+
+MAX_LINE = 16 * 1024 * 1024
+"""Bytes of a line that are read; a longer one ends the run."""
+
+_MOST_JUNK = 10_000
+_JUNK_KEPT = 20
+_STATES_KEPT = 256
+_STATES_SIZE = 8 * 1024 * 1024
+_MOST_STREAMS = 10_000
+_decode = msgspec.json.Decoder().decode
+
+
+class Junk(Struct, frozen=True):
+    """A line that no target can take, by its number (from 1), and why, as a clause without anything of the line."""
+
+    line: int
+    reason: str
+
+
+class StateSeen(Struct, frozen=True, kw_only=True):
+    """A STATE: its line, its value, how many records of each stream had come, and about how many bytes all that is."""
+
+    line: int
+    value: Any
+    records: dict[str, int]
+    size: int = 0
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """What is known of the streams before a run.
+
+    Attributes:
+        replication_keys: by a stream's name in messages.
+        ids: the ``tap_stream_id``, which state goes by, where that is another; some taps write it in messages too.
+        state: with which the run is started.
+        ordered: see ``Options``.
+    """
+
+    replication_keys: Mapping[str, str] = {}
+    ids: Mapping[str, str] = {}
+    state: Any = None
+    ordered: Mapping[str, str] = {}
+
+
+class Reading:
+    """Takes a run's outputs. See ``Watcher``.
+
+    Args:
+        most: records that are looked at; the run is ended there.
+        interrupt_after: records after which it is asked to end; 0 never.
+
+    Attributes:
+        lines: of stdout.
+        records: RECORD messages.
+        junk: the first of what no target can take; ``junk_count`` all of it.
+        unknown: as ``junk``, messages of types that Singer does not have; ``unknown_count`` all of them.
+        broken: messages of a type that is known, which lack what they need: as ``junk``.
+        streams: by name, in the order in which they came.
+        states: the first STATE, and others, thinned out evenly; ``last_state`` the last; ``state_count`` all of them.
+        bad_states: the first STATE's line whose value is no object; 0 when there is none.
+        cuts: STATEs that name the stream at work (``currently_syncing``).
+        unended: what was written after the last newline: "" nothing, ``message`` a whole message, ``torn`` else.
+        logs: what it told.
+    """
+
+    def __init__(self, leaks: Leaks, known: Known, *, most: int, interrupt_after: int = 0) -> None:
+        self._leaks = leaks
+        self._known = known
+        self._most = most
+        self._interrupt_after = interrupt_after
+        self._names = {one: name for name, one in known.ids.items() if one not in known.ids}
+        self._partial: list[bytes] = []
+        self._partial_size = 0
+        self._apart = 1
+        self._states_size = 0
+        self.lines = self.records = 0
+        self.junk: list[Junk] = []
+        self.junk_count = 0
+        self.unknown: list[Junk] = []
+        self.unknown_count = 0
+        self.broken: list[Junk] = []
+        self.kinds: Counter[str] = Counter()
+        self.streams: dict[str, StreamSeen] = {}
+        self.states: list[StateSeen] = []
+        self.last_state: StateSeen | None = None
+        self.state_count = self.bad_states = self.cuts = 0
+        self.unended = ""
+        self.logs = Logs(leaks)
+
+    def stdout(self, data: bytes) -> str:
+        """See ``Watcher``."""
+        head, newline, rest = data.partition(b"\n")
+        self._partial.append(head)
+        self._partial_size += len(head)
+        if self._partial_size > MAX_LINE:
+            return self._too_long()
+        if not newline:
+            return ""
+        lines = [b"".join(self._partial), *rest.split(b"\n")]
+        self._partial = [lines.pop()]
+        self._partial_size = len(self._partial[0])
+        for line in lines:
+            self._line(line)
+            if self.records >= self._most:
+                return "records"
+            if self.junk_count + self.unknown_count >= _MOST_JUNK:
+                return "junk"
+            if len(self.streams) > _MOST_STREAMS:
+                return "streams"
+        return "interrupt" if 0 < self._interrupt_after <= self.records else ""
+
+    def stderr(self, data: bytes) -> None:
+        """See ``Watcher``."""
+        self.logs.feed(data)
+
+    def close(self, *, cut: bool) -> None:
+        """Take what is left; nothing is said of it when the run was ``cut``, and its last bytes were dropped."""
+        rest = b"".join(self._partial)
+        if rest and not cut:
+            before = self.junk_count + len(self.broken)
+            self._line(rest)
+            self.unended = "torn" if self.junk_count + len(self.broken) > before else "message"
+        self.logs.close()
+
+    def _too_long(self) -> str:
+        self.lines += 1
+        self._is_junk(f"longer than {MAX_LINE >> 20} MiB")
+        self._partial, self._partial_size = [], 0
+        return "line"
+
+    def _line(self, line: bytes) -> None:
+        self.lines += 1
+        self._leaks.look(line, "stdout", self.lines)
+        try:
+            message = _decode(line)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            self._is_junk(_why(line))
+            return
+        if not isinstance(message, dict):
+            self._is_junk("no JSON object")
+            return
+        kind = message.get("type")
+        if not isinstance(kind, str):
+            self._is_junk("an object without a type")
+            return
+        take = self._takers.get(kind.upper())
+        if take is not None:
+            self.kinds[kind.upper()] += 1
+            reason = take(self, message, line)
+            if reason:
+                self._note(self.broken, f"a {kind.upper()} {reason}")
+        elif not self._log(line):
+            self.unknown_count += 1
+            self._note(self.unknown, "of no type of Singer's")
+
+    def _is_junk(self, reason: str) -> None:
+        self.junk_count += 1
+        self._note(self.junk, reason)
+
+    def _note(self, where: list[Junk], reason: str) -> None:
+        if len(where) < _JUNK_KEPT:
+            where.append(Junk(self.lines, reason))
+
+    def _stream(self, name: str) -> StreamSeen:
+        name = self._names.get(name, name)
+        found = self.streams.get(name)
+        if found is None:
+            known = self._known
+            key = known.replication_keys.get(name, "")
+            began = bookmark_of(known.state, known.ids.get(name, name), key)
+            found = self.streams[name] = StreamSeen(name, key, began, known.ordered.get(name, ""))
+        return found
+
+    def _record(self, message: dict[str, Any], line: bytes) -> str:
+        name, record, version = message.get("stream"), message.get("record"), message.get("version")
+        self.records += 1
+        if not isinstance(name, str):
+            return "without the name of its stream"
+        if not isinstance(record, dict):
+            return "whose record is no object"
+        is_version = isinstance(version, int) and not isinstance(version, bool)
+        self._stream(name).take(record, len(line) + 1, self.lines, version if is_version else None)
+        return "" if is_version or version is None else "whose version is no whole number"
+
+    def _schema(self, message: dict[str, Any], line: bytes) -> str:
+        name, schema = message.get("stream"), message.get("schema")
+        keys, bookmarks = message.get("key_properties"), message.get("bookmark_properties")
+        if not isinstance(name, str):
+            return "without the name of its stream"
+        if not isinstance(schema, dict):
+            return "whose schema is no object"
+        stream = self._stream(name)
+        marks = [bookmarks] if isinstance(bookmarks, str) else _names(bookmarks)
+        stream.take_schema(schema, _names(keys) or [], marks)
+        if keys is None:
+            return "without key_properties"
+        if _names(keys) is None:
+            return "whose key_properties are no list of names"
+        return "" if bookmarks is None or marks is not None else "whose bookmark_properties are no list of names"
+
+    def _state(self, message: dict[str, Any], line: bytes) -> str:
+        value = message.get("value")
+        self.state_count += 1
+        if not isinstance(value, dict):
+            self.bad_states = self.bad_states or self.lines
+            return "" if "value" in message else "without a value"
+        counts = {name: stream.records for name, stream in self.streams.items()}
+        self.last_state = StateSeen(line=self.lines, value=value, records=counts, size=len(line) + 100 * len(counts))
+        if (self.state_count - 1) % self._apart == 0:
+            self.states.append(self.last_state)
+            self._states_size += self.last_state.size
+            while len(self.states) >= _STATES_KEPT or (self._states_size > _STATES_SIZE and len(self.states) > 1):
+                del self.states[1::2]
+                self._apart *= 2
+                self._states_size = sum(state.size for state in self.states)
+        self.cuts += bool(value.get("currently_syncing"))
+        for name, stream in self.streams.items():
+            if stream.replication_key:
+                stream.take_bookmark(bookmark_of(value, self._known.ids.get(name, name), stream.replication_key))
+        return ""
+
+    def _activate(self, message: dict[str, Any], line: bytes) -> str:
+        name, version = message.get("stream"), message.get("version")
+        if not isinstance(name, str):
+            return "without the name of its stream"
+        if not isinstance(version, int) or isinstance(version, bool):
+            return "whose version is no whole number"
+        stream = self._stream(name)
+        if len(stream.activated) < _JUNK_KEPT:
+            stream.activated.append((version, stream.records))
+        return ""
+
+    def _batch(self, message: dict[str, Any], line: bytes) -> str:
+        name = message.get("stream")
+        if not isinstance(name, str):
+            return "without the name of its stream"
+        self._stream(name).batches += 1
+        return ""
+
+    def _log(self, line: bytes) -> bool:
+        log = parse_log(line)
+        if log is None:
+            return False
+        self.kinds["LOG"] += 1
+        self.logs.add_event(to_event(log)[0])
+        return True
+
+    _takers: Mapping[str, Callable[[Reading, dict[str, Any], bytes], str]] = {
+        "RECORD": _record,
+        "SCHEMA": _schema,
+        "STATE": _state,
+        "ACTIVATE_VERSION": _activate,
+        "BATCH": _batch,
+    }
+
+
+def _names(value: Any) -> list[str] | None:
+    return value if isinstance(value, list) and all(isinstance(item, str) for item in value) else None
+
+
+def _why(line: bytes) -> str:
+    """Say why a line is no JSON."""
+    if not line.strip():
+        return "an empty line"
+    try:
+        json.loads(line.decode())
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    except (ValueError, RecursionError):
+        return "no JSON object"
+    return "JSON to Python alone (NaN, Infinity or half a character)"

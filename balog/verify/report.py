@@ -1,0 +1,196 @@
+"""What a verification found, and its score."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from balog.verify.finding import GROUPS, Finding
+from balog.verify.rules.bookmarking import advance_of
+from balog.verify.trials import Run, Trials
+
+__all__ = ["Counts", "Report", "RunReport", "StreamReport", "write_report"]
+
+
+class Counts(Struct, frozen=True, kw_only=True):
+    """How many rules: kept, broken by severity, and not judged."""
+
+    passed: int = 0
+    errors: int = 0
+    warnings: int = 0
+    advice: int = 0
+    skipped: int = 0
+
+
+class StreamReport(Struct, frozen=True, kw_only=True):
+    """What the first sync wrote of a stream.
+
+    Attributes:
+        started_from: the bookmark with which the run began, else the lowest replication value; null without one.
+        bookmark: the last one that was written.
+        advance: seconds between the two; null where they are no times.
+        ratio: ``advance`` by the seconds that the run took: below 1 a source's history is never caught up with.
+    """
+
+    stream: str
+    records: int
+    bytes: int
+    replication_key: str = ""
+    started_from: str | int | float | None = None
+    bookmark: str | int | float | None = None
+    advance: float | None = None
+    ratio: float | None = None
+
+
+class RunReport(Struct, frozen=True, kw_only=True):
+    """A run of the tap that was made.
+
+    Attributes:
+        stopped: why it was ended from outside; "" when it was not.
+        peak_memory: bytes; 0 where it cannot be known.
+    """
+
+    name: str
+    seconds: float
+    exit_code: int
+    records: int = 0
+    stopped: str = ""
+    peak_memory: int = 0
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """A verification.
+
+    Attributes:
+        version: of this form.
+        made: when, in RFC 3339.
+        tap: the program's name.
+        score: 0 to 100: the weights of the rules that are kept, by those of all that were judged; 100 only when all
+            are.
+        groups: the same for each group; null where no rule was judged.
+        findings: of each rule, in their order.
+        streams: those of the first sync.
+        runs: in the order in which they were made.
+    """
+
+    version: str = "1.0.0"
+    made: str
+    tap: str
+    score: int
+    groups: dict[str, int | None]
+    counts: Counts
+    findings: list[Finding]
+    streams: list[StreamReport] = field(default_factory=list)
+    runs: list[RunReport] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[Finding]:
+        """Findings of rules that are broken, errors first."""
+        order = ("error", "warning", "advice")
+        found = [finding for finding in self.findings if finding.outcome == "failed"]
+        return sorted(found, key=lambda finding: order.index(finding.rule.severity))
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no rule of severity ``error`` is broken."""
+        return not self.counts.errors
+
+    def encode(self) -> bytes:
+        """Give it as JSON, by ``schemas/verify/1.0.0.json``."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+
+def write_report(trials: Trials, findings: list[Finding]) -> Report:
+    """Put together what was found. Makes no run."""
+    outcomes = _heaviest(findings)
+    broken = [finding.rule.severity for finding in outcomes if finding.outcome == "failed"]
+    return Report(
+        made=datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        tap=_name(trials.command.base),
+        score=_score(findings) or 0,
+        groups={group: _score([one for one in findings if one.rule.group == group]) for group in GROUPS},
+        counts=Counts(
+            passed=sum(finding.outcome == "passed" for finding in outcomes),
+            errors=broken.count("error"),
+            warnings=broken.count("warning"),
+            advice=broken.count("advice"),
+            skipped=sum(finding.outcome == "skipped" for finding in outcomes),
+        ),
+        findings=findings,
+        streams=_streams(trials),
+        runs=[
+            RunReport(
+                name=run.name,
+                seconds=round(run.ending.seconds, 3),
+                exit_code=run.ending.code,
+                records=run.reading.records if isinstance(run, Run) else 0,
+                stopped=run.ending.stopped,
+                peak_memory=run.ending.peak_memory,
+            )
+            for run in trials.made
+        ],
+    )
+
+
+def _heaviest(findings: list[Finding]) -> list[Finding]:
+    """Return one finding for each rule, the gravest."""
+    found: dict[str, Finding] = {}
+    for finding in findings:
+        before = found.get(finding.rule.id)
+        if before is None or finding.rule.weight >= before.rule.weight:
+            found[finding.rule.id] = finding
+    return list(found.values())
+
+
+def _score(findings: list[Finding]) -> int | None:
+    judged = [finding for finding in _heaviest(findings) if finding.outcome != "skipped"]
+    whole = sum(finding.rule.weight for finding in judged)
+    if not whole:
+        return None
+    return 100 * sum(finding.rule.weight for finding in judged if finding.outcome == "passed") // whole
+
+
+def _streams(trials: Trials) -> list[StreamReport]:
+    main = "sync by --properties" if trials.is_older else "sync"
+    sync = next((run for run in trials.made if isinstance(run, Run) and run.name == main), None)
+    found = []
+    for name, stream in sync.reading.streams.items() if sync is not None else ():
+        advance = advance_of(stream) if stream.replication_key else None
+        seconds = sync.ending.seconds if sync is not None else 0
+        found.append(
+            StreamReport(
+                stream=name,
+                records=stream.records,
+                bytes=stream.bytes,
+                replication_key=stream.replication_key,
+                started_from=_plain(stream.started_from if stream.started_from is not None else stream.lowest),
+                bookmark=_plain(stream.bookmark),
+                advance=advance,
+                ratio=round(advance / seconds, 3) if advance is not None and seconds else None,
+            )
+        )
+    return found
+
+
+def _plain(value: Any) -> str | int | float | None:
+    return value if isinstance(value, (str, int, float)) else None
+
+
+def _name(base: tuple[str, ...]) -> str:
+    """Give the program's name; the module's or script's where Python runs it. Arguments may hold secrets."""
+    name = PurePath(base[0]).name
+    words = iter(base[1:] if name.startswith("python") else ())
+    for word in words:
+        if word == "-m":
+            return next(words, name)
+        if word in ("-W", "-X"):
+            next(words, "")
+        elif not word.startswith("-"):
+            return PurePath(word).name
+        elif word == "-c":
+            break
+    return name

@@ -1,0 +1,75 @@
+"""Keys: there, not null, and each once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from balog.verify.catalogs import method_of
+from balog.verify.rules.registering import SDK_TESTS, SPEC, Problem, check
+from balog.verify.rules.selecting import looked_at
+from balog.verify.streams_seen import StreamSeen
+from balog.verify.trials import Skip, Trials
+
+__all__: list[str] = []
+
+_MANY = 10  # records
+_MANY_SHARE = 0.1
+
+
+def _keyed(trials: Trials) -> list[tuple[str, StreamSeen]]:
+    streams = looked_at(trials.sync).reading.streams
+    found = [(name, stream) for name, stream in streams.items() if stream.key_properties and stream.records]
+    if not found:
+        raise Skip("no records came of a stream with key properties")
+    return found
+
+
+@check(
+    "keys-are-there", "records", "error", 8, SPEC,
+    "Write each key property in each record; one that may be null is no key.",
+)  # fmt: skip
+def keys_are_there(trials: Trials) -> Iterator[Problem]:
+    """Key properties are in each record, and never null."""
+    for name, stream in _keyed(trials):
+        for key, count in stream.keyless.items():
+            yield Problem(f"{key} is missing or null in {count} of {stream.records} records", name)
+
+
+@check(
+    "keys-are-unique", "records", "error", 6, SDK_TESTS,
+    "Name what identifies a record, all of it; look for a page that is read twice.",
+)  # fmt: skip
+def keys_are_unique(trials: Trials) -> Iterator[Problem]:
+    """In a full table no key comes twice."""
+    keyed = [
+        (name, stream)
+        for name, stream in _keyed(trials)
+        if not stream.replication_key and method_of(trials.entries.get(name, {})) != "LOG_BASED"  # a row, then changes
+    ]
+    if not keyed:
+        raise Skip("no full table with key properties came")
+    for name, stream in keyed:
+        twice = _again(stream)
+        if twice:
+            is_grave = twice >= _MANY_SHARE * stream.records
+            yield Problem(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
+
+
+@check(
+    "records-come-once", "records", "warning", 2, SDK_TESTS,
+    "Where windows or pages overlap, leave out what was written; a target can only update it again.",
+)  # fmt: skip
+def records_come_once(trials: Trials) -> Iterator[Problem]:
+    """In an incremental stream no key comes twice in a run; an error where many do."""
+    keyed = [(name, stream) for name, stream in _keyed(trials) if stream.replication_key]
+    if not keyed:
+        raise Skip("no incremental stream with key properties came")
+    for name, stream in keyed:
+        twice = _again(stream)
+        if twice:
+            is_grave = twice >= _MANY and twice >= _MANY_SHARE * stream.records
+            yield Problem(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
+
+
+def _again(stream: StreamSeen) -> int:
+    return len(stream.keys) - len(set(stream.keys))

@@ -1,0 +1,100 @@
+"""Records and the schema that came before them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from balog.distribution import install_command
+from balog.verify.rules.registering import BEST_PRACTICES, SDK_TESTS, SPEC, Problem, check
+from balog.verify.rules.selecting import looked_at
+from balog.verify.streams_seen import StreamSeen
+from balog.verify.trials import Skip, Trials
+
+__all__: list[str] = []
+
+
+def _with_schema(trials: Trials) -> Iterator[tuple[str, StreamSeen]]:
+    streams = looked_at(trials.sync).reading.streams
+    found = [(name, stream) for name, stream in streams.items() if stream.schemas and stream.records]
+    if not found:
+        raise Skip("no records came of a stream with a SCHEMA")
+    yield from found
+
+
+def _validated(trials: Trials) -> Iterator[tuple[str, StreamSeen]]:
+    found = [(name, stream) for name, stream in _with_schema(trials) if stream.can_validate]
+    if not found:
+        try:
+            import jsonschema_rs  # noqa: F401
+        except ImportError:
+            raise Skip(f"validating needs: {install_command('schema')}") from None
+        raise Skip("no stream has a SCHEMA that can be used")
+    yield from found
+
+
+@check(
+    "schema-messages-are-json-schema", "records", "error", 6, SPEC,
+    "Write schemas that a JSON Schema validator takes.",
+)  # fmt: skip
+def schema_messages_are_json_schema(trials: Trials) -> Iterator[Problem]:
+    """Each SCHEMA has a JSON Schema."""
+    for name, stream in looked_at(trials.sync).reading.streams.items():
+        if stream.schema_fault:
+            yield Problem(stream.schema_fault, name)
+
+
+@check(
+    "records-match-schema", "records", "error", 10, SPEC,
+    "Make the records fit (coerce types, allow null where the source has it) or the schema say what comes.",
+)  # fmt: skip
+def records_match_schema(trials: Trials) -> Iterator[Problem]:
+    """Each record is valid against its stream's schema."""
+    for name, stream in _validated(trials):
+        if stream.invalid:
+            said = f"{stream.invalid} of {stream.records} records are not, the first in line {stream.first_invalid}"
+            yield Problem(f"{said}: {_most(stream.faults)}", name)
+
+
+@check(
+    "formats-hold", "records", "warning", 4, BEST_PRACTICES,
+    "Write times by RFC 3339 with an offset, 2026-11-20T07:00:00Z, or leave the format out of the schema.",
+)  # fmt: skip
+def formats_hold(trials: Trials) -> Iterator[Problem]:
+    """Values have the formats that the schema says: ``date-time`` by RFC 3339, and so on."""
+    for name, stream in _validated(trials):
+        if stream.format_faults:
+            yield Problem(_most(stream.format_faults), name)
+
+
+@check(
+    "properties-are-declared", "records", "warning", 3, SDK_TESTS,
+    "Put the property in the schema, or leave it out of the records: most targets drop it.",
+)  # fmt: skip
+def properties_are_declared(trials: Trials) -> Iterator[Problem]:
+    """Records have no property at their top that the schema does not have."""
+    for name, stream in _with_schema(trials):
+        declared = stream.schema.get("properties")
+        if not isinstance(declared, dict) or "patternProperties" in stream.schema:
+            continue
+        others = [key for key in stream.properties if key not in declared]
+        if others:
+            yield Problem(f"{len(others)} are not in it: {', '.join(others[:5])}", name)
+
+
+@check(
+    "properties-are-used", "records", "advice", 1, SDK_TESTS,
+    "See whether the source still has it; a column that is always empty tells nobody anything.",
+)  # fmt: skip
+def properties_are_used(trials: Trials) -> Iterator[Problem]:
+    """Each property of the schema is in some record."""
+    for name, stream in _with_schema(trials):
+        declared = stream.schema.get("properties")
+        unused = [key for key in declared if not stream.properties[key]] if isinstance(declared, dict) else []
+        if unused:
+            yield Problem(f"{len(unused)} are in none: {', '.join(unused[:5])}", name)
+
+
+def _most(faults: Counter[str]) -> str:
+    said = "; ".join(f"{fault} ({count})" for fault, count in faults.most_common(3))
+    return f"{said}; …" if len(faults) > 3 else said

@@ -1,0 +1,89 @@
+"""A report for a person: what is wrong and what to do, then the score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from balog.verify.finding import Finding
+from balog.verify.report import Report
+
+__all__ = ["as_text"]
+
+_COLOURS = {"error": "red", "warning": "yellow", "advice": "cyan"}
+_LONGEST = 1000
+_WIDTH = 79
+
+
+def as_text(report: Report) -> Iterator[tuple[str, str]]:
+    """Give the lines, each with the colour of its severity ("" has none).
+
+    A rule is told once, with all that breaks it below, where it comes from, and what to do. What a tap chose the names
+    of cannot move a terminal's cursor: what does not print is shown as U+FFFD, and a line is cut at 1,000 characters.
+    """
+    for line, colour in _lines(report):
+        shown = line[: _LONGEST - 1] + "…" if len(line) > _LONGEST else line
+        yield "".join(char if char.isprintable() else "\ufffd" for char in shown), colour
+
+
+def _lines(report: Report) -> Iterator[tuple[str, str]]:
+    broken: dict[str, list[Finding]] = {}
+    for finding in report.failed:
+        broken.setdefault(finding.rule.id, []).append(finding)
+    for findings in broken.values():
+        rule = findings[0].rule
+        yield f"{rule.severity.upper()} {rule.id}: {_plain(rule.title)}", _COLOURS[rule.severity]
+        for finding in findings:
+            yield f"  - {finding.stream + ': ' if finding.stream else ''}{finding.detail}", ""
+        yield f"  do: {_plain(rule.remedy)}", ""
+        yield f"  source: {rule.source}", ""
+        yield "", ""
+    yield from ((line, "") for line in _not_judged(report))
+    yield from ((line, "") for line in _streams(report))
+    parts = [f"{group} {score}" for group, score in report.groups.items() if score is not None]
+    yield ", ".join(parts), ""
+    counts = report.counts
+    summary = (
+        f"{report.tap}: {report.score} of 100; {_count(counts.errors, 'error')}, {_count(counts.warnings, 'warning')}, "
+        f"{counts.advice} advice; {counts.passed} rules are kept, {counts.skipped} were not judged"
+    )
+    yield summary, "green" if report.score == 100 else _COLOURS["error" if counts.errors else "warning"]
+
+
+def _not_judged(report: Report) -> Iterator[str]:
+    """Give what was not judged by its reason, told once: a tap that cannot start has the same for most rules."""
+    reasons: dict[str, list[str]] = {}
+    for finding in report.findings:
+        if finding.outcome == "skipped":
+            reasons.setdefault(finding.detail, []).append(finding.rule.id)
+    if not reasons:
+        return
+    yield "not judged:"
+    for reason, rules in reasons.items():
+        yield f"  - {reason}:"
+        yield from wrap(
+            ", ".join(rules), _WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
+        )
+    yield ""
+
+
+def _streams(report: Report) -> Iterator[str]:
+    if not report.streams:
+        return
+    width = max(len(stream.stream) for stream in report.streams)
+    for stream in report.streams:
+        line = f"{stream.stream:<{width}}  {stream.records:>9,} records"
+        if stream.bookmark is not None:
+            line += f"  {stream.replication_key or 'bookmark'} {stream.started_from} → {stream.bookmark}"
+        if stream.ratio is not None:
+            line += f", {stream.ratio:,.{0 if stream.ratio >= 10 else 2}f} s for a second"
+        yield line
+    yield ""
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
+def _plain(text: str) -> str:
+    return text.replace("``", "").replace("`", "")

@@ -1,0 +1,182 @@
+"""What one run wrote of one stream: counts, hashes and extremes, never the records themselves."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from balog.errors import MissingExtraError
+from balog.registry.json_schema import JsonValidator
+from balog.registry.schema import SchemaError
+from balog.verify.compiling import compiled
+from balog.verify.values import is_after
+
+__all__ = ["StreamSeen"]
+
+_MOST_FAULTS = 50
+_MOST_NAMES = 10_000
+_LONGEST_NAME = 1000
+_INDEX = re.compile(r"\[\d+\]")
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class StreamSeen:
+    """Takes a stream's messages. 16 bytes of each record are held: hashes of its key and of its content.
+
+    Attributes:
+        schemas: how many SCHEMA messages came.
+        schema: the last; ``schema_fault`` says what is wrong with it, ``can_validate`` whether records are held
+            against it.
+        key_properties: the last SCHEMA's.
+        bookmark_properties: the last SCHEMA's; None when it had none.
+        records: how many came; ``before_schema`` of them when there was none yet.
+        bytes: of their lines.
+        invalid: records that break the schema otherwise than by a format; ``ill_formatted`` by formats alone.
+        faults: how often each fault was found, by place and reason; ``format_faults`` those of formats.
+        keyless: by key property, records in which it is missing or null.
+        properties: how often each property came.
+        keys: a hash for each record: of its keys; of its content where there are no keys.
+        contents: a hash for each record.
+        replication_key: what its bookmark is about; "" when nobody said.
+        lowest: of the replication key; ``highest`` the largest.
+        valueless: records without a replication value.
+        started_from: the bookmark with which the run began; ``bookmark`` that of the last STATE.
+        lost: records that came after a STATE whose bookmark is later than they are; ``lost_at`` the first one's line.
+        ahead: STATEs whose bookmark is later than all that had come.
+        versions: records by version; "none" has none.
+        activated: version and records until then, of each ACTIVATE_VERSION.
+        disordered: records out of the order that was asked for; ``disordered_at`` the first one's line.
+    """
+
+    def __init__(self, name: str, replication_key: str = "", started_from: Any = None, ordered_by: str = "") -> None:
+        self.name = name
+        self.schemas = 0
+        self.schema: dict[str, Any] = {}
+        self.schema_fault = ""
+        self.key_properties: list[str] = []
+        self.bookmark_properties: list[str] | None = None
+        self.records = self.before_schema = self.bytes = self.batches = 0
+        self.invalid = self.ill_formatted = 0
+        self.faults: Counter[str] = Counter()
+        self.format_faults: Counter[str] = Counter()
+        self.first_invalid = 0
+        self.keyless: Counter[str] = Counter()
+        self.properties: Counter[str] = Counter()
+        self.keys = array("q")
+        self.contents = array("q")
+        self.replication_key = replication_key
+        self.lowest: Any = None
+        self.highest: Any = None
+        self.valueless = 0
+        self.started_from = self.bookmark = started_from
+        self.lost = self.lost_at = self.ahead = 0
+        self.versions: Counter[int | str] = Counter()
+        self.activated: list[tuple[int, int]] = []
+        self.disordered = self.disordered_at = 0
+        self._ordered_by = ordered_by
+        self._last_ordered: Any = None
+        self._validator: JsonValidator | None = None
+
+    @property
+    def can_validate(self) -> bool:
+        """Whether records are held against the schema."""
+        return self._validator is not None
+
+    def take_schema(self, schema: dict[str, Any], keys: list[str], bookmarks: list[str] | None) -> None:
+        """Take a SCHEMA."""
+        self.schemas += 1
+        self.key_properties, self.bookmark_properties = keys, bookmarks
+        if bookmarks and not self.replication_key:
+            self.replication_key = bookmarks[0]
+        if self.schemas > 1 and schema == self.schema:
+            return
+        self.schema = schema
+        try:
+            self._validator = compiled(schema)
+        except SchemaError as error:
+            self._validator, self.schema_fault = None, str(error)
+        except MissingExtraError:
+            self._validator = None
+
+    def take(self, record: dict[str, Any], size: int, line: int, version: int | None) -> None:
+        """Take a RECORD of ``size`` bytes."""
+        self.records += 1
+        self.bytes += size
+        if not self.schemas:
+            self.before_schema += 1
+        encoded = _encode(record)
+        content = hash(encoded)
+        self.contents.append(content)
+        self.keys.append(self._key(record) if self.key_properties else content)
+        for name in record:
+            if name in self.properties or (len(self.properties) < _MOST_NAMES and len(name) <= _LONGEST_NAME):
+                self.properties[name] += 1
+        self.versions["none" if version is None else version] += 1
+        if self._validator is not None:
+            self._validate(record, encoded, line)
+        if self.replication_key:
+            self._replicate(record, line)
+        if self._ordered_by:
+            self._order(record.get(self._ordered_by), line)
+
+    def take_bookmark(self, value: Any) -> None:
+        """Take what a STATE says of the stream."""
+        if value == self.bookmark:
+            return
+        self.bookmark = value
+        if self.records and self.highest is not None and is_after(value, self.highest):
+            self.ahead += 1
+
+    def _key(self, record: dict[str, Any]) -> int:
+        values = [record.get(name) for name in self.key_properties]
+        for name, value in zip(self.key_properties, values):
+            if value is None:
+                self.keyless[name] += 1
+        return hash(_encode(values))
+
+    def _validate(self, record: dict[str, Any], encoded: bytes, line: int) -> None:
+        assert self._validator is not None  # noqa: S101
+        try:
+            if self._validator.is_valid(record):
+                return
+        except ValueError:
+            pass
+        others = False
+        for fault in self._validator.check(encoded):
+            is_format = fault.reason.startswith("is no ") and not fault.reason.startswith("is no multiple")
+            others = others or not is_format
+            faults = self.format_faults if is_format else self.faults
+            said = f"{_INDEX.sub('[*]', fault.path)} {fault.reason}"[:_LONGEST_NAME]
+            if said in faults or len(faults) < _MOST_FAULTS:
+                faults[said] += 1
+        if others:
+            self.invalid += 1
+            self.first_invalid = self.first_invalid or line
+        else:
+            self.ill_formatted += 1
+
+    def _replicate(self, record: dict[str, Any], line: int) -> None:
+        value = record.get(self.replication_key)
+        if value is None:
+            self.valueless += 1
+            return
+        if self.highest is None:
+            self.lowest = self.highest = value
+        elif is_after(value, self.highest):
+            self.highest = value
+        elif is_after(self.lowest, value):
+            self.lowest = value
+        if self.bookmark != self.started_from and is_after(self.bookmark, value):
+            self.lost += 1
+            self.lost_at = self.lost_at or line
+
+    def _order(self, value: Any, line: int) -> None:
+        if is_after(self._last_ordered, value):
+            self.disordered += 1
+            self.disordered_at = self.disordered_at or line
+        if value is not None:
+            self._last_ordered = value

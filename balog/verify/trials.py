@@ -1,0 +1,357 @@
+"""The runs of a tap that rules look at, each made when it is first asked for."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn
+
+from balog.verify.catalogs import (
+    Discovered,
+    Document,
+    as_properties,
+    entries,
+    id_of,
+    is_selected,
+    name_of,
+    read_discovered,
+    replication_key_of,
+    select,
+    spare_property,
+)
+from balog.verify.guarding import Guard
+from balog.verify.leaks import Leaks
+from balog.verify.options import Options
+from balog.verify.reading import Known, Reading, StateSeen
+from balog.verify.running import run
+from balog.verify.runs import Capture, Run, Skip, Written
+from balog.verify.tap_command import TapCommand, read_json, take_apart
+from balog.verify.values import middle_of
+
+__all__ = ["Run", "Skip", "Trials", "Written"]
+
+_SHORT_RUN = 30.0  # seconds that a tap may take to refuse what it is given
+FOREIGN_STATE = {"bookmarks": {"a_stream_of_another_tap": {"a_key": "2020-01-01T00:00:00Z"}}, "a_key": 1}
+"""A state that is well formed and speaks of nothing that the tap has."""
+
+
+class Trials:
+    """The tap and its runs. A context: what runs are given is in a folder that goes with it.
+
+    Args:
+        command: the tap's command line.
+        options: how far to go.
+        on_run: told the name of each run before it is made.
+
+    Attributes:
+        is_older: the tap is told by ``--properties`` what is selected, and gives nothing by ``--catalog``.
+
+    Raises:
+        ConfigError: no such program, or a file that its command names is not there or is no JSON.
+    """
+
+    def __init__(
+        self, command: Sequence[str], options: Options | None = None, on_run: Callable[[str], None] | None = None
+    ) -> None:
+        self.options = options or Options()
+        self.command: TapCommand = take_apart(command)
+        self.config = read_json(self.command.config, "--config") if self.command.config else None
+        self.given_state = read_json(self.command.state, "--state") if self.command.state else None
+        given = self.command.catalog or self.command.properties
+        self._given_catalog: Document | None = read_json(given, "--catalog") if given else None
+        self.leaks = Leaks(self.config)
+        self.made: list[Run | Written] = []
+        self.is_older = False
+        self._on_run = on_run or (lambda name: None)
+        self._folder = tempfile.TemporaryDirectory(prefix="balog-verify-")
+        self._guard = Guard(self._folder.name)
+        self._files = 0
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._folder.cleanup()
+        finally:
+            self._guard.close()
+
+    @cached_property
+    def discovery(self) -> Written:
+        """``--discover``."""
+        return self._ask("discover", "--discover")
+
+    @cached_property
+    def discovered(self) -> Discovered:
+        """What it wrote."""
+        return read_discovered(self.discovery.stdout)
+
+    @cached_property
+    def second_discovery(self) -> Discovered:
+        """The same again."""
+        return read_discovered(self._ask("discover again", "--discover").stdout)
+
+    @cached_property
+    def catalog(self) -> Document | None:
+        """The catalog by which is synced: the given one as it is selected, else all that is discovered."""
+        given = self._given_catalog
+        if given is not None:
+            return select(given, self._asked(entry for entry in entries(given) if is_selected(entry)))
+        document = self.discovered.document
+        return None if document is None else select(document, self._asked(entries(document)))
+
+    @cached_property
+    def entries(self) -> dict[str, Document]:
+        """The selected entries of the catalog by the stream's name in messages."""
+        return {name_of(entry): entry for entry in entries(self.catalog) if is_selected(entry)}
+
+    @cached_property
+    def by_catalog(self) -> Run:
+        """All that is selected, from the beginning (or from the given state)."""
+        return self._sync("sync", self.catalog, state=self.given_state)
+
+    @cached_property
+    def sync(self) -> Run:
+        """The same: the run that most rules look at. By ``--properties`` where the tap knows no ``--catalog``."""
+        found = self.by_catalog
+        if self.catalog is None or not found.is_whole or found.reading.lines or not self.by_properties.reading.records:
+            return found
+        self.is_older = True
+        return self.by_properties
+
+    @cached_property
+    def by_properties(self) -> Run:
+        """The same by ``--properties``."""
+        properties = as_properties(self._catalog())
+        return self._sync("sync by --properties", None, properties=properties, state=self.given_state)
+
+    @cached_property
+    def by_both(self) -> Run:
+        """The same by ``--catalog`` and ``--properties`` at once."""
+        return self._sync("sync by both", self._catalog(), properties=as_properties(self._catalog()))
+
+    @cached_property
+    def nothing(self) -> Run:
+        """A catalog that selects nothing."""
+        return self._sync("sync of nothing", select(self._catalog(), ()))
+
+    @cached_property
+    def alone(self) -> tuple[str, Run]:
+        """One stream alone, by its name: the first that gave records."""
+        self._catalog()
+        if len(self.entries) < 2:
+            raise Skip("there is one stream only")
+        seen = self.sync.reading.streams
+        name = next((name for name in self.entries if name in seen and seen[name].records), next(iter(self.entries)))
+        return name, self._sync(f"sync of {name} alone", select(self._catalog(), [id_of(self.entries[name])]))
+
+    @cached_property
+    def fewer(self) -> tuple[dict[str, str], Run]:
+        """By the name of each stream a property that was not selected, and the run."""
+        self._catalog()
+        left_out = {name: spare for name, entry in self.entries.items() if (spare := spare_property(entry))}
+        if not left_out:
+            raise Skip("no stream has a property that may be left out")
+        by_id = {id_of(self.entries[name]): spare for name, spare in left_out.items()}
+        ids = [id_of(entry) for entry in self.entries.values()]
+        return left_out, self._sync("sync of fewer properties", select(self._catalog(), ids, by_id))
+
+    @cached_property
+    def resumed(self) -> list[tuple[StateSeen, Run]]:
+        """Runs from states that the first sync emitted: the first, the last, and others evenly between."""
+        sync = self.sync.reading
+        if sync.last_state is None:
+            raise Skip("no STATE was written")
+        if self.options.states < 1:
+            raise Skip("no state was to be resumed from (--states 0)")
+        found = [state for state in sync.states if state.line != sync.last_state.line]
+        wanted = min(self.options.states - 1, len(found))
+        chosen = [found[index * len(found) // wanted] for index in range(wanted)] if wanted else []
+        return [
+            (state, self._sync(f"resume from the STATE in line {state.line}", self.catalog, state=state.value))
+            for state in [*chosen, sync.last_state]
+        ]
+
+    @cached_property
+    def _signalled(self) -> Run | None:
+        half = self.sync.reading.records // 2
+        if not half:
+            return None
+        return self._sync("interrupted sync", self.catalog, state=self.given_state, interrupt_after=half)
+
+    @property
+    def signalled(self) -> Run:
+        """A sync that is sent SIGTERM once half of the records of the first one have come."""
+        if self._signalled is None:
+            raise Skip("there are too few records for a run to be interrupted between them")
+        return self._signalled
+
+    @property
+    def interrupted(self) -> Run:
+        """The same, where it ended before all had come."""
+        run = self.signalled
+        if run.ending.stopped != "interrupt" or run.reading.records >= self.sync.reading.records:
+            raise Skip("the tap was over before it could be interrupted")
+        return run
+
+    @cached_property
+    def after_interruption(self) -> Run:
+        """From the last STATE of the interrupted run, or from the beginning when it wrote none."""
+        last = self.interrupted.reading.last_state
+        return self._sync("resume after the interruption", self.catalog, state=last.value if last else self.given_state)
+
+    @cached_property
+    def foreign_state(self) -> Run:
+        """From a state of another tap."""
+        return self._sync("state of another tap", self.catalog, state=FOREIGN_STATE)
+
+    @cached_property
+    def broken_state(self) -> Run:
+        """From a state that is no JSON."""
+        return self._sync("broken state", self.catalog, state_text='{"bookmarks": {', timeout=_SHORT_RUN)
+
+    @cached_property
+    def missing_config(self) -> Run:
+        """With a config that does not exist."""
+        self._with_config()
+        missing = Path(self._folder.name, "no-such-config.json")
+        return self._sync("missing config", self.catalog, config=missing, timeout=_SHORT_RUN)
+
+    @cached_property
+    def broken_config(self) -> Run:
+        """With a config that is no JSON: the tap's own, cut in the middle."""
+        self._with_config()
+        text = json.dumps(self.config)
+        broken = self._write("config.json", text[: len(text) // 2])
+        return self._sync("broken config", self.catalog, config=broken, timeout=_SHORT_RUN)
+
+    @cached_property
+    def bare_config(self) -> Run:
+        """With a config of which only the secrets are left."""
+        self._with_config()
+        if not isinstance(self.config, dict):
+            raise Skip("the config is no object")
+        kept = {
+            key: value
+            for key, value in self.config.items()
+            if any(path == f"$.{key}" or path.startswith((f"$.{key}.", f"$.{key}[")) for path in self.leaks.keys)
+        }
+        return self._sync("bare config", self.catalog, config=self._write("config.json", json.dumps(kept)))
+
+    @cached_property
+    def later_start(self) -> tuple[str, str, Run]:
+        """A ``start_date`` in the middle of what the first sync gave of a stream, that stream, and the run with it."""
+        self._with_config()
+        config = self.config if isinstance(self.config, dict) else {}
+        given = config.get("start_date")
+        if not isinstance(given, str):
+            raise Skip("the config has no start_date that is a text")
+        if self.given_state is not None:
+            raise Skip("a state was given")
+        found = [
+            (name, middle)
+            for name, stream in self.sync.reading.streams.items()
+            if stream.replication_key and (middle := middle_of(stream.lowest, stream.highest, given))
+        ]
+        if not found:
+            raise Skip("no stream's replication values are times far enough apart, in the form that start_date has")
+        name, middle = found[0]
+        path = self._write("config.json", json.dumps({**config, "start_date": middle}))
+        return middle, name, self._sync("later start_date", self.catalog, config=path)
+
+    @cached_property
+    def version(self) -> Written:
+        """``--version``."""
+        return self._ask("--version", "--version", timeout=_SHORT_RUN, bare=True)
+
+    @cached_property
+    def about(self) -> Written:
+        """``--about``."""
+        return self._ask("--about", "--about", timeout=_SHORT_RUN, bare=True)
+
+    def _asked(self, found: Iterable[Document]) -> set[str]:
+        """Give the ids of those streams that were asked for, by id or by name."""
+        asked = set(self.options.streams)
+        return {id_of(entry) for entry in found if not asked or asked & {id_of(entry), name_of(entry)}}
+
+    def _catalog(self) -> Document:
+        if self.catalog is None:
+            _skip("there is no catalog")
+        first = self.__dict__.get("by_catalog")
+        if first is not None and first.ending.stopped == "timeout" and not first.reading.lines:
+            _skip(f"a sync wrote nothing in {first.ending.seconds:.0f} s")  # others would take as long each
+        return self.catalog
+
+    def _with_config(self) -> None:
+        if self.command.config is None:
+            raise Skip("the tap was given no --config")
+
+    def _sync(
+        self,
+        name: str,
+        catalog: Document | None,
+        *,
+        properties: Document | None = None,
+        state: Any = None,
+        state_text: str = "",
+        config: Path | None = None,
+        interrupt_after: int = 0,
+        timeout: float | None = None,
+    ) -> Run:
+        arguments: list[str] = []
+        if self.is_older and catalog and not properties:
+            properties, catalog = as_properties(catalog), None
+        for option, value in (("catalog", catalog), ("properties", properties), ("state", state)):
+            text = state_text if option == "state" and state_text else json.dumps(value) if value is not None else ""
+            if text:
+                arguments += [f"--{option}", str(self._write(f"{option}.json", text))]
+        known = Known(
+            replication_keys={stream: replication_key_of(entry) for stream, entry in self.entries.items()},
+            ids={stream: id_of(entry) for stream, entry in self.entries.items()},
+            state=state,
+            ordered=self.options.ordered,
+        )
+        self._on_run(name)
+        options = self.options
+        reading = Reading(self.leaks, known, most=options.records, interrupt_after=interrupt_after)
+        ending = run(
+            self.command.line(*arguments, config=config),
+            reading,
+            timeout=min(timeout or options.timeout, options.timeout),
+            grace=options.grace,
+            small_pipe=bool(interrupt_after),
+            guard=self._guard,
+        )
+        reading.close(cut=ending.stopped not in ("", "interrupt"))
+        made = Run(name=name, reading=reading, ending=ending)
+        self.made.append(made)
+        return made
+
+    def _ask(self, name: str, *arguments: str, timeout: float | None = None, bare: bool = False) -> Written:
+        self._on_run(name)
+        capture = Capture(self.leaks)
+        line = [*self.command.base, *arguments] if bare else self.command.line(*arguments)
+        limit = self.options.timeout if timeout is None else min(timeout, self.options.timeout)
+        ending = run(line, capture, timeout=limit, grace=self.options.grace, guard=self._guard)
+        capture.logs.close()
+        self.leaks.search(capture.data, "stdout")
+        made = Written(name=name, stdout=bytes(capture.data), logs=capture.logs, ending=ending)
+        self.made.append(made)
+        return made
+
+    def _write(self, name: str, text: str) -> Path:
+        self._files += 1
+        path = Path(self._folder.name, f"{self._files}-{name}")
+        path.touch(0o600)  # a config holds secrets
+        path.write_text(text, encoding="utf-8")
+        return path
+
+
+def _skip(reason: str) -> NoReturn:
+    raise Skip(reason)

@@ -1,0 +1,240 @@
+"""Taps that do their worst: each run ends in bounded time and memory, and what was done is said."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from balog.verify import Options, Report, verify
+from balog.verify.catalogs import read_discovered
+from balog.verify.guarding import Guard
+from balog.verify.leaks import Leaks
+from balog.verify.reading import MAX_LINE, Known, Reading
+from balog.verify.running import run
+
+TAP = Path(__file__).parent / "sinful_tap.py"
+
+
+def verified(tmp_path: Path, sin: str, *rules: str, timeout: float = 20) -> Report:
+    config = tmp_path / "config.json"
+    config.write_text('{"base": "x"}')
+    command = [sys.executable, "-S", "-E", str(TAP), "--config", str(config), "--sin", sin]
+    return verify(command, Options(timeout=timeout, grace=0.2, rules=rules))
+
+
+def ran(program: str, timeout: float = 20, grace: float = 0.2) -> tuple[Reading, object]:
+    reading = Reading(Leaks(None), Known(), most=1000)
+    ending = run([sys.executable, "-S", "-E", "-c", program], reading, timeout=timeout, grace=grace)
+    reading.close(cut=ending.stopped not in ("", "interrupt"))
+    return reading, ending
+
+
+def details(report: Report) -> dict[str, str]:
+    return {finding.rule.id: finding.detail for finding in report.failed}
+
+
+def test_a_tap_that_hangs_is_ended_and_told(tmp_path: Path) -> None:
+    found = details(verified(tmp_path, "hangs", "sync-succeeds", timeout=0.5))
+
+    assert found["sync-succeeds"].startswith("not over after ")
+
+
+def test_endless_junk_ends_the_run(tmp_path: Path) -> None:
+    found = details(verified(tmp_path, "endless junk", "only-messages-on-stdout"))
+
+    assert found["only-messages-on-stdout"].startswith("10000 of 10000 lines are none: line 1 is no JSON object")
+
+
+def test_a_line_without_an_end_ends_the_run(tmp_path: Path) -> None:
+    found = details(verified(tmp_path, "endless line", "only-messages-on-stdout", "sync-succeeds"))
+
+    assert f"longer than {MAX_LINE >> 20} MiB" in found["only-messages-on-stdout"]
+    assert "sync-succeeds" in found
+
+
+def test_endless_records_end_at_the_number_that_was_asked_for() -> None:
+    reading, ending = ran(
+        "import json\nwhile True: print(json.dumps({'type': 'RECORD', 'stream': 'a', 'record': {'x': 'y'}}))"
+    )
+
+    assert reading.records == 1000
+    assert ending.stopped == "records"  # type: ignore[attr-defined]
+    assert not reading.junk
+
+
+def test_100_mb_of_stderr_pass(tmp_path: Path) -> None:
+    report = verified(tmp_path, "loud", "logs-are-bounded")
+
+    assert "100.0 MB on stderr" in details(report)["logs-are-bounded"]
+
+
+def test_what_ignores_sigterm_is_killed() -> None:
+    program = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('x', flush=True)\ntime.sleep(60)"
+
+    _, ending = ran(program, timeout=0.3)
+
+    assert ending.was_killed  # type: ignore[attr-defined]
+    assert ending.code == -9  # type: ignore[attr-defined]
+
+
+def test_a_child_that_holds_the_pipe_is_not_waited_for() -> None:
+    _, ending = ran("import subprocess\nsubprocess.Popen(['sleep', '60'])")
+
+    assert ending.left_running  # type: ignore[attr-defined]
+    assert ending.code == 0  # type: ignore[attr-defined]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_what_made_itself_independent_is_found_and_ended(tmp_path: Path) -> None:
+    guard = Guard(str(tmp_path / "gone"))
+    program = (
+        "import subprocess\n"
+        "away = subprocess.DEVNULL\n"
+        "subprocess.Popen(['sleep', '60'], start_new_session=True, stdout=away, stderr=away)"
+    )
+
+    ending = run(
+        [sys.executable, "-S", "-E", "-c", program], Reading(Leaks(None), Known(), most=10),
+        timeout=20, grace=0.2, guard=guard,
+    )  # fmt: skip
+
+    assert ending.left_running
+    eventually(lambda: not guard.left())
+    guard.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP], ids=["kill", "hup"])
+def test_a_verification_that_is_killed_leaves_nothing(tmp_path: Path, number: int) -> None:
+    temporary, seen = tmp_path / "tmp", tmp_path / "pid"
+    temporary.mkdir()
+    (tmp_path / "config.json").write_text('{"token": "hush-hush"}')
+    program = "import os, signal, time\nsignal.signal(15, signal.SIG_IGN)\n"
+    program += f"open({str(seen)!r}, 'w').write(str(os.getpid()))\n"
+    command = [sys.executable, "-c", program + "time.sleep(60)", "--config", str(tmp_path / "config.json")]
+    words = ["tap", "verify", "--rules", "bad-config-is-explained", "--timeout", "30", "--", *command]
+    verification = subprocess.Popen(
+        [sys.executable, "-m", "balog", *words], env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.DEVNULL
+    )
+    eventually(lambda: seen.exists() and seen.read_text() != "" and list(temporary.iterdir()) != [])
+
+    verification.send_signal(number)
+    verification.wait(10)
+
+    eventually(lambda: not Path("/proc", seen.read_text()).exists())
+    eventually(lambda: list(temporary.iterdir()) == [])
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Wait up to 10 s."""
+    until = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_a_tap_that_closes_its_outputs_and_goes_on_is_ended() -> None:
+    _, ending = ran("import os, time\nos.close(1); os.close(2); time.sleep(60)", timeout=0.3)
+
+    assert ending.stopped == "timeout"  # type: ignore[attr-defined]
+
+
+def test_a_tap_that_a_signal_ends_is_no_success(tmp_path: Path) -> None:
+    program = "import os\nos.kill(os.getpid(), 11)"
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+
+    report = verify([sys.executable, "-c", program, "--config", str(config)], Options(rules=("discovery-succeeds",)))
+
+    assert details(report)["discovery-succeeds"] == "ended by signal 11"
+
+
+def test_streams_without_end_end_the_run(tmp_path: Path) -> None:
+    program = 'n = 0\nwhile True:\n print(\'{"type": "RECORD", "stream": "s%d", "record": {}}\' % n); n += 1'
+    reading = Reading(Leaks(None), Known(), most=100_000)
+
+    ending = run([sys.executable, "-S", "-E", "-c", program], reading, timeout=20, grace=0.2)
+
+    assert ending.stopped == "streams"
+    assert reading.records == len(reading.streams) == 10_001
+
+
+def test_large_states_are_not_held() -> None:
+    reading = Reading(Leaks(None), Known(), most=10)
+
+    for number in range(60):
+        value = json.dumps({"type": "STATE", "value": {"n": number, "x": "y" * 1_000_000}})
+        reading.stdout(value.encode() + b"\n")
+
+    assert sum(state.size for state in reading.states) < 10_000_000
+    assert reading.states[0].value["n"] == 0
+    assert reading.last_state is not None
+    assert reading.last_state.value["n"] == 59
+
+
+def test_names_without_end_are_not_held() -> None:
+    reading = Reading(Leaks(None), Known(), most=100)
+    reading.stdout(
+        b'{"type":"SCHEMA","stream":"s","schema":{"additionalProperties":{"type":"null"}},"key_properties":[]}\n'
+    )
+
+    for number in range(60):
+        record = {str(number) + "x" * 100_000: 1, "short": None}
+        reading.stdout(json.dumps({"type": "RECORD", "stream": "s", "record": record}).encode() + b"\n")
+
+    assert list(reading.streams["s"].properties) == ["short"]
+    assert all(len(fault) <= 1000 for fault in reading.streams["s"].faults)
+
+
+def test_places_where_a_catalog_could_begin_are_not_tried_for_ever() -> None:
+    began = time.monotonic()
+
+    found = read_discovered(b"\n{" * 1_000_000)
+
+    assert found.fault == "stdout holds no JSON object that is a catalog"
+    assert read_discovered(b'{"streams": []}\n\nx\n' + b" " * 1_000_000 + b"y").noise == (0, 2)
+    assert time.monotonic() - began < 5
+
+
+def test_a_catalog_nested_too_deep_is_told() -> None:
+    deep = b'{"properties":{"a":' * 300 + b"{}" + b"}}" * 300
+
+    found = read_discovered(b'{"streams":[{"tap_stream_id":"a","stream":"a","schema":' + deep + b"}]}")
+
+    assert found.fault in ("its catalog is nested too deep", "stdout holds no JSON object that is a catalog")
+
+
+def test_a_secret_is_found_in_what_was_captured_by_its_line() -> None:
+    leaks = Leaks({"token": "hush-hush"})
+
+    leaks.search(b"\n" * 1_000_000 + b"a hush-hush", "stdout")
+
+    assert leaks.found == {("$.token", "stdout"): 1_000_001}
+
+
+@pytest.mark.parametrize(
+    ("written", "reason"),
+    [
+        (b"\xff\xfe\n", "not UTF-8"),
+        (b"\n", "an empty line"),
+        (b"[]\n", "no JSON object"),
+        (b'{"a": 1}\n', "an object without a type"),
+        (b'{"type": "STATE", "value": {"x": NaN}}\n', "JSON to Python alone (NaN, Infinity or half a character)"),
+        (b"[" * 100_000 + b"\n", "no JSON object"),
+        (b'{"type": "RECORD"', "no JSON object"),
+    ],
+    ids=["bytes", "empty", "list", "typeless", "nan", "deep", "torn"],
+)
+def test_junk_is_told_by_its_kind(written: bytes, reason: str) -> None:
+    reading = Reading(Leaks(None), Known(), most=10)
+
+    reading.stdout(written)
+    reading.close(cut=False)
+
+    assert [(junk.line, junk.reason) for junk in reading.junk] == [(1, reason)]

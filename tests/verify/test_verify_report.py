@@ -1,0 +1,191 @@
+"""The report: its score, its JSON, its lines; and verifying from pytest."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+import pytest
+from jsonschema import Draft202012Validator
+
+from balog.config import write_schema
+from balog.errors import ConfigError
+from balog.verify import Options, Report, verify
+from balog.verify.rules import CHECKS
+from balog.verify.showing import as_text
+from balog.verify.testing import TapPractices, TapWarning, assert_verified
+
+TAP = Path(__file__).parent / "sinful_tap.py"
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A tap with a doubled key, an ERROR in its log and no --about."""
+    config = tmp_path_factory.mktemp("config") / "config.json"
+    config.write_text('{"base": "x"}')
+    sins = ("doubled keys", "logs error", "no about")
+    words = [word for sin in sins for word in ("--sin", sin)]
+    return [sys.executable, "-S", "-E", str(TAP), "--config", str(config), *words]
+
+
+OPTIONS = Options(rules=("records", "clean-run-has-no-errors", "about-is-told", "bookmark-advances"))
+
+
+@pytest.fixture(scope="module")
+def report(command: list[str]) -> Report:
+    """What the rules of ``OPTIONS`` say of it."""
+    return verify(command, OPTIONS)
+
+
+def test_the_score_is_the_weight_of_what_is_kept(report: Report) -> None:
+    weights = {finding.rule.id: finding.rule.weight for finding in report.findings}
+    broken = {finding.rule.id for finding in report.failed}
+
+    assert broken == {"keys-are-unique", "clean-run-has-no-errors", "about-is-told"}
+    assert report.score == 100 * sum(weights[rule] for rule in weights.keys() - broken) // sum(weights.values())
+    assert (report.counts.errors, report.counts.warnings, report.counts.advice) == (1, 1, 1)
+    assert report.groups["discovery"] is None
+    assert report.groups["state"] == 100
+
+
+def test_only_runs_that_the_rules_need_are_made(report: Report) -> None:
+    assert [run.name for run in report.runs] == ["discover", "sync", "--about"]
+
+
+def test_a_stream_s_advance_is_held_against_the_time_it_took(report: Report) -> None:
+    orders, shops = report.streams
+
+    assert (orders.records, orders.bookmark) == (200, "2026-11-20T03:19:00Z")
+    assert orders.advance == 199 * 60
+    assert orders.ratio == pytest.approx(orders.advance / report.runs[1].seconds, rel=0.01)
+    assert shops.ratio is None
+
+
+def test_the_json_is_by_its_schema(report: Report) -> None:
+    text = resources.files("balog.schemas").joinpath("verify", "1.0.0.json").read_bytes()
+
+    assert text == write_schema(Report, "urn:balog:verify:1.0.0", "The report as balog tap verify --json writes it")
+    Draft202012Validator(json.loads(text)).validate(json.loads(report.encode()))
+
+
+def test_the_lines_say_what_is_wrong_what_to_do_and_by_whom(report: Report) -> None:
+    lines = [line for line, _ in as_text(report)]
+
+    assert lines[:4] == [
+        "ERROR keys-are-unique: In a full table no key comes twice.",
+        "  - shops: 10 of 20 records have a key that came before",
+        "  do: Name what identifies a record, all of it; look for a page that is read twice.",
+        "  source: Meltano SDK, standard tap tests",
+    ]
+    assert lines[-1].startswith(f"sinful_tap.py: {report.score} of 100; 1 error, 1 warning, 1 advice; ")
+
+
+def test_one_reason_is_told_once_for_all_rules_that_it_keeps_from_being_judged(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text("{}")
+
+    report = verify(["false", "--config", str(config)], Options(rules=("discovery", "records")))
+
+    lines = [line for line, _ in as_text(report)]
+    assert lines.count("  - no catalog was discovered:") == 1
+    assert max(len(line) for line in lines if line.startswith("    ")) < 80
+    assert {word.strip(", ") for line in lines if line.startswith("    ") for word in line.split()} == {
+        finding.rule.id for finding in report.findings if finding.outcome == "skipped"
+    }
+
+
+def test_what_a_tap_calls_its_streams_does_not_move_the_terminal_s_cursor(report: Report) -> None:
+    finding = msgspec.structs.replace(report.failed[0], stream="\x1b[2J\r\n" + "x" * 5000)
+
+    lines = [line for line, _ in as_text(msgspec.structs.replace(report, findings=[finding]))]
+
+    assert all(line.isprintable() and len(line) <= 1000 for line in lines)
+    assert any(line.startswith("  - \ufffd[2J\ufffd\ufffdxxx") for line in lines)
+
+
+@pytest.mark.parametrize(("ratio", "shown"), [(71_568.6, "71,569 s"), (0.4, "0.40 s")])
+def test_a_stream_that_never_catches_up_can_be_told_by_its_figure(report: Report, ratio: float, shown: str) -> None:
+    streams = [msgspec.structs.replace(report.streams[0], ratio=ratio)]
+
+    assert any(
+        f", {shown} for a second" in line for line, _ in as_text(msgspec.structs.replace(report, streams=streams))
+    )
+
+
+def test_a_rule_or_group_that_does_not_exist_is_wrong_use(command: list[str]) -> None:
+    with pytest.raises(ConfigError, match="--skip: there is no rule 'x'"):
+        verify(command, Options(skip=("x",)))
+
+
+def test_a_stream_that_does_not_exist_is_wrong_use(command: list[str]) -> None:
+    with pytest.raises(ConfigError, match="--stream: the catalog has no stream 'x'"):
+        verify(command, Options(streams=("x",), rules=("sync-succeeds",)))
+
+
+def test_one_stream_alone_can_be_verified(command: list[str]) -> None:
+    report = verify(command, Options(streams=("orders",), rules=("records",)))
+
+    assert [stream.stream for stream in report.streams] == ["orders"]
+    assert not report.failed
+
+
+def test_asserting_says_the_report(command: list[str]) -> None:
+    with pytest.raises(AssertionError, match="ERROR keys-are-unique"):
+        assert_verified(command, OPTIONS)
+    only = Options(rules=("about-is-told", "bookmark-advances"))
+    assert assert_verified(command, only).score == 85
+    with pytest.raises(AssertionError, match="85 of 100"):
+        assert_verified(command, only, fail_under=86)
+
+
+@pytest.fixture(scope="module")
+def tap_command(command: list[str]) -> list[str]:
+    """As a user has it."""
+    return command
+
+
+class TestPracticesOfATap(TapPractices):
+    """Here each rule of some, of a tap that keeps them."""
+
+    options = Options(rules=("state-is-written", "keys-are-there"))
+
+    @pytest.mark.parametrize("rule", options.rules)
+    def test_practice(self, tap_report: Report, rule: str) -> None:
+        """Without those that the options leave out."""
+        super().test_practice(tap_report, rule)
+
+
+def test_a_broken_rule_fails_or_warns_or_is_skipped_by_its_severity(report: Report) -> None:
+    practices = TapPractices()
+
+    with pytest.raises(pytest.fail.Exception, match="shops: 10 of 20 records"):
+        practices.test_practice(report, "keys-are-unique")
+    with pytest.warns(TapWarning, match="1 such lines, the last: something is not quite right"):
+        practices.test_practice(report, "clean-run-has-no-errors")
+    with pytest.raises(pytest.skip.Exception, match="left out by the options"):
+        practices.test_practice(report, "discovery-succeeds")
+
+
+def test_each_practice_is_a_test_in_a_user_s_own_run(tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "test_tap.py").write_text(
+        "import pytest\n"
+        "from balog.verify import Options\n"
+        "from balog.verify.testing import TapPractices\n\n\n"
+        "@pytest.fixture(scope='module')\n"
+        f"def tap_command():\n    return {command!r}\n\n\n"
+        "class TestTap(TapPractices):\n"
+        "    options = Options(rules=('records',))\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "balog_pytest", "-rf", "test_tap.py"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+    )  # fmt: skip
+
+    assert f"1 failed, 7 passed, {len(CHECKS) - 8} skipped" in done.stdout, done.stdout
+    assert "test_practice[keys-are-unique]" in done.stdout
+    assert "warning" not in done.stdout.splitlines()[-1]
