@@ -162,8 +162,9 @@ def prose(name: Path, text: str) -> Iterator[str]:
 
 
 def code_lines(node: ast.AST) -> int:
-    """Count the lines of a node that hold code, so no docstrings, comments or empty lines."""
+    """Count the lines of a node that hold code: not its decorators, docstrings, comments or empty lines."""
     lines: set[int] = set()
+    decorators = {id(each) for each in getattr(node, "decorator_list", [])}
     docstrings = {
         id(each.body[0])
         for each in ast.walk(node)
@@ -176,7 +177,7 @@ def code_lines(node: ast.AST) -> int:
     pending = [node]
     while pending:
         each = pending.pop()
-        if id(each) in docstrings:
+        if id(each) in docstrings or id(each) in decorators:
             continue
         if isinstance(each, ast.expr | ast.stmt | ast.arg | ast.alias | ast.keyword | ast.excepthandler):
             lines.update((each.lineno, each.end_lineno or each.lineno))

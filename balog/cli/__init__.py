@@ -21,30 +21,55 @@ from balog.errors import BalogError, ConfigError, ConfigProblems
 
 __all__ = ["broker", "main"]
 
-# Each command's module is imported when that command is asked for: `balog broker` must not pay for Spark.
-COMMANDS = {
-    "broker": "Carry events out of a Singer stream to sinks; pass the data on untouched.",
-    "callbacks": "See which callbacks their endpoints disabled, and enable them.",
-    "check": "Find everything that is wrong with a config, before it runs.",
-    "config": "Push, compare and take back versions of what event services do.",
-    "consume": "Run the handlers of a package on the events of topics.",
-    "consumers": "List the handlers of a package, and what each of them listens to.",
-    "filter": "Run a filter of the event service with Spark, once over what there is.",
-    "forward": "Send the events of a topic to sinks, with a broker's config and no Python.",
-    "micro": "Run the whole event service in one process, for a laptop, a test or a CI job.",
-    "query": "Answer SQL over the tables of events.",
-    "load": "Load events into tables, each once; look after the tables.",
-    "replay": "Send the events that wait in a spool to their sinks, or what a service refused.",
-    "report": "Turn archived events into tables and one HTML page, with Spark.",
-    "run": "Run a tap; its log lines and metrics become events, and its run a report.",
-    "schema": "Keep the types of events: infer, register, validate, compare, document.",
-    "serve": "Run the event service: accept events over HTTP, keep, route, filter and call back.",
-    "state": "Read the STATE that a broker has stored: load, show, diff.",
-    "tap": "Prove that a tap, of balog's toolkit or not, keeps to Singer's practices.",
-    "test": "Run cases of a broker's config: sample input, and what should come of it.",
-    "token": "Make, list and revoke the bearer tokens of an event service.",
-    "top": "Show live what each broker and sidecar does, and which side of it is slow.",
-    "topics": "Look into topics, publish, dump, and give dead letters another try.",
+# A command's module is imported only when the command runs: `balog broker` must not pay for Spark.
+GROUPS = {
+    "Log": {
+        "run": "Run a tap; turn its log lines and metrics into events, and report the run.",
+        "check": "Find every error in a config before it runs.",
+    },
+    "Carry": {
+        "broker": "Send the events in a Singer stream to sinks; leave the data as it is.",
+        "test": "Run test cases of a broker's config: sample input and expected output.",
+        "state": "Read the STATE that a broker has stored: load, show, diff.",
+        "replay": "Send the events in a spool to their sinks, or events that a service rejected to the service.",
+    },
+    "Act": {
+        "consume": "Run the handlers of a package on the events of topics.",
+        "consumers": "List the handlers of a package and the events that each one handles.",
+        "forward": "Send the events of a topic to sinks, with a broker's config and no Python.",
+    },
+    "Ask": {
+        "load": "Load events into tables, each event once; maintain the tables.",
+        "query": "Run SQL on the tables of events.",
+        "report": "Summarize archived events in tables and one HTML page, with Spark.",
+        "filter": "Run a filter of the event service once over stored events, with Spark.",
+    },
+    "Deliver": {
+        "serve": "Run the event service: accept events over HTTP, store, route, filter and call back.",
+        "micro": "Run the whole event service in one process, for a laptop, a test or a CI job.",
+        "schema": "Manage the types of events: infer, register, validate, compare, document.",
+        "config": "Push, compare and roll back versions of the control document.",
+        "callbacks": "List the callbacks that are disabled, and enable them.",
+        "token": "Add, list and revoke the bearer tokens of an event service.",
+    },
+    "Tap": {
+        "tap": "Verify that a tap follows Singer's practices.",
+    },
+    "Operate": {
+        "top": "Show live what each broker and sidecar does, and which side of it is slow.",
+        "topics": "Inspect topics, publish to them, dump them, and retry dead letters.",
+    },
+}
+COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
+
+_EXAMPLES = {
+    "Log": "balog run -- tap-jsonl --config tap.json | balog broker --config broker.json | target-csv",
+    "Carry": "tap | balog broker --config broker.json | target",
+    "Act": "balog consume mypackage --topics local:topics",
+    "Ask": 'balog query "SELECT cls_type, count(*) FROM events GROUP BY ALL" --tables tables',
+    "Deliver": "balog serve --config service.json",
+    "Tap": "balog tap verify -- tap-jsonl --config tap.json",
+    "Operate": "balog topics describe orders --topics local:topics",
 }
 
 _WITH_SPARK = frozenset({"filter", "load", "query", "report"})
@@ -52,7 +77,7 @@ _WITH_SPARK = frozenset({"filter", "load", "query", "report"})
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -62,8 +87,11 @@ class _Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for group, commands in GROUPS.items():
+            with formatter.section(group):
+                formatter.write_dl([(name.ljust(width), summary) for name, summary in commands.items()])
+                formatter.write(f"\n{'':{formatter.current_indent}}$ {_EXAMPLES[group]}\n")
 
     def invoke(self, ctx: click.Context) -> Any:
         hold_standard()
@@ -106,16 +134,7 @@ def _forget_stdout() -> None:
 def main() -> None:
     """Log, carry, act on and ask about the events of data pipelines.
 
-    \b
-    tap | balog broker --config broker.json | target      carry events to sinks
-    balog run -- tap … | balog broker … | target          the same for a tap that knows nothing of balog
-    balog consume mypackage --topics local:PATH           act on them: your handlers …
-    balog forward --topics local:PATH --topic NAME …      … or any sinks
-    balog topics describe NAME --topics local:PATH        see what waits, and for whom
-    balog serve --config service.json                     take events over HTTP, route, filter, call back
-    balog micro                                           the same for a laptop or a test, with nothing to set up
-    balog load PATH --tables FOLDER                       keep them as tables
-    balog report PATH                                     ask about all of them
+    `balog COMMAND --help` shows a command's options and examples.
 
     Topics are local:PATH, sqs:REGION or kafka:HOST:PORT.
     """

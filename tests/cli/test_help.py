@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from balog.cli import main
+from balog.cli import COMMANDS, main
 
 
 def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -23,5 +23,11 @@ def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tup
 def test_no_line_about_a_command_is_cut_short(path: tuple[str, ...]) -> None:
     done = CliRunner().invoke(main, [*path, "--help"], terminal_width=80)
     assert done.exit_code == 0, done.output
-    listed = done.output.partition("\nCommands:\n")[2].partition("\n\n")[0]
-    assert "..." not in listed
+    listed = done.output.partition("\nCommands:\n" if path else "\nLog:\n")[2]
+    assert "..." not in (listed.partition("\n\n")[0] if path else listed)
+
+
+def test_every_command_is_in_one_group_and_every_group_has_an_example() -> None:
+    shown = CliRunner().invoke(main, ["--help"], terminal_width=200).output
+    assert [shown.count(f"  {name.ljust(max(map(len, COMMANDS)))}  ") for name in COMMANDS] == [1] * len(COMMANDS)
+    assert shown.count("\n  $ ") == 7
