@@ -18,11 +18,11 @@ from balog.consumers.ledgers import open_ledger
 from balog.delivery.micro import Micro
 from balog.errors import ConfigError
 from balog.local_path import local_path
+from balog.outbound.spool import Spool, SpoolConfig
 from balog.outputs import open_output
 from balog.outputs.queued import QueuedOutput
 from balog.singer.quarantine import QuarantineFile
 from balog.sinks import AnySinkConfig
-from balog.sinks.spool import Spool, SpoolConfig
 from balog.storage import open_storage
 from balog.topics import open_topics
 

@@ -22,8 +22,8 @@ from msgspec import UNSET, Raw, Struct
 from balog.errors import BalogError
 from balog.event import Event, Header, encode, new_id
 from balog.expressions.selection import Selection
+from balog.outbound.attempt import attempt, reason_of
 from balog.sinks import StoreSinkConfig
-from balog.sinks.attempt import attempt, reason_of
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 from balog.sinks.store_part import MANIFESTS, describe
 from balog.storage import StorageError, open_storage

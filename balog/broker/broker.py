@@ -19,9 +19,10 @@ from balog.broker.pipe import Counts, Pipe
 from balog.broker.quarantine import Quarantine
 from balog.broker.status import Status
 from balog.errors import BalogError
+from balog.outbound import Dispatcher
 from balog.signals import StopSignals, signals_for_main_thread
 from balog.singer import LogMessage, to_event
-from balog.sinks import Delivery, Dispatcher, SinkConfig
+from balog.sinks import Delivery, SinkConfig
 
 __all__ = ["EXIT_CODES", "run_broker"]
 

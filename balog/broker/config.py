@@ -11,8 +11,8 @@ from balog.broker.metering import MetricsConfig
 from balog.broker.quarantine import QuarantineConfig
 from balog.broker.records.config import RecordRule, SchemaRule
 from balog.broker.state import StateConfig
+from balog.outbound.spool import SpoolConfig
 from balog.sinks import AnySinkConfig
-from balog.sinks.spool import SpoolConfig
 
 __all__ = ["BrokerConfig"]
 

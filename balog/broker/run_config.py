@@ -8,9 +8,9 @@ from msgspec import Meta, Struct
 
 from balog.broker.quarantine import QuarantineConfig
 from balog.errors import ConfigError
+from balog.outbound.spool import SpoolConfig
 from balog.singer.log_patterns import LogPattern, Pattern, compile_patterns
 from balog.sinks import AnySinkConfig
-from balog.sinks.spool import SpoolConfig
 
 __all__ = ["JunkPolicy", "RunConfig"]
 

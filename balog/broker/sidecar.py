@@ -24,11 +24,12 @@ from balog.broker.stopwatch import Stopwatch
 from balog.broker.tap_stream import TapStream
 from balog.errors import EventError
 from balog.event import Event, Level, decode, encode, format_timestamp, new_id
+from balog.outbound import Dispatcher
 from balog.payload import RunPayload, StreamCount, log_payload, read
 from balog.redaction import Redactor
 from balog.signals import signals_for_main_thread
 from balog.singer import LineAssembler, LogMessage, write
-from balog.sinks import Delivery, Dispatcher
+from balog.sinks import Delivery
 
 __all__ = ["DRAIN_SECONDS", "EXIT_CODES", "PATIENCE_SECONDS", "run_sidecar"]
 

@@ -17,8 +17,8 @@ from balog.broker.editing import Line
 from balog.broker.outbox import Outbox
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
+from balog.outbound.attempt import attempt
 from balog.sinks import Delivery, TopicSinkConfig
-from balog.sinks.attempt import attempt
 from balog.sinks.topic import TopicsUrl
 from balog.storage import Options, open_storage
 

@@ -18,6 +18,7 @@ from balog.broker.config import BrokerConfig
 from balog.broker.descriptors import hold_standard
 from balog.distribution import DISTRIBUTION
 from balog.errors import BalogError, ConfigError, ConfigProblems
+from balog.outbound.spool import SpoolConfig
 from balog.sinks import (
     DatadogSinkConfig,
     ElasticSinkConfig,
@@ -25,7 +26,6 @@ from balog.sinks import (
     PrometheusSinkConfig,
     StatsdSinkConfig,
 )
-from balog.sinks.spool import SpoolConfig
 
 __all__ = ["SINGLE_SINKS", "config_of", "datadog", "elastic", "pagerduty", "prometheus", "statsd"]
 

@@ -15,10 +15,10 @@ import click
 
 from balog import config as configs
 from balog.errors import ConfigError
+from balog.outbound.replay import Backlog, Plan, Replay, enter, find_backlogs, look, plan, revive
+from balog.outbound.stats import Figures
 from balog.signals import StopSignals
 from balog.sinks import AnySinkConfig, SinkConfig
-from balog.sinks.figures import Figures
-from balog.sinks.replay import Backlog, Plan, Replay, enter, find_backlogs, look, plan, revive
 
 __all__ = ["command"]
 

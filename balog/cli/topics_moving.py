@@ -173,7 +173,7 @@ def dump(
     By a group of its own, so that no other group loses a message. A queue has no groups: without --consume its messages
     are hidden from its consumers for as long as this takes, and then given back.
     """
-    from balog.sinks.dumping import dump as run
+    from balog.outbound.dump import dump as run
     from balog.sinks.store import StoreSinkConfig
 
     place: dict[str, Any] = {"url": to, "options": _options(options)} if is_url(to) else {"path": to}

@@ -17,10 +17,10 @@ from balog.consumers.outlet import Outlet
 from balog.errors import BalogError, ConfigError
 from balog.event import Event
 from balog.expressions import Expression
+from balog.outbound.attempt import reason_of
+from balog.outbound.spool import lane_folder
 from balog.signals import signals_for_main_thread
 from balog.sinks import SinkConfig, TopicSinkConfig
-from balog.sinks.attempt import reason_of
-from balog.sinks.spool import lane_folder
 from balog.topics import local_folder
 
 __all__ = ["Forwarding", "SinkConsumer"]

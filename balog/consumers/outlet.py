@@ -15,9 +15,9 @@ from balog.consumers.ending import at_end
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 from balog.errors import ConfigError, MissingExtraError, complain
 from balog.event import Event, encode
-from balog.sinks.attempt import Outcome, as_sink_error, attempt, reason_of
+from balog.outbound.attempt import Outcome, as_sink_error, attempt, reason_of
+from balog.outbound.notices import News
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
-from balog.sinks.news import News
 
 __all__ = ["Outlet", "SinkCounts"]
 

@@ -14,13 +14,13 @@ from msgspec import structs
 
 from balog.errors import BalogError, ConfigError, complain
 from balog.event import Event, encode
+from balog.outbound.dispatcher import Dispatcher
+from balog.outbound.spool import SpoolConfig
+from balog.outbound.stats import Figures
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, Retrying, SinkError
-from balog.sinks.dispatch import Dispatcher
-from balog.sinks.figures import Figures
 from balog.sinks.http import HttpError
 from balog.sinks.service import Item, ServiceApi, ServiceSinkConfig
-from balog.sinks.spool import SpoolConfig
 
 __all__ = ["Client", "DeliveryError"]
 

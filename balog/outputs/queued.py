@@ -15,8 +15,9 @@ from balog.outputs.base import Output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from balog.sinks import Delivery, Dispatcher, Sink, SinkConfig
-    from balog.sinks.spool import SpoolConfig
+    from balog.outbound import Dispatcher
+    from balog.outbound.spool import SpoolConfig
+    from balog.sinks import Delivery, Sink, SinkConfig
 
 __all__ = ["QueuedOutput", "flush_all"]
 
@@ -70,7 +71,7 @@ class QueuedOutput(Output):
 
     def _start(self) -> Dispatcher | None:
         """Begin a thread; None when the process is ending and can't have one any more."""
-        from balog.sinks import Dispatcher
+        from balog.outbound import Dispatcher
 
         try:
             # What a spool keeps is built again from its config; no sink that is spooled for has a database.

@@ -94,9 +94,9 @@ def _open_service(where: str, url: str, options: Mapping[str, str]) -> Output:
 
 
 def _open_sink(config: Mapping[str, Any], spool: Mapping[str, Any] | None = None) -> Output:
+    from balog.outbound.spool import SpoolConfig
     from balog.outputs.queued import QueuedOutput
     from balog.sinks import AnySinkConfig
-    from balog.sinks.spool import SpoolConfig
 
     try:
         waiting = None if spool is None else msgspec.convert(_anchored(spool), SpoolConfig)

@@ -1,12 +1,11 @@
 """Where events go. One file a sink, all of one anatomy: a config struct that builds it, ``open``, ``write``, ``close``.
 
-``dispatch`` feeds them from a thread each, so that a slow or dead one holds up nobody.
+``balog.outbound`` delivers events to them, with one thread per sink.
 """
 
 from balog.sinks.base import Batching, Delivery, Retrying, Sink, SinkConfig, SinkError, SinkOptions
 from balog.sinks.clickhouse import ClickHouseSinkConfig
 from balog.sinks.datadog import DatadogSinkConfig
-from balog.sinks.dispatch import Dispatcher
 from balog.sinks.elastic import ElasticSinkConfig
 from balog.sinks.otlp import OtlpSinkConfig
 from balog.sinks.pagerduty import PagerDutySinkConfig
@@ -39,7 +38,6 @@ __all__ = [
     "ClickHouseSinkConfig",
     "DatadogSinkConfig",
     "Delivery",
-    "Dispatcher",
     "ElasticSinkConfig",
     "OtlpSinkConfig",
     "PagerDutySinkConfig",

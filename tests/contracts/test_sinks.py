@@ -7,8 +7,8 @@ import pytest
 
 from balog.errors import ConfigError
 from balog.event import Event, encode
+from balog.outbound.attempt import attempt
 from balog.sinks import AnySinkConfig, Batching, Delivery, Retrying, SinkError
-from balog.sinks.attempt import attempt
 from tests.contracts.sink_peers import PEERS, SECRET, SECRET_NAME
 
 

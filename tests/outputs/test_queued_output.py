@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from balog.event import Event, encode
+from balog.outbound import Dispatcher
 from balog.outputs import open_output, queued
 from balog.outputs.queued import QueuedOutput, flush_all
-from balog.sinks import Batching, Delivery, Dispatcher, Retrying, SinkError
+from balog.sinks import Batching, Delivery, Retrying, SinkError
 from balog.topics import open_topics
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
@@ -120,7 +121,7 @@ def test_what_is_not_delivered_in_time_is_counted_and_said(capsys: pytest.Captur
 
 
 def test_a_full_queue_drops_and_counts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("balog.sinks.lane.MAX_QUEUE_BYTES", 5 * len(EVENTS[0]))
+    monkeypatch.setattr("balog.outbound.worker.MAX_QUEUE_BYTES", 5 * len(EVENTS[0]))
     sink = Memory(is_open=False)
     output = QueuedOutput(sink)
     write_all(output)
@@ -204,7 +205,7 @@ def test_at_the_end_when_no_thread_can_begin_the_event_is_delivered_at_once(monk
     def refuse(*_: Any, **__: Any) -> Dispatcher:
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
-    monkeypatch.setattr("balog.sinks.Dispatcher", refuse)
+    monkeypatch.setattr("balog.outbound.Dispatcher", refuse)
     sink = Memory()
     output = QueuedOutput(sink)
     with pytest.raises(RuntimeError):

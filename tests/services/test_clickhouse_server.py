@@ -9,9 +9,9 @@ import pytest
 from balog.delivery.document import ClickHouseTable
 from balog.delivery.jobs.tables import TableJob
 from balog.event import Event, encode
+from balog.outbound.attempt import attempt
 from balog.secrets import Secret
 from balog.sinks import ClickHouseSinkConfig, Delivery, Retrying, SinkError
-from balog.sinks.attempt import attempt
 from balog.topics import Message, open_topics
 from tests.services.servers.clickhouse import PASSWORD, running_clickhouse
 

@@ -8,9 +8,9 @@ from datetime import datetime, timezone
 import pytest
 
 from balog.event import Event, encode
+from balog.outbound.attempt import attempt
 from balog.singer import write_log
 from balog.sinks import Delivery, ElasticSinkConfig, SinkError
-from balog.sinks.attempt import attempt
 from tests.services.servers.opensearch import running_opensearch
 
 pytestmark = pytest.mark.service

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from balog.event import Event, encode
+from balog.outbound.attempt import attempt
 from balog.payload import MetricPayload, RunPayload, log_payload
 from balog.sinks import Delivery, SinkError
-from balog.sinks.attempt import attempt
 from balog.sinks.otlp import OtlpSinkConfig
 from tests.services.servers.collector import MAX_BODY, running
 from tests.stand_ins.http_server import Answer, HttpStandIn

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.event import Event, encode
+from balog.outbound.attempt import attempt
 from balog.secrets import Secret
 from balog.sinks import ClickHouseSinkConfig, Delivery, SinkError
-from balog.sinks.attempt import attempt
 from balog.sinks.clickhouse_table import (
     MOST_COLUMNS,
     Dialect,

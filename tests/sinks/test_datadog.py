@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.event import Event, encode
+from balog.outbound.attempt import attempt
 from balog.payload import ExceptionInfo, MetricPayload, RunPayload, StreamCount, log_payload
 from balog.secrets import Secret
 from balog.sinks import Delivery, SinkError
-from balog.sinks.attempt import attempt
 from balog.sinks.datadog import DatadogSinkConfig
 from balog.sinks.datadog_agent import Agent
 from tests.stand_ins.datadog import Datadog

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.event import Event, encode
+from balog.outbound import Dispatcher
+from balog.outbound.attempt import attempt
 from balog.payload import (
     ExceptionInfo,
     Frame,
@@ -19,8 +21,7 @@ from balog.payload import (
     log_payload,
 )
 from balog.secrets import Secret
-from balog.sinks import Batching, Delivery, Dispatcher, SinkError
-from balog.sinks.attempt import attempt
+from balog.sinks import Batching, Delivery, SinkError
 from balog.sinks.otlp import OtlpSinkConfig
 from tests.stand_ins.http_server import Answer, HttpStandIn
 from tests.stand_ins.otlp import OtlpReceiver, plain

@@ -12,10 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from balog.config import load
 from balog.errors import ConfigError
 from balog.event import Event, encode
+from balog.outbound.dispatcher import Dispatcher
 from balog.secrets import Secret
 from balog.sinks import scrape_server
 from balog.sinks.base import Delivery, SinkError
-from balog.sinks.dispatch import Dispatcher
 from balog.sinks.prometheus import PrometheusSinkConfig, Pushgateway, Textfile
 from balog.sinks.scraping import Listen
 from tests.stand_ins.http_server import Answer

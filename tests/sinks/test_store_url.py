@@ -14,7 +14,8 @@ import zstandard
 
 from balog.errors import ConfigError, MissingExtraError
 from balog.event import Event, encode
-from balog.sinks import Delivery, Dispatcher, Retrying, SinkError, StoreSinkConfig, store_part
+from balog.outbound import Dispatcher
+from balog.sinks import Delivery, Retrying, SinkError, StoreSinkConfig, store_part
 from balog.sinks.store_codecs import CODECS
 from balog.storage import StorageError
 from balog.storage.local import LocalStorage

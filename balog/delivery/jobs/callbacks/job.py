@@ -15,8 +15,8 @@ from balog.delivery.jobs.callbacks.disabling import place_of
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, check_callback
 from balog.delivery.jobs.callbacks.pump import Pump
 from balog.delivery.jobs.callbacks.switch import Switch
+from balog.outbound.notices import News
 from balog.signals import signals_for_main_thread
-from balog.sinks.news import News
 from balog.topics import open_topics
 
 __all__ = ["CallbackJob"]

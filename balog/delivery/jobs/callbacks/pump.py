@@ -20,7 +20,7 @@ from balog.delivery.jobs.callbacks.switch import Switch
 from balog.errors import BalogError, EventError, TopicError
 from balog.event import Event, decode
 from balog.expressions import Expression
-from balog.sinks.news import News
+from balog.outbound.notices import News
 from balog.topics import GivenUp, Received, Topic
 
 __all__ = ["Pump"]

@@ -10,7 +10,7 @@ from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.disabling import Disabled, DisabledCallbacks, digest
 from balog.errors import BalogError
 from balog.logger import get_logger
-from balog.sinks.news import News
+from balog.outbound.notices import News
 
 __all__ = ["Switch"]
 

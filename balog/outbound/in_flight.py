@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from balog.errors import EventError
 from balog.event import decode
-from balog.sinks.attempt import Outcome
+from balog.outbound.attempt import Outcome
+from balog.outbound.dead_letters import DeadLetter
+from balog.outbound.segment import Segment
 from balog.sinks.base import Delivery
-from balog.sinks.dead_letters import DeadLetter
-from balog.sinks.segment import Segment
 
 __all__ = ["Entry", "Hand", "Mark", "dead_letters", "read", "with_unreadable"]
 

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
-from balog.sinks import Batching, Delivery, Dispatcher, Retrying, SinkError, StatsdSinkConfig, lane, segment
-from balog.sinks.segment import LinesFile, Segment
-from balog.sinks.spool import Spool, SpoolConfig
+from balog.outbound import Dispatcher, segment, worker
+from balog.outbound.segment import LinesFile, Segment
+from balog.outbound.spool import Spool, SpoolConfig
+from balog.sinks import Batching, Delivery, Retrying, SinkError, StatsdSinkConfig
 from tests.stand_ins.probe_sink import ProbeConfig, balanced, deliveries, probe, send
 
 QUICK = Retrying(first=0.01, longest=0.05)
@@ -293,7 +294,7 @@ class TestSpooling:
         assert segments(spool) == []
 
     def test_a_queue_that_is_full_goes_to_disk(self, said, spool, monkeypatch):
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
         sink, config = probe(batch=Batching(age=0, events=10))
         sink.gate.clear()
         dispatcher = Dispatcher([config], said.append, patience=10, spool=spool)
@@ -404,7 +405,7 @@ class TestSpooling:
         dispatcher = Dispatcher([config], said.append, spool=spool)
         send(dispatcher, 100)
         wait_for(lambda: dispatcher.durable == 100)
-        monkeypatch.setattr("balog.sinks.dispatch.RELOAD_SECONDS", 0.1)
+        monkeypatch.setattr("balog.outbound.dispatcher.RELOAD_SECONDS", 0.1)
         dispatcher.reload([ProbeConfig(batch=Batching(events=20))])
         send(dispatcher, 100, start=100)
         wait_for(lambda: not dispatcher._leaving)
@@ -601,8 +602,8 @@ class TestRoom:
 
     @pytest.fixture(autouse=True)
     def small_queue(self, monkeypatch):
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 20_000)
-        monkeypatch.setattr(lane, "_SPILL_AGAIN", 0.01)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(worker, "_SPILL_AGAIN", 0.01)
 
     def test_drop_newest_keeps_the_oldest(self, said, tmp_path, dead):
         spool = self.small(tmp_path, "drop_newest")
@@ -630,7 +631,7 @@ class TestRoom:
     @pytest.mark.parametrize("when_full", ["drop_newest", "drop_oldest"])
     def test_a_spool_smaller_than_a_batch_is_filled(self, said, tmp_path, dead, monkeypatch, when_full):
         """Given a burst that is one batch by the sink's config and four times the spool, then the spool gets full."""
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 1 << 24)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 1 << 24)
         spool = self.small(tmp_path, when_full)
         sink, config = dead
         sink.gate.clear()
@@ -710,8 +711,8 @@ class TestRoom:
 
 class TestDisk:
     def test_a_full_disk_is_said_once_and_holds_up_nothing(self, said, spool, dead, monkeypatch):
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 20_000)
-        monkeypatch.setattr(lane, "_SPILL_AGAIN", 0.0)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(worker, "_SPILL_AGAIN", 0.0)
 
         def refuse(*_):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -750,8 +751,8 @@ class TestDisk:
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
     def test_a_disk_that_is_really_full(self, said, tmp_path, dead, monkeypatch):
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 100_000)
-        monkeypatch.setattr(lane, "_SPILL_AGAIN", 0.0)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 100_000)
+        monkeypatch.setattr(worker, "_SPILL_AGAIN", 0.0)
         disk = tmp_path / "disk"
         disk.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]).returncode:
@@ -774,7 +775,7 @@ class TestDisk:
         if what == "file":
             path.write_text("")
         else:
-            monkeypatch.setattr("balog.sinks.spool.os.access", lambda *_: False)
+            monkeypatch.setattr("balog.outbound.spool.os.access", lambda *_: False)
         with pytest.raises(ConfigError) as caught:
             Dispatcher([], said.append, spool=SpoolConfig(path=str(path)))
         assert caught.value.path == "$.spool.path"
@@ -799,8 +800,9 @@ class TestDisk:
 
 KILLED = """
 import os, sys
-from balog.sinks import Batching, Dispatcher, Retrying, SinkError
-from balog.sinks.spool import SpoolConfig
+from balog.outbound import Dispatcher
+from balog.sinks import Batching, Retrying, SinkError
+from balog.outbound.spool import SpoolConfig
 from tests.stand_ins.probe_sink import probe, send
 sink, config = probe(retry=Retrying(first=0.01, longest=0.02), batch=Batching(age=0.001, events=20))
 real = sink.write
@@ -862,12 +864,12 @@ class TestKill:
 @pytest.mark.parametrize("during", ["settle", "spill"])
 def test_an_end_that_does_not_wait_for_a_slow_disk_counts_each_event_once(said, spool, monkeypatch, during):
     """Given a file operation that lasts while the broker ends, then no event is both dropped and something else."""
-    monkeypatch.setattr(lane, "_NO_PROGRESS", 0.05)
-    monkeypatch.setattr(lane, "GRACE", 0.05)
+    monkeypatch.setattr(worker, "_NO_PROGRESS", 0.05)
+    monkeypatch.setattr(worker, "GRACE", 0.05)
     sink, config = probe(retry=QUICK, batch=Batching(age=0.01, events=50))
     begun, go_on = threading.Event(), threading.Event()
     name = "dead_letters" if during == "settle" else "append"
-    owner = lane if during == "settle" else Spool(spool).lane(config).__class__
+    owner = worker if during == "settle" else Spool(spool).lane(config).__class__
     real = getattr(owner, name)
 
     def slow(*arguments):
@@ -897,9 +899,9 @@ def test_every_event_is_accounted_for_whatever_happens(said, tmp_path, monkeypat
     full at times, then put + adopted = filtered + delivered + spooled + dead + dropped, and the files say the same.
     """
     chance = random.Random(seed)
-    monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
-    monkeypatch.setattr(lane, "_SPILL_AGAIN", 0.01)
-    monkeypatch.setattr(lane, "_NO_PROGRESS", 0.1)
+    monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
+    monkeypatch.setattr(worker, "_SPILL_AGAIN", 0.01)
+    monkeypatch.setattr(worker, "_NO_PROGRESS", 0.1)
     policy = chance.choice(["drop_oldest", "drop_newest"])
     spool = SpoolConfig(path=str(tmp_path / "spool"), max_bytes=chance.choice([1 << 16, 1 << 30]), when_full=policy)
     taken: list[int] = []

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.sinks.sync_window import SyncWindow, tick_of
+from balog.outbound.sync_window import SyncWindow, tick_of
 
 windows = st.sampled_from([0.1, 0.3, 1.0, 2.5, 10.0, 60.0])
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from msgspec import structs
 
 from balog.errors import ConfigError
+from balog.outbound.spool import Spool, SpoolConfig
+from balog.outbound.stats import Figures
+from balog.outbound.sync_window import tick_of
+from balog.outbound.worker import NO_NUMBER, Lane
 from balog.sinks.base import Delivery, SinkConfig
-from balog.sinks.figures import Figures
-from balog.sinks.lane import NO_NUMBER, Lane
-from balog.sinks.spool import Spool, SpoolConfig
-from balog.sinks.sync_window import tick_of
 
 __all__ = ["Dispatcher"]
 

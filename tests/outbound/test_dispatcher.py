@@ -6,7 +6,8 @@ import time
 import pytest
 
 from balog.errors import ConfigError
-from balog.sinks import Batching, Delivery, Dispatcher, Retrying, SinkError, StoreSinkConfig, lane
+from balog.outbound import Dispatcher, worker
+from balog.sinks import Batching, Delivery, Retrying, SinkError, StoreSinkConfig
 from tests.stand_ins.probe_sink import ProbeConfig, balanced, deliveries, probe, send
 
 QUICK = Retrying(first=0.01, longest=0.05)
@@ -141,7 +142,7 @@ class TestRetrying:
 
     def test_what_the_other_side_asks_for_is_kept_to(self, said, monkeypatch):
         pauses = []
-        monkeypatch.setattr(lane.Lane, "_pause", lambda self, seconds, asked: pauses.append((seconds, asked)) or True)
+        monkeypatch.setattr(worker.Lane, "_pause", lambda self, seconds, asked: pauses.append((seconds, asked)) or True)
         _, config = probe(*[SinkError("busy", retry_after=7.5)] * 2, *[SinkError("down")] * 8, retry=Retrying())
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 1)
@@ -368,7 +369,7 @@ class TestFailing:
         assert dispatcher.figures() == before
 
     def test_a_full_queue_drops_and_counts(self, said, monkeypatch):
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 5000)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 5000)
         sink, config = probe()
         sink.gate.clear()
         dispatcher = Dispatcher([config], said.append)
@@ -389,12 +390,12 @@ class TestFailing:
 
     def test_a_batch_under_way_still_counts_as_queued(self, said, monkeypatch):
         """Given a sink that hangs with a batch in hand, then memory holds no more than one queue of events."""
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
         sink, config = probe(batch=Batching(age=0))
         sink.gate.clear()
         dispatcher = Dispatcher([config], said.append)
         first = deliveries(1000)
-        room = 20_000 // (len(first[0].body) + lane.ENTRY_BYTES)
+        room = 20_000 // (len(first[0].body) + worker.ENTRY_BYTES)
         for delivery in first[:room]:
             dispatcher.put(delivery)
         wait_for(lambda: sink.opened)
@@ -405,7 +406,7 @@ class TestFailing:
 
     def test_a_sink_that_works_is_waited_for(self, said, monkeypatch):
         """Given more events than fit the queue and patience, then a sink that goes on taking them gets them all."""
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
         sink, config = probe(batch=Batching(events=50))
         dispatcher = Dispatcher([config], said.append, patience=30)
         send(dispatcher, 5000)
@@ -415,8 +416,8 @@ class TestFailing:
 
     @pytest.mark.parametrize("how", ["fails", "hangs"])
     def test_a_sink_that_fails_or_hangs_is_not_waited_for_long(self, said, monkeypatch, how):
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 20_000)
-        monkeypatch.setattr(lane, "_NO_PROGRESS", 0.1)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(worker, "_NO_PROGRESS", 0.1)
         sink, config = probe()
         if how == "fails":
             sink.fails = SinkError("refused")
@@ -471,7 +472,7 @@ class TestDurable:
         assert dispatcher.durable == (7 if not error.retryable else 5)
 
     def test_what_did_not_fit_the_queue_never_is(self, said, monkeypatch):
-        monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", 5000)
+        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 5000)
         sink, config = probe(batch=Batching(age=0))
         sink.gate.clear()
         dispatcher = Dispatcher([config], said.append)
@@ -577,7 +578,7 @@ class TestReload:
 def test_every_event_is_accounted_for_whatever_a_sink_does(said, monkeypatch, seed):
     """Given sinks that fail, refuse, take in part and are slow at random, then put = delivered + dead + dropped."""
     chance = random.Random(seed)
-    monkeypatch.setattr(lane, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
+    monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
     taken = [[], []]
 
     def behave(which):

@@ -12,10 +12,11 @@ import pytest
 
 from balog.errors import ConfigError
 from balog.event import Event, decode
+from balog.outbound import Dispatcher, replay
+from balog.outbound.segment import Segment
+from balog.outbound.spool import SpoolConfig
 from balog.singer import write_log
-from balog.sinks import Dispatcher, Retrying, StoreSinkConfig, TopicSinkConfig, replay
-from balog.sinks.segment import Segment
-from balog.sinks.spool import SpoolConfig
+from balog.sinks import Retrying, StoreSinkConfig, TopicSinkConfig
 from tests.stand_ins.probe_sink import send
 
 QUICK = Retrying(first=0.01, longest=0.05)

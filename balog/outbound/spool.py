@@ -28,9 +28,9 @@ from msgspec import Meta, Raw, Struct
 from balog.errors import ConfigError
 from balog.event import new_id
 from balog.local_path import local_path
-from balog.sinks.dead_letters import DeadLetters
-from balog.sinks.segment import Segment, make_folder
-from balog.sinks.sync_window import SHORTEST_WINDOW
+from balog.outbound.dead_letters import DeadLetters
+from balog.outbound.segment import Segment, make_folder
+from balog.outbound.sync_window import SHORTEST_WINDOW
 
 __all__ = ["Appended", "LaneSpool", "Spool", "SpoolConfig", "SpooledSink", "lane_folder"]
 

@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from balog.errors import ConfigError, EventError
 from balog.event import decode
+from balog.outbound.dead_letters import DeadLetter
+from balog.outbound.segment import LinesFile, Segment
+from balog.outbound.spool import LaneSpool, Spool, SpoolConfig, SpooledSink, lane_folder
+from balog.outbound.stats import Figures
+from balog.outbound.worker import Lane
 from balog.sinks.base import SinkConfig
-from balog.sinks.dead_letters import DeadLetter
-from balog.sinks.figures import Figures
-from balog.sinks.lane import Lane
-from balog.sinks.segment import LinesFile, Segment
-from balog.sinks.spool import LaneSpool, Spool, SpoolConfig, SpooledSink, lane_folder
 
 __all__ = ["Backlog", "Plan", "Replay", "enter", "find_backlogs", "look", "plan", "revive"]
 

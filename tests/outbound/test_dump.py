@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from balog.event import Event, encode
+from balog.outbound.dump import dump
 from balog.sinks import SinkError
 from balog.sinks.base import Delivery
-from balog.sinks.dumping import dump
 from balog.sinks.store import StoreSink, StoreSinkConfig
 from balog.storage import open_storage
 from balog.topics import Message, Received, Topic

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from balog.sinks.segment import LinesFile, make_folder
+from balog.outbound.segment import LinesFile, make_folder
 
 __all__ = ["DeadLetter", "DeadLetters"]
 

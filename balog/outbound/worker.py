@@ -18,14 +18,14 @@ import msgspec
 
 from balog.errors import ConfigError
 from balog.expressions import Expression
-from balog.sinks.attempt import Outcome, as_sink_error, attempt, reason_of
+from balog.outbound.attempt import Outcome, as_sink_error, attempt, reason_of
+from balog.outbound.in_flight import Entry, Hand, Mark, dead_letters, read, with_unreadable
+from balog.outbound.notices import News
+from balog.outbound.segment import Segment
+from balog.outbound.spool import Appended, LaneSpool
+from balog.outbound.stats import Figures
+from balog.outbound.sync_window import SyncWindow
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError, SinkOptions
-from balog.sinks.figures import Figures
-from balog.sinks.hand import Entry, Hand, Mark, dead_letters, read, with_unreadable
-from balog.sinks.news import News
-from balog.sinks.segment import Segment
-from balog.sinks.spool import Appended, LaneSpool
-from balog.sinks.sync_window import SyncWindow
 
 __all__ = ["Lane"]
 
