@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from balog.deferring import deferred
+from balog.lazy_exports import deferred
 
 if TYPE_CHECKING:
     from balog.event import Event
     from balog.logger import emit, get_logger
-    from balog.recording.configuring import configure, flush
+    from balog.recording.configuration import configure, flush
     from balog.recording.context import bound
     from balog.recording.validation import declare
 
@@ -21,10 +21,10 @@ __all__ = ["Event", "__version__", "bound", "configure", "declare", "emit", "flu
 _HOMES = {
     "Event": "balog.event",
     "bound": "balog.recording.context",
-    "configure": "balog.recording.configuring",
+    "configure": "balog.recording.configuration",
     "declare": "balog.recording.validation",
     "emit": "balog.logger",
-    "flush": "balog.recording.configuring",
+    "flush": "balog.recording.configuration",
     "get_logger": "balog.logger",
 }
 

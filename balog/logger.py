@@ -9,11 +9,11 @@ import structlog
 
 from balog.event import LEVELS, Level, parse_level
 from balog.payload import log_payload
-from balog.recording import configuring
+from balog.recording import configuration
 from balog.recording.context import bound
+from balog.recording.encoding import message_text, payload_of
+from balog.recording.fallback_encoding import safe_str
 from balog.recording.recorder import Recorder
-from balog.recording.rendering import message_text, payload_of
-from balog.recording.salvage import safe_str
 from balog.recording.validation import PayloadError
 
 __all__ = ["EventLogger", "bound", "emit", "get_logger"]
@@ -51,31 +51,31 @@ class EventLogger(structlog.BoundLoggerBase):
 
     def debug(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at DEBUG."""
-        recorder = configuring._current or configuring.current()
+        recorder = configuration._current or configuration.current()
         if recorder.threshold <= 10:
             self._log(recorder, "DEBUG", event, args, payload, channel, fields)
 
     def info(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at INFO."""
-        recorder = configuring._current or configuring.current()
+        recorder = configuration._current or configuration.current()
         if recorder.threshold <= 20:
             self._log(recorder, "INFO", event, args, payload, channel, fields)
 
     def warning(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at WARNING."""
-        recorder = configuring._current or configuring.current()
+        recorder = configuration._current or configuration.current()
         if recorder.threshold <= 30:
             self._log(recorder, "WARNING", event, args, payload, channel, fields)
 
     def error(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at ERROR."""
-        recorder = configuring._current or configuring.current()
+        recorder = configuration._current or configuration.current()
         if recorder.threshold <= 40:
             self._log(recorder, "ERROR", event, args, payload, channel, fields)
 
     def critical(self, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any) -> None:
         """Log at CRITICAL."""
-        recorder = configuring._current or configuring.current()
+        recorder = configuration._current or configuration.current()
         if recorder.threshold <= 50:
             self._log(recorder, "CRITICAL", event, args, payload, channel, fields)
 
@@ -90,14 +90,14 @@ class EventLogger(structlog.BoundLoggerBase):
         self, level: int | str, event: Any = "", /, *args: Any, payload: Any = None, channel: Any = None, **fields: Any
     ) -> None:
         """Log at a level given by name or by the standard library's number; one in between counts as the one below."""
-        recorder = configuring._current or configuring.current()
+        recorder = configuration._current or configuration.current()
         name = level_of(level)
         if recorder.threshold <= LEVELS[name]:
             self._log(recorder, name, event, args, payload, channel, fields)
 
     def is_enabled_for(self, level: int | str) -> bool:
         """Tell whether events of a level are written; for what is costly to put together."""
-        return LEVELS[level_of(level)] >= configuring.current().threshold
+        return LEVELS[level_of(level)] >= configuration.current().threshold
 
     def _log(
         self,
@@ -267,7 +267,7 @@ def emit(
         context: keys beside those that are filled in by themselves.
         nanoseconds: when, since the epoch; now when None.
     """
-    recorder = configuring.current()
+    recorder = configuration.current()
     level = level_of(level)
     if recorder.threshold > LEVELS[level]:
         return

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from balog.analytics.tables import check_place
 from balog.broker.batches.config import BatchConfig
-from balog.broker.batches.new_file import Location
-from balog.broker.checking import find_problems
+from balog.broker.batches.output_file import Location
+from balog.broker.config_check import find_problems
 from balog.consumers.ledgers import open_ledger
 from balog.delivery.micro import Micro
 from balog.errors import ConfigError

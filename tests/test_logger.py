@@ -24,9 +24,9 @@ from balog.event import LEVELS, Event, decode
 from balog.logger import EventLogger, get_logger
 from balog.outputs import Output
 from balog.payload import LogPayload, MetricPayload, read
-from balog.recording import configuring
-from balog.recording.configuring import configure
-from balog.recording.salvage import is_deeper_than
+from balog.recording import configuration
+from balog.recording.configuration import configure
+from balog.recording.fallback_encoding import is_deeper_than
 
 FACILITY = Draft202012Validator(
     json.loads((Path(__file__).parents[1] / "schemas" / "facility" / "1.0.0.json").read_bytes())
@@ -42,7 +42,7 @@ class Lines(Output):
     def configure(self, **settings: Any) -> None:
         """Configure as one does, and put this in the place of stderr."""
         configure("stderr", **settings)
-        configuring.current().lanes[0].output = self
+        configuration.current().lanes[0].output = self
 
     def write(self, level: str, event: bytes) -> None:
         assert b"\n" not in event
@@ -68,9 +68,9 @@ class Lines(Output):
 def settings_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("BALOG_OUTPUT", "BALOG_LEVEL", "BALOG_RUN_ID", "BALOG_CONFIG"):
         monkeypatch.delenv(name, raising=False)
-    before = configuring.swap(None)
+    before = configuration.swap(None)
     yield
-    configuring.swap(before)
+    configuration.swap(before)
 
 
 @pytest.fixture

@@ -87,8 +87,8 @@ CONFIGS = {
     "document": ("balog.delivery.document", "Document", "The document of balog's event service"),
     "service": ("balog.delivery.settings", "ServiceConfig", "The config of balog serve"),
     "tokens": ("balog.delivery.api.tokens", "TokenFile", "The file of tokens of balog serve"),
-    "patch": ("balog.topics.redriving", "PatchFile", "A patch of events, for balog replay"),
-    "logger": ("balog.recording.configuring", "LoggerConfig", "The config of the logger"),
+    "patch": ("balog.topics.redrive", "PatchFile", "A patch of events, for balog replay"),
+    "logger": ("balog.recording.configuration", "LoggerConfig", "The config of the logger"),
     **{
         f"broker-{name}": ("balog.cli.brokers", f"config_of({name!r})", f"The config of broker-{name}")
         for name in SINGLE_SINKS

@@ -7,7 +7,7 @@ import pytest
 
 import balog
 from balog.handlers import EventHandler
-from balog.recording import configuring
+from balog.recording import configuration
 from balog.testing import Events, capture_events
 
 cached = balog.get_logger("cached").bind(one=1)
@@ -66,7 +66,7 @@ class TestCapture:
         assert events.one().payload == {"password": "[redacted]"}
 
     def test_the_inner_one_catches_and_all_is_as_it_was_afterwards(self) -> None:
-        before = configuring.peek()
+        before = configuration.peek()
         with capture_events() as outer:
             cached.info("one")
             with capture_events() as inner:
@@ -78,10 +78,10 @@ class TestCapture:
 
         assert [payload["message"] for payload in inner.payloads] == ["two"]
         assert [payload["message"] for payload in outer.payloads] == ["one", "three", "four"]
-        assert configuring.peek() is before
+        assert configuration.peek() is before
 
     def test_a_program_that_configures_itself_is_caught_with_what_it_configures(self) -> None:
-        before = configuring.peek()
+        before = configuration.peek()
         with capture_events() as events:
             balog.configure(
                 "singer",
@@ -94,10 +94,10 @@ class TestCapture:
 
         assert events.one().header.context["application"] == "job"
         assert events.one().payload["fields"] == {"password": "p", "seen": True}
-        assert configuring.peek() is before
+        assert configuration.peek() is before
 
     def test_the_outputs_from_before_are_still_open(self, capsys: pytest.CaptureFixture[str]) -> None:
-        before = configuring.swap(None)
+        before = configuration.swap(None)
         try:
             balog.configure("stderr")
             with capture_events():
@@ -105,7 +105,7 @@ class TestCapture:
                 cached.info("caught")
             cached.info("written")
         finally:
-            configuring.swap(before)
+            configuration.swap(before)
 
         assert [line for line in capsys.readouterr().err.splitlines() if "written" in line]
 

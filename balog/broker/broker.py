@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from balog.broker.chaining import Chaining
 from balog.broker.config import BrokerConfig
-from balog.broker.editing import Line, StreamError
-from balog.broker.metering import Meter
+from balog.broker.editor import Line, StreamError
+from balog.broker.editor_chain import Chaining
+from balog.broker.metrics import Meter
 from balog.broker.pipe import Counts, Pipe
 from balog.broker.quarantine import Quarantine
 from balog.broker.status import Status

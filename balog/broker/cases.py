@@ -13,9 +13,9 @@ from msgspec import Meta, Struct
 
 from balog import config as configs
 from balog.broker.broker import run_broker
-from balog.broker.checking import find_in_document, find_problems
 from balog.broker.config import BrokerConfig
-from balog.broker.diverting import Diverted, offline
+from balog.broker.config_check import find_in_document, find_problems
+from balog.broker.dry_run import Diverted, offline
 from balog.errors import ConfigError, split_refusal
 from balog.problems import problems
 from balog.sinks import Delivery

@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from balog.broker.batches.config import BatchConfig
-from balog.broker.metering import MetricsConfig
+from balog.broker.metrics import MetricsConfig
 from balog.broker.quarantine import QuarantineConfig
 from balog.broker.records.config import RecordRule, SchemaRule
 from balog.broker.state import StateConfig

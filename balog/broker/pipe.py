@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from balog.broker.descriptors import write_all
-from balog.broker.editing import Chain, Line, StreamError
-from balog.broker.heads import (
+from balog.broker.editor import Chain, Line, StreamError
+from balog.broker.message_prefixes import (
     USUAL_KIND,
     USUAL_KINDS,
     Passing,

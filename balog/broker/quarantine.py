@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from balog.broker.editing import StreamError
+from balog.broker.editor import StreamError
 from balog.singer.quarantine import QuarantineError, QuarantineFile
 
 __all__ = ["Quarantine", "QuarantineConfig"]

@@ -15,8 +15,8 @@ from msgspec import UNSET, Raw
 
 from balog.broker.child import Child, Signals
 from balog.broker.descriptors import write_all
-from balog.broker.editing import StreamError
-from balog.broker.junk import JunkFilter
+from balog.broker.editor import StreamError
+from balog.broker.invalid_lines import JunkFilter
 from balog.broker.quarantine import Quarantine
 from balog.broker.run_config import RunConfig
 from balog.broker.status import Status

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta, Raw, Struct, field
 
-from balog.broker.editing import Line
+from balog.broker.editor import Line
 from balog.broker.outbox import Outbox
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from balog.broker.counting import RecordCounter
 from balog.broker.descriptors import write_all
-from balog.broker.heads import kind_of
-from balog.broker.junk import JunkFilter
+from balog.broker.invalid_lines import JunkFilter
+from balog.broker.message_prefixes import kind_of
+from balog.broker.record_counter import RecordCounter
 from balog.broker.state import read_value
 from balog.broker.stopwatch import Stopwatch
 

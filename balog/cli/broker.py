@@ -12,9 +12,9 @@ import msgspec
 
 from balog import config as configs
 from balog.broker.broker import EXIT_CODES, run_broker
-from balog.broker.checking import complete_errors
 from balog.broker.config import BrokerConfig
-from balog.broker.diverting import Diverted, offline
+from balog.broker.config_check import complete_errors
+from balog.broker.dry_run import Diverted, offline
 from balog.sinks import Delivery
 
 

@@ -13,8 +13,8 @@ from msgspec import Meta, Struct
 
 from balog import config as configs
 from balog.broker.broker import EXIT_CODES, run_broker
-from balog.broker.checking import complete
 from balog.broker.config import BrokerConfig
+from balog.broker.config_check import complete
 from balog.broker.descriptors import hold_standard
 from balog.distribution import DISTRIBUTION
 from balog.errors import BalogError, ConfigError, ConfigProblems

@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from balog import config as configs
-from balog.broker.checking import find_problems, notes, reach
 from balog.broker.config import BrokerConfig
+from balog.broker.config_check import find_problems, notes, reach
 from balog.broker.run_config import RunConfig
 from balog.cli.brokers import SINGLE_SINKS, config_of
 from balog.errors import ConfigError
@@ -87,7 +87,7 @@ def _case_problems(path: Path) -> list[ConfigError]:
 
 
 def _logger_problems(path: Path) -> list[ConfigError]:
-    from balog.recording.checking import find_logger_problems
+    from balog.recording.config_check import find_logger_problems
 
     return find_logger_problems(path)
 

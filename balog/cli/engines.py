@@ -15,7 +15,7 @@ from balog.consumers.failures import FailureEvents
 from balog.consumers.hooks import Hook
 from balog.consumers.operator import Operator
 from balog.errors import ConfigError
-from balog.recording.configuring import configure, peek
+from balog.recording.configuration import configure, peek
 from balog.topics import open_topics
 
 __all__ = [

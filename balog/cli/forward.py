@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from balog import config as configs
-from balog.broker.checking import complete_errors
 from balog.broker.config import BrokerConfig
+from balog.broker.config_check import complete_errors
 from balog.cli.engines import engine_options, open_engine, set_up_logging
 from balog.consumers.forwarding import Forwarding
 from balog.topics import open_topics

@@ -14,7 +14,7 @@ from balog.expressions import Expression
 from balog.secrets import Secret
 from balog.signals import StopSignals
 from balog.topics import open_topics
-from balog.topics.redriving import Patch
+from balog.topics.redrive import Patch
 
 __all__ = ["replay_failed"]
 

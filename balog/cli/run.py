@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from balog import config as configs
-from balog.broker.checking import complete, complete_errors
+from balog.broker.config_check import complete, complete_errors
 from balog.broker.quarantine import QuarantineConfig
 from balog.broker.run_config import RunConfig
 from balog.broker.sidecar import EXIT_CODES, run_sidecar

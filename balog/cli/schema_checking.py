@@ -22,7 +22,7 @@ from balog.registry.comparing.judging import document_of
 from balog.registry.naming import order, parse_file_name
 from balog.registry.samples import read_samples
 from balog.topics import open_topics
-from balog.topics.inspecting import look
+from balog.topics.inspection import look
 
 __all__ = ["check", "diff"]
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from balog.broker.monitor import Row, Watch
 from balog.broker.status import status_folder
-from balog.broker.watching import Row, Watch
 from balog.errors import BalogError, MissingExtraError
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ from balog.event import LEVELS, Event
 from balog.expressions import Expression
 from balog.ids import IdSeries
 from balog.topics import Message, Received, open_topics
-from balog.topics.inspecting import inspect, look
+from balog.topics.inspection import inspect, look
 from balog.topics.keys import key_reader
-from balog.topics.publishing import SchemaCheck, as_message, publish_all, wrap
+from balog.topics.publisher import SchemaCheck, as_message, publish_all, wrap
 
 __all__ = ["command"]
 

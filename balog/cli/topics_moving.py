@@ -19,9 +19,9 @@ from balog.expressions.functions import parse_time
 from balog.signals import StopSignals
 from balog.storage import is_url, open_storage
 from balog.topics import DeadLetter, open_topics
-from balog.topics.ingesting import Choice, Counts, Ingest, Progress
+from balog.topics.ingest import Choice, Counts, Ingest, Progress
 from balog.topics.keys import RUN, key_reader
-from balog.topics.redriving import Patch, Redrive
+from balog.topics.redrive import Patch, Redrive
 
 __all__ = ["dump", "ingest", "key_option", "offsets", "redrive", "topics_option"]
 

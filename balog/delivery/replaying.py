@@ -17,7 +17,7 @@ from balog.event import Event, check_keys, decode, encode
 from balog.expressions import Expression
 from balog.sinks.service import Item, Problem
 from balog.topics import Received, Topic
-from balog.topics.redriving import Patch
+from balog.topics.redrive import Patch
 
 __all__ = ["Replayed", "Replaying", "mend"]
 

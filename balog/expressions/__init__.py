@@ -42,7 +42,7 @@ from balog.errors import ConfigError
 
 if TYPE_CHECKING:
     from balog.event import Event
-    from balog.expressions.needs import Need
+    from balog.expressions.prefilter import Need
     from balog.expressions.tree import Kind, Node
 
 __all__ = ["Expression"]
@@ -67,7 +67,7 @@ class Expression:
         self, text: str, names: Literal["event", "row"] = "event", *, gives: Literal["bool", "any"] = "bool"
     ) -> None:
         from balog.expressions.closures import compile_test, compile_value
-        from balog.expressions.parsing import parse
+        from balog.expressions.parser import parse
 
         tree = parse(text, rows=names == "row", condition=gives == "bool")
         keep = object.__setattr__
@@ -101,7 +101,7 @@ class Expression:
     @property
     def need(self) -> Need | None:
         """A place in an event or row and the texts of which it must hold one for a condition to be true, if any."""
-        from balog.expressions.needs import find_need
+        from balog.expressions.prefilter import find_need
 
         return find_need(self._tree)
 

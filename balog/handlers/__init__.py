@@ -20,9 +20,9 @@ from balog.handlers.records import Naming, read_record
 from balog.logger import emit, level_of
 from balog.outputs.stdio import singer_line
 from balog.payload import log_payload
-from balog.recording import configuring
+from balog.recording import configuration
+from balog.recording.fallback_encoding import safe_str
 from balog.recording.recorder import Recorder
-from balog.recording.salvage import safe_str
 from balog.recording.validation import PayloadError
 
 __all__ = [
@@ -73,7 +73,7 @@ class EventHandler(logging.Handler):
             with self._counting:
                 self.looped += 1
             return
-        recorder = configuring.current()
+        recorder = configuration.current()
         _thread.is_writing = True
         try:
             if recorder.threshold <= LEVELS[level_of(record.levelno)]:
@@ -139,7 +139,7 @@ class EventFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Give a record as one line, without a newline."""
-        recorder = configuring.current()
+        recorder = configuration.current()
         try:
             level, event = self._render(record, recorder)
         except Exception as error:

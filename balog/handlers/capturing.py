@@ -13,9 +13,9 @@ from balog.event import LEVELS, Level
 from balog.logger import emit
 from balog.outputs.stdio import ConsoleOutput, SingerOutput, StderrOutput
 from balog.payload import log_payload
-from balog.recording import configuring, exceptions
+from balog.recording import configuration, exceptions
+from balog.recording.fallback_encoding import safe_str
 from balog.recording.recorder import Recorder
-from balog.recording.salvage import safe_str
 
 if TYPE_CHECKING:
     import asyncio
@@ -181,7 +181,7 @@ def _uncaught(kind: type[BaseException], error: BaseException | None) -> str:
 def _emit(level: Level, message: str, error: BaseException | None, fields: dict[str, Any]) -> bool:
     """Write the event; tell whether a person at this process's streams sees it."""
     try:
-        recorder = configuring.current()
+        recorder = configuration.current()
         lost = recorder.lost
         exception = {} if error is None else exceptions.describe(error, with_locals=recorder.with_locals)
         channel = f"{recorder.surroundings.get()[0]['application']}.uncaught"

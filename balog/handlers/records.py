@@ -19,8 +19,8 @@ from balog.logger import level_of
 from balog.metrics.points import capped, json_tags
 from balog.payload import log_payload
 from balog.recording import exceptions
+from balog.recording.encoding import message_text, payload_of
 from balog.recording.recorder import Recorder
-from balog.recording.rendering import message_text, payload_of
 from balog.singer.messages import metric_payload, parse_log, to_event
 
 __all__ = ["Naming", "Reading", "read_record"]

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from balog.metrics.points import Point, Status, Tag, as_dict, number, write
-from balog.metrics.ticking import Ticker
-from balog.recording.ending import before_end
+from balog.metrics.ticker import Ticker
+from balog.recording.exit_hooks import before_end
 
 __all__ = ["DEFAULT_LOG_INTERVAL", "Counter", "Gauge", "Meter", "Timer", "flush"]
 

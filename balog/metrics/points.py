@@ -13,8 +13,8 @@ import msgspec
 from balog.event import LEVELS
 from balog.logger import emit
 from balog.payload import log_payload
-from balog.recording import configuring
-from balog.recording.salvage import clean_text, safe_str
+from balog.recording import configuration
+from balog.recording.fallback_encoding import clean_text, safe_str
 
 if TYPE_CHECKING:
     from balog.cardinality import Cardinality
@@ -68,7 +68,7 @@ def write(point: Point, channel: str | None = None, context: Mapping[str, Any] |
         channel: ``<application>.metric`` when None.
         context: keys beside those that are filled in by themselves.
     """
-    recorder = configuring.current()
+    recorder = configuration.current()
     if recorder.threshold > LEVELS["WARNING"]:
         return
     try:

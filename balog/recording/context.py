@@ -14,7 +14,7 @@ from contextvars import ContextVar, Token
 from typing import Any, TypeVar, cast
 
 from balog.ids import new_id
-from balog.recording.rendering import encode_object
+from balog.recording.encoding import encode_object
 
 __all__ = ["Surroundings", "bound", "bound_values", "run_id", "trace_context"]
 

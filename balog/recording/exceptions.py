@@ -9,7 +9,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any
 
-from balog.recording.salvage import safe_str
+from balog.recording.fallback_encoding import safe_str
 
 __all__ = ["describe", "find", "type_name"]
 

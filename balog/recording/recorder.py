@@ -21,7 +21,7 @@ from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Lev
 from balog.ids import new_id
 from balog.outputs import Output
 from balog.recording.context import Surroundings, bound_values, trace_context
-from balog.recording.rendering import encode_as_it_is, encode_channel, encode_somehow
+from balog.recording.encoding import encode_as_it_is, encode_channel, encode_somehow
 
 if TYPE_CHECKING:
     from balog.recording.validation import Validator

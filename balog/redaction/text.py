@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from balog.errors import ConfigError
-from balog.redaction.code import CodeLines
+from balog.redaction.code_lines import CodeLines
 from balog.redaction.names import SecretNames, fold
 from balog.redaction.tokens import START, TOKEN_PATTERN, TOKENS, has_token
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from balog.deferring import deferred
+from balog.lazy_exports import deferred
 
 if TYPE_CHECKING:
     from balog.tap.context import Context

@@ -14,10 +14,10 @@ from msgspec import UNSET
 import balog
 from balog import metrics
 from balog.event import format_timestamp
-from balog.metrics.ticking import Ticker
+from balog.metrics.ticker import Ticker
 from balog.outputs.stdio import StderrOutput, is_terminal
 from balog.payload import RunPayload, StreamCount
-from balog.recording import configuring
+from balog.recording import configuration
 from balog.tap.errors import StreamError
 from balog.tap.streams import Stream
 from balog.tap.syncing.observing import Counts, Observer
@@ -195,4 +195,4 @@ def _is_wanted() -> bool:
     """
     if not os.environ.get("BALOG_SIDECAR"):
         return True
-    return any(isinstance(lane.output, StderrOutput) for lane in configuring.current().lanes)
+    return any(isinstance(lane.output, StderrOutput) for lane in configuration.current().lanes)

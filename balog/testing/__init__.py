@@ -26,8 +26,8 @@ as events:``, ``with MemoryTopics() as topics:`` and ``with Micro("schemas") as 
 
 from typing import TYPE_CHECKING, Any
 
-from balog.testing.capturing import Events, capture_events
-from balog.testing.consuming import assert_no_dead_letters, publish, run_until_empty
+from balog.testing.captured_events import Events, capture_events
+from balog.testing.handler_runs import assert_no_dead_letters, publish, run_until_empty
 from balog.topics.memory import MemoryTopics
 
 if TYPE_CHECKING:

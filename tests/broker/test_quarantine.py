@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.editing import StreamError
+from balog.broker.editor import StreamError
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.errors import ConfigError
 from balog.singer import quarantine as quarantine_module

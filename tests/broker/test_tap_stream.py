@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.broker import tap_stream
-from balog.broker.junk import JunkFilter, what_is_wrong
+from balog.broker.invalid_lines import JunkFilter, what_is_wrong
 from balog.broker.tap_stream import TapStream
 
 LINES = [

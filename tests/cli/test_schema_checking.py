@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from balog.cli import main
 from balog.event import Event, encode
 from balog.topics import open_topics
-from balog.topics.publishing import as_message
+from balog.topics.publisher import as_message
 
 OLD: dict[str, Any] = {
     "type": "object",

@@ -18,7 +18,7 @@ from balog.delivery.document import Document, Stream
 from balog.delivery.micro import Micro
 from balog.delivery.replaying import Replaying
 from balog.errors import ConfigError
-from balog.topics.redriving import Patch
+from balog.topics.redrive import Patch
 
 pytest_plugins = ["pytester"]
 

@@ -18,7 +18,7 @@ from balog.errors import EventError
 from balog.event import Event, decode, encode
 from balog.expressions import Expression
 from balog.topics import Message, open_topics
-from balog.topics.redriving import Patch
+from balog.topics.redrive import Patch
 from tests.stand_ins.http_server import Answer, HttpStandIn, Request
 from tests.stand_ins.service import ServiceStandIn
 

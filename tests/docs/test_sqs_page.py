@@ -7,8 +7,8 @@ import pytest
 
 from balog.topics import open_topics
 from balog.topics.sqs import SqsTopic
+from balog.topics.sqs.backend import _OPTIONS
 from balog.topics.sqs.claim_check import MAX_BODY_BYTES
-from balog.topics.sqs.home import _OPTIONS
 from balog.topics.sqs.topic import _REDRIVE_RATE
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sqs.md").read_text()

@@ -26,10 +26,10 @@ import balog
 from balog import metrics
 from balog.event import Event, decode
 from balog.metrics import Metric, Point, Status, Tag, meters
-from balog.metrics.ticking import Ticker
+from balog.metrics.ticker import Ticker
 from balog.outputs import Output
 from balog.payload import MetricPayload, read
-from balog.recording import configuring
+from balog.recording import configuration
 from balog.recording.context import Surroundings
 from balog.recording.recorder import Lane, Recorder
 from balog.singer import write_log
@@ -69,10 +69,10 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
     metrics.flush()  # what tests before left
     monkeypatch.setattr(meters, "_ticker", Ticker(f"ticker {os.urandom(8).hex()}"))
     made = Lines()
-    before = configuring.swap(Recorder([Lane("lines", made)], Surroundings("app"), strict=True))
+    before = configuration.swap(Recorder([Lane("lines", made)], Surroundings("app"), strict=True))
     yield made
     metrics.flush()
-    configuring.swap(before)
+    configuration.swap(before)
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
@@ -352,11 +352,11 @@ class TestTags:
     def test_anything_gives_one_valid_event(self, name: Any, value: Any, tags: dict[Any, Any]) -> None:
         made = Lines()
         recorder = Recorder([Lane("lines", made)], Surroundings("app"), strict=True)
-        before = configuring.swap(recorder)
+        before = configuration.swap(recorder)
         try:
             metrics.log(None, Point("gauge", name, value, tags))
         finally:
-            configuring.swap(before)
+            configuration.swap(before)
         (event,) = made.events
         assert event.cls_type in ("metric", "log")
         assert recorder.lost == 0
@@ -368,7 +368,7 @@ class TestTags:
         assert len(lines.take()[3]["query"]) == 1001
 
     def test_too_many_different_ones_are_folded(self, lines: Lines) -> None:
-        configuring.swap(Recorder([Lane("lines", lines)], Surroundings("app"), max_tag_sets=10, strict=True))
+        configuration.swap(Recorder([Lane("lines", lines)], Surroundings("app"), max_tag_sets=10, strict=True))
         for user in range(100):
             with metrics.Counter("capped", {"user": user}) as counter:
                 counter.increment()
@@ -404,7 +404,7 @@ class TestChannel:
         assert lines.events[0].header.context["stream"] == "users"
 
     def test_below_the_level_nothing_is_written(self, lines: Lines) -> None:
-        configuring.swap(Recorder([Lane("lines", lines, 40)], Surroundings("app"), strict=True))
+        configuration.swap(Recorder([Lane("lines", lines, 40)], Surroundings("app"), strict=True))
         metrics.gauge("depth").set(math.nan)
         metrics.gauge("depth").set(3)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.editing import Chain
+from balog.broker.editor import Chain
 from balog.broker.records.config import RecordRule
 from balog.broker.records.editor import RecordEditor
 from balog.delivery.api.bodies import split

@@ -15,7 +15,7 @@ import pytest
 
 import balog
 from balog.outputs import Output
-from balog.recording import configuring
+from balog.recording import configuration
 from balog.recording.context import Surroundings
 from balog.recording.recorder import Lane, Recorder
 from balog.redaction import Redactor
@@ -114,11 +114,11 @@ class Lines(Output):
 def logged(payload: Any) -> Any:
     """Log a payload, and read the line with Python's own json."""
     lines = Lines()
-    before = configuring.swap(Recorder([Lane("lines", lines)], Surroundings("app"), redactor=Redactor()))
+    before = configuration.swap(Recorder([Lane("lines", lines)], Surroundings("app"), redactor=Redactor()))
     try:
         balog.get_logger("a").info("x", payload=payload)
     finally:
-        configuring.swap(before)
+        configuration.swap(before)
     (line,) = lines.lines
     assert b"\n" not in line
     return json.loads(line)["payload"]

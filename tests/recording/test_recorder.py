@@ -16,7 +16,7 @@ from balog.handlers import EventHandler
 from balog.logger import emit
 from balog.metrics import Counter
 from balog.outputs import Output
-from balog.recording import configuring
+from balog.recording import configuration
 from balog.recording.context import Surroundings
 from balog.recording.recorder import Lane, Recorder
 from balog.recording.volume import Volume
@@ -42,14 +42,14 @@ class Broken(Output):
 
 @pytest.fixture(autouse=True)
 def recorder_of_its_own() -> Iterator[None]:
-    before = configuring.swap(None)
+    before = configuration.swap(None)
     yield
-    configuring.swap(before)
+    configuration.swap(before)
 
 
 def record(*lanes: Lane, **options: Any) -> Recorder:
     made = Recorder(lanes, Surroundings("test"), **options)
-    configuring.swap(made)
+    configuration.swap(made)
     return made
 
 
@@ -114,7 +114,7 @@ class TestSecretsInChannels:
     def kept(self) -> Kept:
         kept = Kept()
         redactor = Redactor()
-        configuring.swap(
+        configuration.swap(
             Recorder([Lane("kept", kept)], Surroundings("test", clean=redactor.redact_encoded), redactor=redactor)
         )
         return kept
@@ -142,7 +142,7 @@ class TestSecretsInChannels:
         assert "abcdef" not in kept.channels[0]
 
     def test_they_are_taken_out_where_a_processor_put_them(self, kept: Kept) -> None:
-        configuring._current.processors = (lambda logger, method, data: {**data, "channel": URL},)  # type: ignore[union-attr]
+        configuration._current.processors = (lambda logger, method, data: {**data, "channel": URL},)  # type: ignore[union-attr]
         get_logger("a").info("x")
 
         assert kept.channels == ["https://[redacted]@host/path"]
@@ -282,7 +282,7 @@ class TestProcessors:
         first, second = self.logged(refuse, lambda logger, method, data: {**data, "after": 1}).events
 
         assert first.payload["problem"] == second.payload["problem"] == "a processor raised RuntimeError: no"
-        assert configuring.current().problems == 2
+        assert configuration.current().problems == 2
         assert first.payload["fields"] == {"rows": 3, "after": 1}
         assert second.payload["rows"] == 3
 
@@ -334,12 +334,12 @@ def test_whatever_processors_do_one_valid_event_comes_out(steps: list[tuple[str,
         return process
 
     kept = Kept()
-    before = configuring.swap(None)
+    before = configuration.swap(None)
     try:
         recorder = record(Lane("kept", kept), processors=[processor(step) for step in steps])
         get_logger("a").info("hi", rows=3)
     finally:
-        configuring.swap(before)
+        configuration.swap(before)
 
     assert recorder.lost == 0
     (event,) = kept.events
@@ -402,7 +402,7 @@ class TestSampling:
     def test_what_passes_of_a_sampled_channel_says_its_share(self) -> None:
         """Given a channel that is sampled, then an event that passes stands for as many as its context tells."""
         kept = Kept()
-        configuring.swap(
+        configuration.swap(
             Recorder(
                 [Lane("kept", kept)], Surroundings("app"), volume=Volume([{"channel": "noisy", "sample": 0.5}], seed=1)
             )

@@ -6,16 +6,16 @@ import pytest
 
 from balog import configure, get_logger
 from balog.errors import ConfigError
-from balog.recording import configuring
+from balog.recording import configuration
 from balog.recording.validation import PayloadError, declare, declared, forget
 from balog.testing import capture_events
 
 
 @pytest.fixture(autouse=True)
 def declarations_of_its_own() -> Iterator[None]:
-    before, recorder = declared(), configuring.swap(None)
+    before, recorder = declared(), configuration.swap(None)
     yield
-    configuring.swap(recorder)
+    configuration.swap(recorder)
     for name in set(declared()) - set(before):
         forget(name)
 

@@ -18,7 +18,7 @@ import pytest
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
-from balog.broker.editing import Chain, Editor, StreamError
+from balog.broker.editor import Chain, Editor, StreamError
 from balog.singer import BatchMessage, parse
 from tests.services.servers.s3 import KEY, SECRET, running_s3
 from tests.services.test_taps_on_balog import environment_with

@@ -139,6 +139,6 @@ def test_a_probe_elsewhere_asks_whether_the_topic_is_there_and_makes_nothing(els
 
 
 def test_a_home_whose_packages_are_missing_is_told_before_an_event_comes(monkeypatch):
-    monkeypatch.setattr("balog.topics.sqs.home.find_spec", lambda name: None)
+    monkeypatch.setattr("balog.topics.sqs.backend.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"\[aws\]'"):
         TopicSinkConfig(url="sqs:eu-west-1", topic="events").build()

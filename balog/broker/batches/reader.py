@@ -8,10 +8,10 @@ from typing import Any, Protocol
 import msgspec
 
 from balog.broker.batches.config import BatchConfig
-from balog.broker.batches.places import Places
-from balog.broker.editing import Line, StreamError
+from balog.broker.batches.locations import Places
+from balog.broker.editor import Line, StreamError
 from balog.broker.quarantine import Quarantine
-from balog.broker.records.reading import UnreadableError, check_message
+from balog.broker.records.json_members import UnreadableError, check_message
 from balog.errors import MissingExtraError
 from balog.singer.batch.dialects import (
     Batch,

@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from balog.broker.batches.config import BatchConfig
-from balog.broker.batches.new_file import Location, NewFile
+from balog.broker.batches.output_file import Location, NewFile
 from balog.broker.batches.reader import ABORT, BEGIN, END
-from balog.broker.editing import Line, StreamError
+from balog.broker.editor import Line, StreamError
 from balog.broker.quarantine import Quarantine
 from balog.errors import BalogError
 from balog.singer.batch.columns import Shape

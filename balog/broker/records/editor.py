@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from balog.broker.editing import Line, StreamError
+from balog.broker.editor import Line, StreamError
 from balog.broker.quarantine import Quarantine
+from balog.broker.records.compiled_rule import CompiledRule
 from balog.broker.records.config import RecordRule, SchemaRule
-from balog.broker.records.enriching import Enrichment
-from balog.broker.records.reading import (
+from balog.broker.records.enrichment import Enrichment
+from balog.broker.records.json_members import (
     Members,
     UnreadableError,
     check_line_end,
@@ -24,7 +25,7 @@ from balog.broker.records.reading import (
     read_value,
     write,
 )
-from balog.broker.records.rules import CompiledRule, StreamRules
+from balog.broker.records.rules import StreamRules
 
 __all__ = ["RecordEditor"]
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from balog.broker.records.config import Flatten
-from balog.broker.records.reading import Members, UnreadableError, read_members
+from balog.broker.records.json_members import Members, UnreadableError, read_members
 from balog.broker.records.schemas import loosen
 from balog.broker.records.types import Node, inline, nullable, parts, types
 

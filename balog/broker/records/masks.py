@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from balog.broker.records.config import AnyMask, Md5, Partial, Redact, Sha256
-from balog.broker.records.reading import read_items, read_value, write
+from balog.broker.records.json_members import read_items, read_value, write
 from balog.errors import ConfigError
 from balog.secrets import Secret
 

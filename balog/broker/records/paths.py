@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msgspec import Raw
 
-from balog.broker.records.reading import Members, read_items, read_members, write
+from balog.broker.records.json_members import Members, read_items, read_members, write
 
 __all__ = ["Steps", "parse_path", "reach"]
 

@@ -4,88 +4,28 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
-from balog.broker.records.config import RecordRule
+from balog.broker.records.assignments import Row, Setting
+from balog.broker.records.compiled_rule import CompiledRule
 from balog.broker.records.flattening import Plan, flatten_record
-from balog.broker.records.following import Following
-from balog.broker.records.masks import Mask, build_mask
-from balog.broker.records.pacing import Sampling, Throttle
-from balog.broker.records.paths import Steps, parse_path, reach
-from balog.broker.records.reading import Members, UnreadableError
-from balog.broker.records.setting import Row, Setting, build_setting
+from balog.broker.records.json_members import Members, UnreadableError
+from balog.broker.records.masks import Mask
+from balog.broker.records.paths import Steps, reach
+from balog.broker.records.sampling import Sampling, Throttle
+from balog.broker.records.schema_rewriter import SchemaRewriter
 from balog.broker.records.types import Node
-from balog.errors import ConfigError
 from balog.expressions import Expression
 
-__all__ = ["CompiledRule", "Described", "StreamRules", "refused_parts"]
+__all__ = ["Described", "StreamRules"]
 
 Sleep = Callable[[float], object]
 Step = Callable[[Members], Members | None]
 """One part of a rule: gives the record that goes on, which may be the one it got, changed; or None."""
-
-
-class CompiledRule:
-    """A rule's parts, made once for all the streams that it is for.
-
-    Args:
-        config: the rule.
-        path: where it stands in the config, ``$.records[0]``.
-        refused: takes what is wrong with the rule, all of it, in place of raising.
-
-    Raises:
-        ConfigError: an expression or a key was refused.
-    """
-
-    def __init__(self, config: RecordRule, path: str, refused: list[ConfigError] | None = None) -> None:
-        self.config = config
-        self.path = path
-        self.filter: Expression | None = None
-        if config.filter is not None:
-            with _at(f"{path}.filter", refused):
-                self.filter = Expression(config.filter, names="row")
-        self.settings: dict[str, Setting] = {}
-        for name, value in config.set.items():
-            with _at(f"{path}.set.{name}", refused):
-                self.settings[name] = build_setting(value)
-        self.masks: list[tuple[str, Steps, Mask]] = []
-        for name, how in config.mask.items():
-            with _at(f"{path}.mask.{name}", refused):
-                self.masks.append((name, parse_path(name), build_mask(how)))
-        self.drops = [(name, parse_path(name)) for name in config.drop]
-        self.renames: dict[Steps, dict[str, str]] = {}
-        for name, new in config.rename.items():
-            *parent, old = parse_path(name)
-            self.renames.setdefault(tuple(parent), {})[old] = new
-
-    @property
-    def rewrites(self) -> bool:
-        """Whether a record that stays is written anew."""
-        return bool(self.settings or self.masks or self.drops or self.renames or self.config.flatten)
-
-
-def refused_parts(rules: Sequence[RecordRule]) -> list[ConfigError]:
-    """Give all that an editor would refuse of these rules, each with its place in the config."""
-    refused: list[ConfigError] = []
-    for number, rule in enumerate(rules):
-        CompiledRule(rule, f"$.records[{number}]", refused)
-    return refused
-
-
-@contextmanager
-def _at(path: str, refused: list[ConfigError] | None) -> Iterator[None]:
-    try:
-        yield
-    except ConfigError as error:
-        placed = ConfigError(error.reason, error.source, path)
-        if refused is None:
-            raise placed from None
-        refused.append(placed)
 
 
 class Described(Struct, frozen=True):
@@ -146,15 +86,15 @@ class StreamRules:
         Raises:
             StreamError: a key would be lost, or two properties would have the same name; in one line.
         """
-        following = Following(
+        rewriter = SchemaRewriter(
             self._stream,
             copy.deepcopy(dict(schema)),
             None if key_properties is None else list(key_properties),
             None if bookmark_properties is None else list(bookmark_properties),
         )
         for rule in self._rules:
-            rule.follow(following)
-        return Described(following.root, following.keys, following.bookmarks, following.unknown)
+            rule.rewrite(rewriter)
+        return Described(rewriter.root, rewriter.keys, rewriter.bookmarks, rewriter.unknown)
 
 
 class _StreamRule:
@@ -181,11 +121,11 @@ class _StreamRule:
             flatten = config.flatten
             self.steps.append(lambda record: flatten_record(record, self._plan, flatten))
 
-    def follow(self, following: Following) -> None:
-        """Do the same to a schema."""
+    def rewrite(self, rewriter: SchemaRewriter) -> None:
+        """Apply the rule to a schema."""
         if self._sampling is not None:
-            self._sampling.set_keys(following.keys or [])
-        self._plan = following.follow(self._rule)
+            self._sampling.set_keys(rewriter.keys or [])
+        self._plan = rewriter.rewrite(self._rule)
 
 
 def _filtering(expression: Expression) -> Step:

@@ -19,7 +19,7 @@ from balog.errors import BalogError, EventError
 from balog.event import decode
 from balog.signals import join
 from balog.topics import GroupState, Received, Topic, Topics, TopicState
-from balog.topics.inspecting import NO_EVENT, NO_TYPE
+from balog.topics.inspection import NO_EVENT, NO_TYPE
 
 __all__ = ["GroupView", "Inspector", "Share", "TopicView"]
 

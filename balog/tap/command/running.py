@@ -16,7 +16,7 @@ import msgspec
 import balog
 from balog.errors import BalogError, ConfigError
 from balog.local_path import local_path
-from balog.recording.configuring import concealed, introduced, peek
+from balog.recording.configuration import concealed, introduced, peek
 from balog.tap.catalog import Catalog, Discovered, choose, discover, read_catalog, read_properties
 from balog.tap.command.options import options
 from balog.tap.command.standard_output import messages_only, without_log_messages
@@ -84,7 +84,7 @@ def _run(tap: Tap, arguments: list[str], until_end: ExitStack) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # of the tap's own code, outside of its streams
-        from balog.recording.salvage import safe_str
+        from balog.recording.fallback_encoding import safe_str
         from balog.tap.syncing.failing import say_failures
 
         failure = StreamError(tap.name, f"{type(error).__name__}: {safe_str(error)}")

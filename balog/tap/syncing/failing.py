@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from balog.recording.salvage import safe_str
+from balog.recording.fallback_encoding import safe_str
 from balog.tap.errors import StreamError
 from balog.tap.streams import Stream
 
@@ -18,7 +18,7 @@ def say_failures(log: Any, failures: Iterable[StreamError]) -> None:
     failures = list(failures)
     if not failures:
         return
-    from balog.recording.configuring import current
+    from balog.recording.configuration import current
     from balog.redaction import Redactor
 
     redactor = current().redactor or Redactor()

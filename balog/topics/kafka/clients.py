@@ -19,10 +19,10 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]  # not in its __all__
 
 from balog.errors import ConfigError, TopicError
+from balog.topics.kafka.errors import as_kafka_error, explain, is_denied, is_missing
 from balog.topics.kafka.member import Member
-from balog.topics.kafka.publishing import Publisher
+from balog.topics.kafka.publisher import Publisher
 from balog.topics.kafka.settings import SECRETS, Settings
-from balog.topics.kafka.troubles import as_kafka_error, explain, is_denied, is_missing
 
 __all__ = ["PATIENCE", "Clients", "check_settings"]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from balog.errors import TopicError
+from balog.topics.kafka.errors import as_kafka_error, is_fenced
 from balog.topics.kafka.partition import Partition
 from balog.topics.kafka.progress import ROOMY, encode
-from balog.topics.kafka.troubles import as_kafka_error, is_fenced
 
 __all__ = ["Commits", "Fenced"]
 

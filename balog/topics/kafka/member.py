@@ -19,11 +19,11 @@ from confluent_kafka import Message as Record
 from balog.errors import TopicError
 from balog.topics.base import Received
 from balog.topics.kafka.commits import Commits, Fenced
-from balog.topics.kafka.intake import Intake, begin
+from balog.topics.kafka.delayed_retries import Stragglers
+from balog.topics.kafka.errors import as_kafka_error, explain
+from balog.topics.kafka.fetcher import Intake, begin
 from balog.topics.kafka.partition import Held, Partition
 from balog.topics.kafka.settings import Settings
-from balog.topics.kafka.stragglers import Stragglers
-from balog.topics.kafka.troubles import as_kafka_error, explain
 
 __all__ = ["Member"]
 

@@ -19,13 +19,13 @@ from balog.topics.base import (
     TopicState,
     check_name,
 )
-from balog.topics.kafka import looking
+from balog.topics.kafka import inspection
 from balog.topics.kafka.clients import Clients
-from balog.topics.kafka.letters import DeadLetters
+from balog.topics.kafka.dead_letters import DeadLetters
 from balog.topics.kafka.member import Member
 from balog.topics.kafka.partition import Held
-from balog.topics.kafka.publishing import Outgoing
-from balog.topics.kafka.reading import read
+from balog.topics.kafka.publisher import Outgoing
+from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import again_headers, body_of, message_headers, new_number
 
 __all__ = ["DEAD", "RETRY", "KafkaTopic"]
@@ -207,7 +207,7 @@ class KafkaTopic(Topic):
 
     def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
         """Read from an end of the log; several partitions are merged by time."""
-        return looking.peek(self._clients, self._log(), limit, self._where, newest=newest)
+        return inspection.peek(self._clients, self._log(), limit, self._where, newest=newest)
 
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
         """Commit other offsets. What waits in the group's retry topic stays, unless it goes to the latest.
@@ -220,12 +220,12 @@ class KafkaTopic(Topic):
         self._clients.leave(self.name, group)
         retries = self._retry_log(group)
         logs = [one for one in (log, retries) if one is not None]
-        replay = max(looking.last_replay(self._clients, one, group, self._where) for one in logs)
+        replay = max(inspection.last_replay(self._clients, one, group, self._where) for one in logs)
         if to != "latest":
             replay = new_number(replay)
-        looking.seek(self._clients, log, group, to, replay, self._where)
+        inspection.seek(self._clients, log, group, to, replay, self._where)
         if retries is not None:
-            looking.seek(self._clients, retries, group, to if to == "latest" else "stay", replay, self._where)
+            inspection.seek(self._clients, retries, group, to if to == "latest" else "stay", replay, self._where)
         return self.group_state(group)
 
     def group_state(self, group: str) -> GroupState:
@@ -236,20 +236,20 @@ class KafkaTopic(Topic):
         check_name("group", group)
         return self._state_of(group, self._log())
 
-    def _state_of(self, group: str, log: looking.Log) -> GroupState:
+    def _state_of(self, group: str, log: inspection.Log) -> GroupState:
         member = self._clients.member_if_there(self.name, group)
-        total = looking.pending(self._clients, log, group, member, self._where)
+        total = inspection.pending(self._clients, log, group, member, self._where)
         retries = self._retry_log(group)
         if retries is not None:
-            more = looking.pending(self._clients, retries, group, member, self._where)
+            more = inspection.pending(self._clients, retries, group, member, self._where)
             total = (total + more)._replace(position=total.position)
-        return looking.group_of(group, total, self._dead(group).count())
+        return inspection.group_of(group, total, self._dead(group).count())
 
     def describe(self) -> TopicState:
         """Tell what the topic holds; from more than 10,000 messages on the bytes are reckoned from the oldest ones."""
         log = self._log()
-        messages, size, oldest = looking.weigh(self._clients, log, self._where)
-        groups = [self._state_of(name, log) for name in looking.groups(self._clients, log, self._where)]
+        messages, size, oldest = inspection.weigh(self._clients, log, self._where)
+        groups = [self._state_of(name, log) for name in inspection.groups(self._clients, log, self._where)]
         return TopicState(self.name, messages, size, oldest, groups)
 
     def bounds(self) -> dict[int, tuple[int, int]]:
@@ -269,16 +269,16 @@ class KafkaTopic(Topic):
         for record in read(self._clients.settings, self.name, {partition: (start, end)}, self._where):
             yield record.offset() or 0, body_of(record)
 
-    def _log(self) -> looking.Log:
+    def _log(self) -> inspection.Log:
         count = self._clients.partitions(self.name, self._where)
         if not count:
             raise self._missing()
-        return looking.Log(self.name, self._clients.bounds(self.name, range(count), self._where))
+        return inspection.Log(self.name, self._clients.bounds(self.name, range(count), self._where))
 
-    def _retry_log(self, group: str) -> looking.Log | None:
+    def _retry_log(self, group: str) -> inspection.Log | None:
         name = self._names(group)[1]
         count = self._clients.partitions(name, self._where)
-        return looking.Log(name, self._clients.bounds(name, range(count), self._where)) if count else None
+        return inspection.Log(name, self._clients.bounds(name, range(count), self._where)) if count else None
 
     def _names(self, group: str) -> tuple[str, str]:
         check_name("group", group)

@@ -3,7 +3,7 @@
 boto3 (the extra ``aws``) is imported when a queue is first used.
 """
 
-from balog.topics.sqs.home import SqsTopics, open_sqs
+from balog.topics.sqs.backend import SqsTopics, open_sqs
 from balog.topics.sqs.topic import SqsFifoTopic, SqsTopic
 
 __all__ = ["SqsFifoTopic", "SqsTopic", "SqsTopics", "open_sqs"]

@@ -8,7 +8,7 @@ import weakref
 from typing import Any
 
 from balog.errors import MissingExtraError
-from balog.topics.sqs.trouble import explain
+from balog.topics.sqs.errors import explain
 
 __all__ = ["Account"]
 

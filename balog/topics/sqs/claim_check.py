@@ -15,7 +15,7 @@ from msgspec import Struct
 from balog.errors import ConfigError, TopicError
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.sqs.account import Account
-from balog.topics.sqs.trouble import BAD_CREDENTIALS, AwsError
+from balog.topics.sqs.errors import BAD_CREDENTIALS, AwsError
 
 __all__ = ["MAX_BODY_BYTES", "ClaimCheck", "Lost", "read_pointer", "write_pointer"]
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from balog.errors import MessageError, TopicError
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel
-from balog.topics.sqs.trouble import AwsError, short_code
+from balog.topics.sqs.errors import AwsError, short_code
 
 __all__ = ["ENTRIES", "LONGEST_POLL", "MAX_LEASE", "Outgoing", "Queue", "seconds"]
 

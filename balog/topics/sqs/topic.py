@@ -24,7 +24,7 @@ from balog.topics.base import (
 )
 from balog.topics.sqs.claim_check import Lost
 from balog.topics.sqs.codec import REDRIVE, Parcel, number_attribute
-from balog.topics.sqs.dead import DeadQueue, Death
+from balog.topics.sqs.dead_letters import DeadQueue, Death
 from balog.topics.sqs.packing import Packing, Receipt, message_group, read_receipt, token
 from balog.topics.sqs.queue import ENTRIES, LONGEST_POLL, Outgoing, Queue
 

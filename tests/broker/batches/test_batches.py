@@ -11,7 +11,7 @@ import pytest
 from balog.broker.batches.config import BatchConfig, CsvConfig
 from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
-from balog.broker.editing import Chain, Editor, Line, StreamError
+from balog.broker.editor import Chain, Editor, Line, StreamError
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.errors import ConfigError
 

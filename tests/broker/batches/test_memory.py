@@ -11,7 +11,7 @@ import json, resource, sys
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
 from balog.broker.batches.writer import BatchWriter
-from balog.broker.editing import Chain
+from balog.broker.editor import Chain
 
 folder, format = sys.argv[1:]
 properties = {"id": {"type": "integer"}, "name": {"type": "string"}, "at": {"type": "string", "format": "date-time"}}

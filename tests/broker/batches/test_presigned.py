@@ -10,7 +10,7 @@ import pytest
 from balog.broker.batches import presigned
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
-from balog.broker.editing import StreamError
+from balog.broker.editor import StreamError
 from tests.stand_ins.http_server import Answer, HttpStandIn
 
 ROWS = b"".join(b'{"id":%d}\n' % number for number in range(1000))

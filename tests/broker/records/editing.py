@@ -7,7 +7,7 @@ import msgspec
 from balog.broker.quarantine import Quarantine, QuarantineConfig
 from balog.broker.records.config import RecordRule, SchemaRule
 from balog.broker.records.editor import RecordEditor
-from balog.broker.records.reading import read_members
+from balog.broker.records.json_members import read_members
 
 KEY = "0123456789abcdef0123456789abcdef"
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.broker.editing import StreamError
+from balog.broker.editor import StreamError
+from balog.broker.records.compiled_rule import refused_parts
 from balog.broker.records.config import RecordRule
-from balog.broker.records.rules import refused_parts
 from balog.errors import ConfigError
 from tests.broker.records.editing import build, record, schema
 

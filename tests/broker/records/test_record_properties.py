@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from balog.broker.editing import StreamError
-from balog.broker.records.reading import UnreadableError, read_members, read_value, write
+from balog.broker.editor import StreamError
+from balog.broker.records.json_members import UnreadableError, read_members, read_value, write
 from tests.broker.records.editing import build, record
 
 jsonschema = pytest.importorskip("jsonschema", reason="needs the extra schema")

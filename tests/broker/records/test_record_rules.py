@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from balog.broker.editing import StreamError
+from balog.broker.editor import StreamError
 from tests.broker.records.editing import KEY, build, changed, record
 
 

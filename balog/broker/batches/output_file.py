@@ -1,0 +1,184 @@
+"""A new file of rows under way, at a location on disk or in a store."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import tempfile
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote
+
+from balog import local_path as paths
+from balog.broker.batches.config import BatchConfig
+from balog.broker.batches.locations import is_local, local_path
+from balog.errors import ConfigError
+from balog.event import new_id
+from balog.singer.batch.files import suffix
+from balog.singer.batch.rows import RowWriter
+from balog.storage import Storage, StorageError, open_storage
+
+__all__ = ["Location", "NewFile"]
+
+_WAITS = (1.0, 4.0)
+_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class Location:
+    """Where new files go, each whole or not at all; a store gets them from a temporary file.
+
+    Raises:
+        ConfigError: it is no place that can be written to.
+    """
+
+    def __init__(self, config: BatchConfig) -> None:
+        place = config.location or ""
+        self._folder: Path | None = None
+        self._storage: Storage | None = None
+        self._url = place.rstrip("/")
+        self._is_tidy = False
+        try:
+            if is_local(place):
+                self._folder = Path(os.path.abspath(paths.local_path(local_path(place), "location")))
+                if config.options:
+                    raise ConfigError("are for a URL such as s3://…, a path on local disk takes none", path="options")
+            else:
+                self._storage = open_storage(place, config.options, "location")
+        except ConfigError as error:
+            raise ConfigError(error.reason, error.source, f"$.batch.{error.path}") from None
+
+    def begin(self, stream: str, format: str, compression: str, make: Callable[[IO[bytes]], RowWriter]) -> NewFile:
+        """Begin a file; its name has the stream's.
+
+        Raises:
+            OSError: there is no room for it.
+            MissingExtraError: a package for its format or compression is not installed.
+        """
+        name = (_UNFIT.sub("_", stream).strip("._-")[:80] or "stream") + "-" + new_id() + suffix(format, compression)
+        if self._folder is None:
+            descriptor, path = tempfile.mkstemp(prefix="balog-", suffix=".part")
+            file: IO[bytes] = os.fdopen(descriptor, "wb")
+        else:
+            if not self._is_tidy:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                _remove_orphans(self._folder)
+                self._is_tidy = True
+            path = str(self._folder / f".{name}.part")
+            file = _create_locked(path)
+        try:
+            return NewFile(self, file, Path(path), name, make(file))
+        except BaseException:
+            file.close()
+            os.unlink(path)
+            raise
+
+    def publish(self, path: Path, name: str) -> str:
+        """Put a finished file in its place and give its URL, or its path where it is on disk.
+
+        Raises:
+            OSError: it could not be put there.
+            StorageError: it could not be put there, also not later.
+        """
+        if self._folder is not None:
+            final = self._folder / name
+            os.rename(path, final)
+            _sync_folder(self._folder)
+            return str(final)
+        for wait in (*_WAITS, None):
+            try:
+                if self._storage is not None:
+                    self._storage.upload(path, name)
+                break
+            except StorageError as error:
+                if not error.retryable or wait is None:
+                    raise
+                time.sleep(wait)
+        path.unlink()
+        return f"{self._url}/{quote(name)}"
+
+    def remove(self, url: str) -> None:
+        """Take a published file away again; one that is gone is no error.
+
+        Raises:
+            OSError, StorageError: it is still there.
+        """
+        if self._folder is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(url)
+        elif self._storage is not None:
+            self._storage.remove(url.rpartition("/")[2])
+
+
+class NewFile:
+    """One file under way; hidden, or in the folder for temporary files, until it is finished."""
+
+    def __init__(self, location: Location, file: IO[bytes], path: Path, name: str, writer: RowWriter) -> None:
+        self._location = location
+        self._file = file
+        self._path = path
+        self._name = name
+        self._away = weakref.finalize(self, _remove, file, path)  # also when the stream is broken off
+        self.writer = writer
+        self.begun = time.monotonic()
+
+    def finish(self) -> str:
+        """Close the file, make it safe (fsync) and put it in its place; give its URL or path.
+
+        Raises:
+            OSError, StorageError: it is not there; the unfinished file is gone.
+        """
+        try:
+            self.writer.finish()
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            url = self._location.publish(self._path, self._name)
+        except BaseException:
+            self._away()
+            raise
+        self._away.detach()
+        return url
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        with suppress(Exception):  # its compression wants an end before the file is closed
+            self.writer.finish()
+        self._away()
+
+
+def _remove(file: IO[bytes], path: Path) -> None:
+    with suppress(OSError):
+        file.close()
+    with suppress(OSError):
+        path.unlink()
+
+
+def _create_locked(path: str) -> IO[bytes]:
+    """Make a file that is this process's; one that tidies up may take it away before it is locked."""
+    while True:
+        file = open(path, "xb")  # noqa: SIM115
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_nlink:
+            return file
+        file.close()
+
+
+def _remove_orphans(folder: Path) -> None:
+    """Take away what killed writers left: no message names it, and no STATE went on past its rows."""
+    for path in folder.glob(".*-LG*.part"):
+        with suppress(OSError), open(path, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a live writer holds it
+            path.unlink()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,204 @@
+"""Looking at a config before it runs: everything that is wrong with it at once, and whether its sinks are there."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from balog import config as configs
+from balog.broker.config import BrokerConfig
+from balog.broker.editor_chain import Chaining
+from balog.broker.quarantine import Quarantine, QuarantineConfig
+from balog.broker.records.compiled_rule import refused_parts
+from balog.broker.run_config import RunConfig
+from balog.errors import BalogError, ConfigError, ConfigProblems
+from balog.expressions import Expression
+from balog.local_path import local_path
+from balog.problems import intact, problems
+from balog.sinks import SinkConfig, SinkError
+
+__all__ = ["Reach", "complete", "complete_errors", "find_in_document", "find_problems", "notes", "reach"]
+
+
+class Reach(NamedTuple):
+    """Whether a sink's other side answered: ``trouble`` is empty, or says why not."""
+
+    name: str
+    trouble: str
+
+
+def find_problems(path: str | os.PathLike[str], type: Any = BrokerConfig) -> tuple[Any, list[ConfigError]]:
+    """Read a config file and find all that is wrong with it, short of asking other machines.
+
+    Secrets are looked up, expressions compiled, folders tried.
+
+    Args:
+        type: the struct that the file should be.
+
+    Returns:
+        The config, or None when it can't be read, and the problems.
+
+    Raises:
+        ConfigError: there is no such file, or it is not JSON.
+    """
+    document, twice = configs.read(path)
+    config, found = find_in_document(document, type, str(path))
+    return config, [*twice, *found]
+
+
+def find_in_document(document: Any, type: Any, source: str, root: str = "$") -> tuple[Any, list[ConfigError]]:
+    """Find all that is wrong with a config that is read already; see ``find_problems``.
+
+    Args:
+        source: its file, for the errors.
+        root: where the config is in that file.
+    """
+    found = [ConfigError(one.reason, source, root + one.path[1:]) for one in problems(document, type, source)]
+    config, left_out, original = intact(document, type)
+    if config is None:
+        return None, found
+    for error in _meaning(config, left_out):
+        place = error.path if error.source else original(error.path)
+        if not any(place == part or place.startswith((f"{part}.", f"{part}[")) for part in left_out):
+            found.append(ConfigError(error.reason, error.source or source, place if error.source else root + place[1:]))
+    return (None if left_out else config), found
+
+
+def complete(error: ConfigError, path: str | os.PathLike[str], type: Any = BrokerConfig) -> ConfigError:
+    """Return what ``balog check`` says of a config that was refused: all its problems, the one that is known or others.
+
+    Args:
+        error: why it was refused.
+        path: its file.
+        type: as of ``find_problems``.
+    """
+    try:
+        _, found = find_problems(path, type)
+    except ConfigError as unreadable:
+        return unreadable
+    if found and (not error.source or error.source == str(path)):
+        return ConfigProblems(found)
+    return ConfigError(error.reason, error.source or str(path), error.path)
+
+
+@contextmanager
+def complete_errors(path: str | os.PathLike[str], type: Any = BrokerConfig) -> Iterator[None]:
+    """Raise, in place of a ConfigError, what ``complete`` says of it."""
+    try:
+        yield
+    except ConfigError as error:
+        raise complete(error, path, type) from None
+
+
+def _meaning(config: Any, left_out: Sequence[str] = ()) -> Iterator[ConfigError]:
+    """Find what only building the parts shows.
+
+    Args:
+        left_out: paths of parts that are wrong, and not in ``config``.
+    """
+    is_sink = hasattr(config, "build")
+    parts = {part.removeprefix("$.") for part in left_out}
+    sinks: Sequence[SinkConfig] = getattr(config, "sinks", None) or ([config] if is_sink else [])
+    if is_sink and parts - {"spool", "strip", "drain"}:
+        sinks = []  # what it lacks would be said again
+    for number, sink in enumerate(sinks):
+        place = f"$.sinks[{number}]" if hasattr(config, "sinks") else "$"
+        yield from _at(place, sink.build)
+        if sink.where is not None:
+            yield from _at(f"{place}.where", Expression, sink.where)
+    if isinstance(config, BrokerConfig):
+        refused = refused_parts(config.records)
+        yield from refused
+        bare = msgspec.structs.replace(config, batch=None, state=None, records=[], schemas=[])
+        told = {error.path.partition("]")[0] for error in refused}
+        for name in ("records", "schemas"):  # each alone, so that what is wrong with one hides nothing of another
+            for number, rule in enumerate(getattr(config, name)):
+                if f"$.{name}[{number}" not in told:
+                    alone = msgspec.structs.replace(bare, **{name: [rule]})
+                    yield from _renumbered(_at("", _build_editors, alone), name, number)
+        for name in ("batch", "state"):
+            alone = msgspec.structs.replace(bare, **{name: getattr(config, name)})
+            yield from _at("", _build_editors, alone)
+    elif isinstance(config, RunConfig) and not parts & {"junk", "quarantine"}:
+        yield from _at("", config.check)
+    if (quarantine := getattr(config, "quarantine", None)) is not None:
+        yield from _at("", _open_quarantine, quarantine)
+    if config.spool is not None:
+        wrong = list(_at("", local_path, config.spool.path, "$.spool.path"))
+        yield from wrong or _writable("$.spool.path", local_path(config.spool.path))
+
+
+def _renumbered(errors: Iterator[ConfigError], name: str, number: int) -> Iterator[ConfigError]:
+    for error in errors:
+        yield ConfigError(error.reason, error.source, error.path.replace(f"$.{name}[0]", f"$.{name}[{number}]", 1))
+
+
+def _build_editors(config: BrokerConfig) -> None:
+    Chaining(
+        config,
+        lambda _: None,
+        position=lambda: 0,
+        durable=lambda: 0,
+        quarantine=None,
+        sleep=lambda _: None,
+    )
+
+
+def _open_quarantine(config: QuarantineConfig) -> None:
+    """Open the file, and leave no new one."""
+    existed = Path(config.path).exists()
+    Quarantine(config, lambda _: None).close()
+    if not existed:
+        with suppress(OSError):
+            os.unlink(config.path)
+
+
+def _at(place: str, build: Callable[..., object], *arguments: Any) -> Iterator[ConfigError]:
+    try:
+        build(*arguments)
+    except ConfigError as error:
+        inner = error.path.removeprefix("$").removeprefix(".")
+        yield ConfigError(error.reason, error.source, ".".join(part for part in (place or "$", inner) if part))
+    except BalogError as error:  # an extra that is missing
+        yield ConfigError(str(error), path=place or "$")
+
+
+def _writable(place: str, path: str) -> Iterator[ConfigError]:
+    """See whether a folder can be made or written to, without making it."""
+    folder = Path(path).absolute()
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:  # what the permissions say is not all: a file system may be read-only, or take no files at all
+        with tempfile.TemporaryDirectory(prefix=".balog-check-", dir=folder):
+            return
+    except OSError:
+        yield ConfigError(f"{folder} is no folder that this user may write to", path=place)
+
+
+def notes(config: Any) -> Iterator[str]:
+    """Give what is allowed and worth a thought."""
+    if config.spool is None and getattr(config, "sinks", True):
+        yield "without a spool, events that a sink does not take in time are lost; they are counted on stderr"
+
+
+def reach(sinks: Sequence[SinkConfig]) -> Iterator[Reach]:
+    """Try the other side of each sink; nothing is delivered."""
+    for config in sinks:
+        sink = config.build()
+        trouble = ""
+        try:
+            sink.open()
+            if (probe := getattr(sink, "probe", None)) is not None:
+                probe()
+        except SinkError as error:
+            trouble = str(error)
+        finally:
+            with suppress(SinkError):
+                sink.close()
+        yield Reach(config.name, trouble)

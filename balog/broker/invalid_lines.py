@@ -1,0 +1,130 @@
+"""Junk: lines on a tap's stdout that are no Singer messages, on which a target would die."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from balog.broker.message_prefixes import TYPES
+from balog.singer import parse_log
+
+__all__ = ["JunkFilter", "what_is_wrong"]
+
+
+class _Head(Struct):
+    type: str
+
+
+_head = msgspec.json.Decoder(_Head)
+_KNOWN = frozenset({*TYPES, "LOG"})
+_BEGINS_OBJECT = re.compile(rb"[ \t\r]*\{")
+
+
+def what_is_wrong(line: bytes) -> str | None:
+    """Say why a whole line is no Singer message, as a clause with nothing of the line in it; None when it is one.
+
+    What Python's ``json`` reads and targets therefore take, ``NaN`` and the like, counts as JSON. Of a message that can
+    be read only the type is looked at, in any case.
+    """
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    try:
+        kind = _head.decode(line).type
+    except msgspec.ValidationError:
+        return "an object without a type" if _BEGINS_OBJECT.match(line) else "no JSON object"
+    except (msgspec.DecodeError, RecursionError):
+        return _what_python_says(line)
+    return None if kind.upper() in _KNOWN or parse_log(line) is not None else "no type of Singer's"
+
+
+def _what_python_says(line: bytes) -> str | None:
+    if not line.strip():
+        return "an empty line"
+    try:
+        message = json.loads(line.decode())
+    except (ValueError, RecursionError):
+        return "no JSON object"
+    if not isinstance(message, dict):
+        return "no JSON object"
+    kind = message.get("type")
+    if not isinstance(kind, str):
+        return "an object without a type"
+    return None if kind.upper() in _KNOWN else "no type of Singer's"
+
+
+class JunkFilter:
+    """Takes the junk out of blocks of whole lines.
+
+    A block of nothing but messages, the usual case, is read in one go at some 800 MB/s and comes back as it is.
+
+    Args:
+        on_junk: is given the reason and the line; False ends the stream before that line.
+
+    Attributes:
+        count: lines of junk so far.
+        ended: whether the stream has ended so; every later block comes back empty.
+    """
+
+    def __init__(self, on_junk: Callable[[str, bytes], bool]) -> None:
+        self._on_junk = on_junk
+        self.count = 0
+        self.ended = False
+
+    def sift(self, block: bytes) -> bytes:
+        """Give a block of whole lines without its junk; the same object when there is none."""
+        if self.ended:
+            return b""
+        if _is_clean(block):
+            return block
+        good = []
+        for line in _split(block):
+            reason = what_is_wrong(line)
+            if reason is None:
+                good.append(line)
+            elif not self._take(reason, line):
+                break
+        return b"".join(good)
+
+    def sift_long(self, beginning: bytes) -> bool:
+        """Tell whether a line too long to be held may pass, by how it begins."""
+        if self.ended:
+            return False
+        if _BEGINS_OBJECT.match(beginning):
+            return True
+        self._take("a long line that is no JSON object; only its beginning is here", beginning)
+        return False
+
+    def _take(self, reason: str, line: bytes) -> bool:
+        self.count += 1
+        self.ended = not self._on_junk(reason, line)
+        return not self.ended
+
+
+def _is_clean(block: bytes) -> bool:
+    if not block.isascii():
+        try:
+            block.decode()
+        except UnicodeDecodeError:
+            return False
+    try:
+        heads = _head.decode_lines(block)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    # No message goes on after "}", a newline and "{": so each line holds whole ones, and as many as lines is one each.
+    lines = block.count(b"}\n{") + 1
+    if not len(heads) == lines == block.count(b"\n") + (not block.endswith(b"\n")):
+        return False
+    return {head.type for head in heads} <= _KNOWN
+
+
+def _split(block: bytes) -> list[bytes]:
+    """Split at newlines only; ``splitlines`` also splits at a carriage return."""
+    lines = block.split(b"\n")
+    last = lines.pop()
+    return [line + b"\n" for line in lines] + ([last] if last else [])

@@ -1,0 +1,82 @@
+"""Looking at a logger's config before it is used: everything that is wrong with it at once. Nothing is written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from balog import config as configs
+from balog.errors import BalogError, ConfigError
+from balog.event import LEVELS, parse_level
+from balog.expressions import Expression
+from balog.outputs import open_output
+from balog.problems import intact, problems
+from balog.recording.configuration import LoggerConfig, OutputConfig
+from balog.recording.volume import Volume
+from balog.redaction import from_config
+
+__all__ = ["find_logger_problems"]
+
+
+def find_logger_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
+    """Return all that is wrong with a config of ``balog.configure``; servers are not asked.
+
+    Raises:
+        ConfigError: there is no such file, or it is not JSON.
+    """
+    document, found = configs.read(path)
+    source = str(path)
+    found += problems(document, LoggerConfig, source)
+    config, _, original = intact(document, LoggerConfig)
+    if config is not None:
+        found += (ConfigError(one.reason, source, original(one.path)) for one in _meaning(config))
+    return found
+
+
+def _meaning(config: LoggerConfig) -> Iterator[ConfigError]:
+    yield from _level(config.level, "$.level")
+    if config.redact is not False:
+        try:
+            from_config(config.redact)
+        except BalogError as error:
+            yield ConfigError(getattr(error, "reason", str(error)), path="$.redact")
+    for number, rule in enumerate(config.volume):
+        try:
+            Volume([rule])
+        except ConfigError as error:
+            yield ConfigError(error.reason, path=f"$.volume[{number}]{(error.path or '')[len('$[0]') :]}")
+    several = isinstance(config.output, list)
+    outputs = config.output if isinstance(config.output, list) else [config.output]
+    for number, output in enumerate(outputs):
+        yield from _target(output, f"$.output[{number}]" if several else "$.output")
+        if isinstance(output, OutputConfig):
+            yield from _level(output.level, f"$.output[{number}].level")
+            if output.where is not None:
+                try:
+                    Expression(output.where)
+                except ConfigError as error:
+                    yield ConfigError(error.reason, path=f"$.output[{number}].where")
+
+
+def _target(output: str | OutputConfig | None, path: str) -> Iterator[ConfigError]:
+    """Yield why an output can't be used. An output opens at its first event, so that nothing is made here."""
+    to = output.to if isinstance(output, OutputConfig) else output
+    if to is None:
+        return
+    if isinstance(output, OutputConfig):
+        path += ".to"
+    try:
+        open_output(to)
+    except ConfigError as error:
+        inner = error.path or "$"
+        if inner.startswith("$"):
+            yield ConfigError(error.reason, path=path + inner[1:])
+        else:
+            yield ConfigError(f"{inner}: {error.reason}", path=path)
+    except BalogError as error:
+        yield ConfigError(str(error), path=path)
+
+
+def _level(name: str | None, path: str) -> Iterator[ConfigError]:
+    if name is not None and parse_level(name) is None:
+        yield ConfigError(f"no level {name[:40]!r}; there are {', '.join(LEVELS)}", path=path)

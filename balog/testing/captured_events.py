@@ -1,0 +1,232 @@
+"""What a program logged, as a list one can ask."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+
+from balog.event import LEVELS, Event, decode, parse_level
+from balog.outputs import Output
+from balog.recording import configuration
+from balog.recording.context import Surroundings
+from balog.recording.recorder import Lane, Recorder
+from balog.redaction import Redactor
+
+__all__ = ["Events", "capture_events"]
+
+_MAX_SHOWN = 20
+_MAX_NEAREST = 3
+_MAX_WIDTH = 300
+_MISSING = object()
+
+Criterion = tuple[str, Any, Callable[[Event], Any], Callable[[Any, Any], bool]]
+"""What it is called, what is wanted, how to get it of an event, how the two compare (wanted, found)."""
+
+
+class Events(list[Event]):
+    """Events in the order in which they were logged.
+
+    ``find``, ``one``, ``assert_logged`` and ``assert_none`` take the same criteria, all of which have to hold:
+
+    Args:
+        channel: a glob such as ``tap.users.*``.
+        level: the level's name, in any case.
+        cls_type: the payload's type.
+        payload: a dict that the payload has to contain; a dict in it likewise contains, any other value equals.
+        context: the same for the header's context.
+        fields: keys of the payload, or of the ``fields`` of a ``log`` payload. A compiled regular expression is
+            searched for in the value; anything else is compared by ``==``.
+    """
+
+    @property
+    def payloads(self) -> list[dict[str, Any]]:
+        """Each event's payload."""
+        return [event.payload for event in self]
+
+    @property
+    def channels(self) -> list[str]:
+        """Each event's channel."""
+        return [event.header.channel for event in self]
+
+    def find(self, **criteria: Any) -> Events:
+        """Give the events that meet all criteria; maybe none."""
+        wanted = _criteria(criteria)
+        return Events(event for event in self if all(_holds(one, event) for one in wanted))
+
+    def one(self, **criteria: Any) -> Event:
+        """Give the one event that meets all criteria.
+
+        Raises:
+            AssertionError: none or several do; it says which.
+        """
+        __tracebackhide__ = True
+        return self.assert_logged(times=1, **criteria)[0]
+
+    def assert_logged(self, *, times: int | None = None, **criteria: Any) -> Events:
+        """Assert that some event meets all criteria, or so many ``times``; give those that do.
+
+        Raises:
+            AssertionError: what was logged beside what was wanted.
+        """
+        __tracebackhide__ = True
+        found = self.find(**criteria)
+        if len(found) == times or (times is None and found):
+            return found
+        wanted = _criteria(criteria)
+        number = "an event" if times is None else f"{times} events" if times != 1 else "one event"
+        lines = [f"want {number} with", *(f"    {_line(one[0], one[1])}" for one in wanted)]
+        if found:
+            lines += [f"found {len(found)}:", *found._shown()]
+        else:
+            lines += [*self._nearest(wanted), *self._all_shown()]
+        raise AssertionError("\n".join(lines))
+
+    def assert_none(self, *, level: str = "ERROR", **criteria: Any) -> None:
+        """Assert that nothing of this level or above meets the other criteria.
+
+        Raises:
+            AssertionError: it lists what does.
+        """
+        __tracebackhide__ = True
+        floor = LEVELS[_level(level)]
+        found = Events(event for event in self.find(**criteria) if LEVELS[event.level or "INFO"] >= floor)
+        if found:
+            lines = [f"want no event of {_level(level)} or above"]
+            lines += ["with", *(f"    {_line(one[0], one[1])}" for one in _criteria(criteria))] if criteria else []
+            raise AssertionError("\n".join([*lines, f"found {len(found)}:", *found._shown()]))
+
+    def _nearest(self, wanted: list[Criterion]) -> list[str]:
+        """Show what differs, ``-`` as wanted and ``+`` as logged, for the events that meet the most criteria."""
+        ranked = sorted(self, key=lambda event: -sum(_holds(one, event) for one in wanted))[:_MAX_NEAREST]
+        lines: list[str] = []
+        for event in ranked:
+            lines.append(f"near: {_summary(event)}")
+            for one in wanted:
+                name, value, get, _ = one
+                if _holds(one, event):
+                    lines.append(f"    {_line(name, value)}")
+                else:
+                    lines += [f"  - {_line(name, value)}", f"  + {_line(name, get(event))}"]
+        return lines
+
+    def _all_shown(self) -> list[str]:
+        return [f"logged {len(self)}:", *self._shown()] if self else ["nothing was logged"]
+
+    def _shown(self) -> list[str]:
+        lines = [f"    {_summary(event)}" for event in self[:_MAX_SHOWN]]
+        return [*lines, f"    … and {len(self) - _MAX_SHOWN} more"] if len(self) > _MAX_SHOWN else lines
+
+
+@contextmanager
+def capture_events(*, strict: bool = True) -> Iterator[Events]:
+    """Catch every event that is logged inside the block, at every level, instead of writing it.
+
+    Whoever logs it: loggers that exist already, metrics, the standard library by ``EventHandler``, any thread. What is
+    configured otherwise (redaction, processors, checks of payloads) holds, also when the block itself calls
+    ``configure``; only outputs, levels and sampling do not. Blocks nest: the inner one catches. At the end everything
+    is as it was.
+
+    Args:
+        strict: raise what goes wrong while logging, such as a payload that cannot be written as it is.
+    """
+    events = Events()
+    lane = Lane("capture_events", _Catch(events))
+
+    def diverted(recorder: Recorder) -> Recorder:
+        return recorder.redirected([lane], strict=strict)
+
+    before = configuration.peek()
+    redactor = Redactor()
+    ours = diverted(before or Recorder([], Surroundings(clean=redactor.redact_encoded), redactor=redactor))
+    diverted_before = configuration.divert(diverted)
+    configuration.swap(ours)
+    try:
+        yield events
+    finally:
+        configuration.divert(diverted_before)
+        configuration.swap(before)
+
+
+class _Catch(Output):
+    def __init__(self, events: Events) -> None:
+        self._events = events
+
+    def write(self, level: str, event: bytes) -> None:
+        self._events.append(decode(event))
+
+
+def _level(name: str) -> str:
+    level = parse_level(name)
+    if level is None:
+        raise ValueError(f"no level {name!r}; there are {', '.join(LEVELS)}")
+    return level
+
+
+def _criteria(given: Mapping[str, Any]) -> list[Criterion]:
+    made: list[Criterion] = []
+    for name, value in given.items():
+        if value is None and name in _CRITERIA:
+            continue
+        if name == "level":
+            made.append((name, _level(value), lambda event: event.level, _equal))
+        elif name in _CRITERIA:
+            made.append((name, value, *_CRITERIA[name]))
+        else:
+            made.append((name, value, lambda event, key=name: _field(event, key), _equal))  # type: ignore[misc]
+    return made
+
+
+def _equal(wanted: Any, found: Any) -> bool:
+    if isinstance(wanted, re.Pattern):
+        return isinstance(found, str) and wanted.search(found) is not None
+    return bool(found is not _MISSING and wanted == found)
+
+
+def _contains(wanted: Any, found: Any) -> bool:
+    if not isinstance(wanted, Mapping):
+        return _equal(wanted, found)
+    return isinstance(found, Mapping) and all(
+        _contains(value, found.get(key, _MISSING)) for key, value in wanted.items()
+    )
+
+
+_CRITERIA: dict[str, tuple[Callable[[Event], Any], Callable[[Any, Any], bool]]] = {
+    "channel": (lambda event: event.header.channel, lambda wanted, found: fnmatchcase(found, wanted)),
+    "level": (lambda event: event.level, _equal),
+    "cls_type": (lambda event: event.cls_type, _equal),
+    "payload": (lambda event: event.payload, _contains),
+    "context": (lambda event: event.header.context, _contains),
+}
+
+
+def _field(event: Event, key: str) -> Any:
+    payload = event.payload
+    if key in payload:
+        return payload[key]
+    fields = payload.get("fields") if event.cls_type == "log" else None
+    return fields.get(key, _MISSING) if isinstance(fields, dict) else _MISSING
+
+
+def _holds(criterion: Criterion, event: Event) -> bool:
+    _, wanted, get, compare = criterion
+    return compare(wanted, get(event))
+
+
+def _line(name: str, value: Any) -> str:
+    if value is _MISSING:
+        return f"{name} is not there"
+    text = value.pattern if isinstance(value, re.Pattern) else value
+    return f"{name}{' ~ ' if text is not value else ' = '}{_cut(repr(text))}"
+
+
+def _summary(event: Event) -> str:
+    return _cut(f"{event.level} {event.header.channel} {msgspec.json.encode(event.payload).decode()}")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_WIDTH else f"{text[:_MAX_WIDTH]}…"

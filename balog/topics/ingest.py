@@ -1,0 +1,315 @@
+"""Archives played into a topic again: chosen by time and channel, resumable, with what is no event set aside."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import IO
+
+import msgspec
+from msgspec import Struct
+
+from balog.errors import BalogError, ConfigError, EventError, MessageError, MissingExtraError
+from balog.event import Event, encode
+from balog.storage import Storage
+from balog.topics.archives import Line, day_of, read_event, read_lines
+from balog.topics.base import Message, Topic
+from balog.topics.publisher import publish_each
+
+__all__ = ["Choice", "Counts", "Ingest", "Mark", "Progress"]
+
+_BATCH = 500
+_BATCH_BYTES = 4 << 20
+_MAX_RAW = 1 << 20
+_ENDINGS = (".jsonl", ".ndjson", ".json", ".log", ".tsv", ".txt", ".gz", ".zst")
+
+
+class Choice(Struct, frozen=True):
+    """What of an archive is wanted: events at or after ``after`` and before ``before``, of channels that match a glob,
+    from files whose path below the archive matches one. Folders ``date=…`` of other days are not looked into.
+    """
+
+    after: datetime | None = None
+    before: datetime | None = None
+    channel: str | None = None
+    files: str | None = None
+
+    def wants_folder(self, name: str) -> bool:
+        """Tell whether a folder may hold what is wanted."""
+        day = day_of(name)
+        if day is None:
+            return True
+        too_early = self.after is not None and day < self.after.date()
+        return not too_early and (self.before is None or day <= self.before.date())
+
+    def wants_file(self, name: str) -> bool:
+        """Tell whether a file is to be read; with no glob, by its ending. One that was named itself always is."""
+        return not name or (name.endswith(_ENDINGS) if self.files is None else fnmatchcase(name, self.files))
+
+    def wants(self, event: Event) -> bool:
+        """Tell whether an event is wanted."""
+        when = event.header.timestamp
+        return (
+            (self.after is None or when >= self.after)
+            and (self.before is None or when < self.before)
+            and (self.channel is None or fnmatchcase(event.header.channel, self.channel))
+        )
+
+
+class Counts(Struct):
+    """What an ingest did, in events: ``sent`` were published, of which the topic had not yet ``new``; ``unwanted``
+    were not chosen; ``bad`` lines were none, or too large for it. ``files`` were read, of which ``damaged`` not to
+    their end.
+    """
+
+    files: int = 0
+    damaged: int = 0
+    sent: int = 0
+    new: int = 0
+    unwanted: int = 0
+    bad: int = 0
+
+
+class Mark(Struct):
+    """How far a file is: lines up to ``line`` are published; ``done`` when all of its ``size`` bytes are.
+
+    ``first`` stands for its first line: a file that begins otherwise is another one by now, as after a rotation.
+    """
+
+    file: str
+    line: int
+    size: int
+    done: bool = False
+    first: str = ""
+
+
+class Progress:
+    """A file of JSON lines that remembers how far an ingest is; it belongs to one topic.
+
+    Args:
+        path: the file; made when missing.
+        target: says which topic, in a way that is the same the next time.
+
+    Raises:
+        ConfigError: it belongs to another topic, or is no such file.
+    """
+
+    def __init__(self, path: str, target: str) -> None:
+        head = msgspec.json.encode({"target": target}) + b"\n"
+        try:
+            self._marks, whole = _read_marks(path, target, head)
+            self._file = open(path, "ab")  # noqa: SIM115
+            self._file.truncate(whole)  # what a kill cut off
+            if not whole:
+                self._append(head)
+        except OSError as error:
+            raise ConfigError(f"cannot be used: {error.strerror or error}", path) from None
+
+    def mark(self, file: str) -> Mark | None:
+        """Give how far a file is; None for one that was not begun."""
+        return self._marks.get(file)
+
+    def keep(self, mark: Mark) -> None:
+        """Remember how far a file is."""
+        self._append(msgspec.json.encode(mark) + b"\n")
+
+    def _append(self, line: bytes) -> None:
+        self._file.write(line)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, Mark], int]:
+    """Give what a state remembers, and the bytes of it that are whole lines."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return {}, 0
+    if head.startswith(data):
+        return {}, len(head) if data == head else 0
+    whole = data[: data.rfind(b"\n") + 1]
+    try:
+        first, *lines = whole.splitlines()
+        found = msgspec.json.decode(first, type=dict[str, str])["target"]
+        marks = [msgspec.json.decode(line, type=Mark) for line in lines]
+    except (msgspec.DecodeError, UnicodeError, ValueError, KeyError):
+        raise ConfigError("is not the state of an ingest; give another file", path) from None
+    if found != target:
+        raise ConfigError(f"is the state of an ingest into {found}; give another file", path)
+    return {mark.file: mark for mark in marks}, len(whole)
+
+
+class Ingest:
+    """Publishes what is chosen of archives, file by file in the order of their names.
+
+    Args:
+        topic: None publishes nothing and only counts.
+        choice: what is wanted.
+        key_of: gives the key of an event's message.
+        progress: skips what was published before; None begins at the beginning.
+        quarantine: gets each bad line as JSON: ``file``, ``line``, ``reason``, ``raw``.
+        say: called with a line of text for people: of a bad line, of a damaged file.
+        step: called after each batch and file with the bytes of files that are done, and the counts.
+        should_stop: asked after each batch.
+    """
+
+    def __init__(
+        self,
+        topic: Topic | None,
+        choice: Choice,
+        *,
+        key_of: Callable[[Event], str | None] = lambda event: None,
+        progress: Progress | None = None,
+        quarantine: IO[bytes] | None = None,
+        say: Callable[[str], object] = lambda text: None,
+        step: Callable[[int, Counts], object] = lambda done, counts: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.counts = Counts()
+        self._topic = topic
+        self._choice = choice
+        self._key_of = key_of
+        self._progress = progress
+        self._quarantine = quarantine
+        self._say = say
+        self._step = step
+        self._should_stop = should_stop
+        self._done_bytes = 0
+
+    def find(self, storage: Storage) -> list[tuple[str, int]]:
+        """Give the files of an archive that are to be read, each with its bytes.
+
+        Raises:
+            StorageError: it can't be reached, or is not there.
+        """
+        found = storage.files(self._choice.wants_folder)
+        return [(name, size) for name, size in found if self._choice.wants_file(name)]
+
+    def run(self, storage: Storage, files: Sequence[tuple[str, int]]) -> None:
+        """Publish what is in files of an archive; a damaged one is told, and the others go on.
+
+        Raises:
+            StorageError: a file can't be read.
+            TopicError: the topic takes no more.
+        """
+        for name, size in files:
+            if self._should_stop():
+                return
+            self._file(storage, name, size)
+            self._done_bytes += size
+            self._step(self._done_bytes, self.counts)
+
+    def _file(self, storage: Storage, name: str, size: int) -> None:
+        place = f"{storage.url}/{name}" if name else storage.url
+        mark = self._progress.mark(place) if self._progress else None
+        if mark is not None and mark.done and mark.size == size:
+            return
+        self.counts.files += 1
+        reading = _Reading(place, mark)
+        damage, is_over = "", False
+        with closing(storage.open(name)) as source:
+            lines = read_lines(source)
+            while not (damage or is_over):
+                batch: list[tuple[Line, Message]] = []
+                try:
+                    is_over = self._fill(batch, lines, reading)
+                except MissingExtraError:
+                    raise
+                except BalogError as error:
+                    damage = str(error)
+                self._publish(batch, place)
+                self._keep(reading.mark(size, done=is_over))
+                self._step(self._done_bytes, self.counts)
+                if self._should_stop():
+                    return
+        if damage:
+            self.counts.damaged += 1
+            self._say(f"{place}: {damage}; its lines up to there were taken")
+
+    def _fill(self, batch: list[tuple[Line, Message]], lines: Iterator[Line], reading: _Reading) -> bool:
+        """Read the next batch, and tell whether it is the last."""
+        size = 0
+        for line in lines:
+            if reading.is_known(line):
+                continue
+            try:
+                event = read_event(line, reading.file)
+            except EventError as error:
+                if line.is_ended:
+                    reading.line = line.number
+                self._bad(line, reading.file, str(error))
+                continue
+            reading.line = line.number
+            if not self._choice.wants(event):
+                self.counts.unwanted += 1
+                continue
+            body = encode(event)
+            batch.append((line, Message(event.header.id, body, self._key_of(event))))
+            size += len(body)
+            if len(batch) >= _BATCH or size >= _BATCH_BYTES:
+                return False
+        return True
+
+    def _publish(self, batch: Sequence[tuple[Line, Message]], place: str) -> None:
+        if not batch:
+            return
+        self.counts.sent += len(batch)
+        if self._topic is None:
+            return
+        line_of = {message.id: line for line, message in batch}
+
+        def refuse(message: Message, error: MessageError) -> None:
+            self.counts.sent -= 1
+            self._bad(line_of[message.id], place, str(error))
+
+        self.counts.new += publish_each(self._topic, [message for _, message in batch], refuse)
+
+    def _keep(self, mark: Mark) -> None:
+        if self._progress and self._topic:
+            self._progress.keep(mark)
+
+    def _bad(self, line: Line, place: str, reason: str) -> None:
+        self.counts.bad += 1
+        self._say(f"{place}: line {line.number}: {reason}")
+        if self._quarantine is not None:
+            raw = line.data[:_MAX_RAW].decode("utf-8", "backslashreplace")
+            record = {"file": place, "line": line.number, "reason": reason, "raw": raw}
+            self._quarantine.write(msgspec.json.encode(record) + b"\n")
+            self._quarantine.flush()
+
+
+class _Reading:
+    """How far the reading of a file is.
+
+    Args:
+        mark: how far it was the last time.
+    """
+
+    def __init__(self, file: str, mark: Mark | None) -> None:
+        self.file = file
+        self.line = 0
+        self._published = mark.line if mark else 0
+        self._was = mark.first if mark else ""
+        self._first = ""
+
+    def is_known(self, line: Line) -> bool:
+        """Tell whether a line was published the last time."""
+        if not self._first:
+            self._first = hashlib.sha256(line.data).hexdigest()[:16]
+            if self._first != self._was:
+                self._published = 0
+            self.line = self._published
+        return line.number <= self._published
+
+    def mark(self, size: int, done: bool) -> Mark:
+        """Give what is to be remembered."""
+        return Mark(self.file, self.line, size, done, self._first)

@@ -1,0 +1,228 @@
+"""What a topic and its groups are like, asked from outside: of the log's ends and what the groups committed."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+from confluent_kafka import Message as Record
+
+from balog.errors import TopicError
+from balog.topics.base import GroupState, Received
+from balog.topics.kafka.clients import PATIENCE, Clients
+from balog.topics.kafka.errors import as_kafka_error
+from balog.topics.kafka.member import Member
+from balog.topics.kafka.progress import Progress, decode, encode
+from balog.topics.kafka.reader import read
+from balog.topics.kafka.records import body_of, origin_of, read_headers, read_id, read_key, read_published
+
+__all__ = ["Log", "Pending", "group_of", "groups", "last_replay", "peek", "pending", "seek", "weigh"]
+
+WALKED = 10_000
+"""A topic's bytes are counted when it has no more messages; else they are reckoned from so many of them."""
+
+
+class Log(NamedTuple):
+    """A topic's log: by partition the first offset, and the one after the last."""
+
+    topic: str
+    bounds: dict[int, tuple[int, int]]
+
+    @property
+    def length(self) -> int:
+        """Offsets in it."""
+        return sum(end - start for start, end in self.bounds.values())
+
+
+class Pending(NamedTuple):
+    """What a group has before it in a log, and the newest place that it was handed."""
+
+    position: int = 0
+    lag: int = 0
+    in_flight: int = 0
+    waiting: int = 0
+
+    def __add__(self, other: object) -> Pending:
+        if not isinstance(other, Pending):
+            return NotImplemented
+        return Pending(*(one + two for one, two in zip(self, other)))
+
+
+def pending(clients: Clients, log: Log, group: str, member: Member | None, where: str) -> Pending:
+    """Count what a group has before it: what a member in this process knows, and for the rest what was committed."""
+    ours = member.look() if member is not None else {}
+    total = Pending()
+    rest = []
+    for number, (start, end) in log.bounds.items():
+        seen = ours.get((log.topic, number))
+        if seen is None:
+            rest.append(number)
+            continue
+        reached, untouched, in_flight, waiting, handed = seen
+        lag = untouched + max(0, end - max(start, reached or 0))
+        total += Pending(handed, lag, in_flight, waiting)
+    if not rest:
+        return total
+    busy: bool | None = None
+    for one in _committed(clients, group, [TopicPartition(log.topic, number) for number in rest], where):
+        start, end = log.bounds[one.partition]
+        offset = one.offset if one.offset >= 0 else start
+        progress = decode(offset, one.metadata)
+        handed = progress.handed if progress is not None else offset
+        again = sum(start <= there < end for there in progress.unsettled) if progress is not None else 0
+        if again and busy is None:
+            busy = _has_members(clients, group, where)
+        state = Pending(handed, max(0, end - max(start, handed)))
+        total += state._replace(in_flight=again) if busy else state._replace(waiting=again)
+    return total
+
+
+def group_of(name: str, pending: Pending, dead: int) -> GroupState:
+    """Give the state of a group."""
+    return GroupState(name, pending.position, pending.lag, pending.in_flight, pending.waiting, dead)
+
+
+def groups(clients: Clients, log: Log, where: str) -> list[str]:
+    """List the groups that committed something of a log."""
+    listed = clients.ask(where, clients.admin.list_consumer_groups(request_timeout=PATIENCE).result)
+    wanted = [TopicPartition(log.topic, number) for number in log.bounds]
+    answers = {
+        one.group_id: clients.admin.list_consumer_group_offsets(
+            [ConsumerGroupTopicPartitions(one.group_id, wanted)], request_timeout=PATIENCE
+        )[one.group_id]
+        for one in listed.valid
+    }
+    found = []
+    for name, answer in answers.items():
+        committed = clients.ask(where, answer.result, group=name).topic_partitions or []
+        if any(one.offset >= 0 for one in committed):
+            found.append(name)
+    return sorted(found)
+
+
+def peek(clients: Clients, log: Log, limit: int, where: str, *, newest: bool) -> list[Received]:
+    """Give messages from an end of the log, in the order of their publishing as far as the partitions tell it."""
+    if limit <= 0:
+        return []
+    stretches = {
+        number: (max(start, end - limit), end) if newest else (start, min(end, start + limit))
+        for number, (start, end) in log.bounds.items()
+    }
+    found = []
+    for record in read(clients.settings, log.topic, stretches, where):
+        headers = read_headers(record)
+        published = read_published(record, headers)
+        id, key = read_id(record, headers), read_key(record, headers)
+        found.append((published, Received(id, body_of(record), origin_of(record), 0, published, key)))
+    found.sort(key=lambda pair: pair[0])
+    messages = [message for _, message in found]
+    return messages[-limit:] if newest else messages[:limit]
+
+
+def weigh(clients: Clients, log: Log, where: str) -> tuple[int, int, float | None]:
+    """Give (messages, bytes of their bodies, when the oldest was published), counted or reckoned."""
+    walked = log.length <= WALKED
+    share = max(1, WALKED // max(1, len(log.bounds)))
+    stretches = {
+        number: (start, end) if walked else (start, min(end, start + share))
+        for number, (start, end) in log.bounds.items()
+    }
+    count = size = 0
+    oldest: float | None = None
+    for record in read(clients.settings, log.topic, stretches, where):
+        count += 1
+        size += len(body_of(record))
+        published = _time_of(record)
+        oldest = published if oldest is None else min(oldest, published)
+    if walked or not count:
+        return count, size, oldest
+    return log.length, size * log.length // count, oldest
+
+
+def last_replay(clients: Clients, log: Log, group: str, where: str) -> int:
+    """Return the number of a group's last replay, as its commits have it; 0 where it had none."""
+    found = [decode(max(one.offset, 0), one.metadata) for one in _commits(clients, log, group, where)]
+    return max([progress.replay for progress in found if progress is not None], default=0)
+
+
+def seek(
+    clients: Clients,
+    log: Log,
+    group: str,
+    to: float | Literal["earliest", "latest", "stay"],
+    replay: int,
+    where: str,
+) -> None:
+    """Commit other offsets for a group that has no members.
+
+    Args:
+        to: seconds since the epoch; or ``stay`` to commit nothing but the replay.
+        replay: the number of the replay that begins.
+
+    Raises:
+        TopicError: it has some.
+    """
+    progress: dict[int, Progress] = {}
+    if to == "stay":
+        for one in _commits(clients, log, group, where):
+            if one.offset >= 0:
+                found = decode(one.offset, one.metadata) or Progress(one.offset, one.offset, {})
+                progress[one.partition] = found._replace(replay=replay)
+        offsets = {number: found.commit for number, found in progress.items()}
+    elif to == "earliest":
+        offsets = {number: start for number, (start, _) in log.bounds.items()}
+    elif to == "latest":
+        offsets = {number: end for number, (_, end) in log.bounds.items()}
+    else:
+        wanted = [TopicPartition(log.topic, number, max(0, int(to * 1000))) for number in log.bounds]
+        times = clients.ask(where, lambda: clients.lookup.offsets_for_times(wanted, timeout=PATIENCE))
+        offsets = {one.partition: one.offset if one.offset >= 0 else log.bounds[one.partition][1] for one in times}
+    if not offsets:
+        return
+    places = []
+    for number, offset in offsets.items():
+        text, _ = encode(progress.get(number) or Progress(offset, offset, {}, replay))
+        places.append(TopicPartition(log.topic, number, offset, metadata=text))
+    changes = [ConsumerGroupTopicPartitions(group, places)]
+    try:
+        done = clients.admin.alter_consumer_group_offsets(changes, request_timeout=PATIENCE)[group].result()
+        for one in done.topic_partitions or []:
+            if one.error is not None:
+                raise KafkaException(one.error)
+    except KafkaException as error:
+        found_error = as_kafka_error(error)
+        if found_error is not None and found_error.code() in (
+            KafkaError.NON_EMPTY_GROUP,
+            KafkaError.UNKNOWN_MEMBER_ID,
+            KafkaError.REBALANCE_IN_PROGRESS,
+        ):
+            running = TopicError(f"{where}: group {group} can't be moved while it has consumers; stop them first")
+            running.retryable = False
+            raise running from None
+        raise clients.explain(error, where, group=group) from None
+
+
+def _commits(clients: Clients, log: Log, group: str, where: str) -> list[TopicPartition]:
+    return _committed(clients, group, [TopicPartition(log.topic, number) for number in log.bounds], where)
+
+
+def _committed(clients: Clients, group: str, wanted: list[TopicPartition], where: str) -> list[TopicPartition]:
+    asked = [ConsumerGroupTopicPartitions(group, wanted)]
+    answer = clients.admin.list_consumer_group_offsets(asked, request_timeout=PATIENCE)[group]
+    return list(clients.ask(where, answer.result, group=group).topic_partitions or [])
+
+
+def _has_members(clients: Clients, group: str, where: str) -> bool:
+    answer = clients.admin.describe_consumer_groups([group], request_timeout=PATIENCE)[group]
+    state = clients.ask(where, answer.result, group=group).state
+    return state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+
+
+def _time_of(record: Record) -> float:
+    return max(record.timestamp()[1], 0) / 1000

@@ -1,0 +1,63 @@
+"""Reading a stretch of a log without being a member of any group."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Message as Record
+
+from balog.topics.kafka.errors import explain, is_denied
+from balog.topics.kafka.settings import Settings
+
+__all__ = ["read"]
+
+_SILENCE = 30.0
+_OF_A_GROUP = {KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._STATE}
+"""librdkafka looks for a group's coordinator although this consumer is in none; it may have no right to."""
+_BATCH = 500
+
+
+def read(settings: Settings, topic: str, stretches: Mapping[int, tuple[int, int]], where: str) -> Iterator[Record]:
+    """Give the records of a topic, in order within a partition.
+
+    Args:
+        stretches: by partition the first offset, and the one after the last.
+
+    Raises:
+        TopicError: nothing came for 30 seconds, or we may not read.
+    """
+    left = {number: end for number, (start, end) in stretches.items() if start < end}
+    if not left:
+        return
+    denied: list[KafkaError] = []
+    consumer = Consumer({**settings.consumer("balog"), "error_cb": denied.append})
+    try:
+        consumer.assign([TopicPartition(topic, number, stretches[number][0]) for number in left])
+        heard = time.monotonic()
+        while left:
+            first = consumer.poll(0.1)
+            if first is None:
+                refused = next((error for error in denied if is_denied(error)), None)
+                if refused is not None or time.monotonic() - heard > _SILENCE:
+                    raise explain(KafkaError(KafkaError._TIMED_OUT), where, refused)
+                continue
+            heard = time.monotonic()
+            for record in (first, *consumer.consume(_BATCH, 0)):
+                number, offset = record.partition() or 0, record.offset() or 0
+                error = record.error()
+                if error is not None and error.code() in _OF_A_GROUP:
+                    continue
+                if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                    if not explain(error, where).retryable:
+                        raise explain(error, where, topic=topic)
+                    continue
+                if number not in left:
+                    continue
+                if error is None and offset < left[number]:
+                    yield record
+                if offset + (error is None) >= left[number]:
+                    del left[number]
+    finally:
+        consumer.close()

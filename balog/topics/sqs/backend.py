@@ -1,0 +1,165 @@
+"""The queues of an AWS region, as topics by name."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import urlsplit
+
+from balog.errors import ConfigError, MissingExtraError
+from balog.topics.base import Topics, check_name
+from balog.topics.sqs.account import Account
+from balog.topics.sqs.claim_check import ClaimCheck
+from balog.topics.sqs.dead_letters import DeadQueue, dead_name
+from balog.topics.sqs.packing import Packing
+from balog.topics.sqs.queue import Queue
+from balog.topics.sqs.topic import SqsFifoTopic, SqsTopic
+
+__all__ = ["SqsTopics", "open_sqs"]
+
+_MAX_NAME = 80
+_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.fifo)?")
+_REGION = re.compile(r"[a-z][a-z0-9-]{1,40}")
+_OPTIONS = ("endpoint", "claim_check", "s3_endpoint", "create")
+_SWITCH = {"yes": True, "no": False}
+
+
+class SqsTopics(Topics):
+    """The queues of one region and account.
+
+    Args:
+        region: ``eu-central-1``.
+        aws_access_key_id: with ``aws_secret_access_key``, and ``aws_session_token`` for temporary ones; when omitted
+            boto3 looks for credentials as it always does (environment, shared files, the machine's role).
+        endpoint: the URL of a server that speaks SQS, in place of AWS's.
+        claim_check: ``s3://BUCKET/PREFIX``, where bodies are kept that a queue is too small for.
+        s3_endpoint: the URL of a server that speaks S3, in place of AWS's.
+        create: make queues that are missing when they are needed.
+        session: a ``boto3.session.Session`` to make clients with, in place of the credentials.
+        client: a ready SQS client, and ``s3_client`` one of S3; they are closed with the home.
+
+    Raises:
+        ConfigError: a region, endpoint or claim check that can't be.
+    """
+
+    def __init__(
+        self,
+        region: str,
+        aws_access_key_id: str | None = None,
+        aws_secret_access_key: str | None = None,
+        aws_session_token: str | None = None,
+        *,
+        endpoint: str | None = None,
+        claim_check: str | None = None,
+        s3_endpoint: str | None = None,
+        create: bool = True,
+        session: Any = None,
+        client: Any = None,
+        s3_client: Any = None,
+    ) -> None:
+        if not _REGION.fullmatch(region):
+            raise ConfigError(f"{region!r:.60} is not an AWS region: want a name like eu-central-1")
+        self.url = f"sqs:{region}?endpoint={endpoint}" if endpoint else f"sqs:{region}"
+        self._where = f"sqs:{region}"
+        self._account = Account(
+            region,
+            {
+                "aws_access_key_id": aws_access_key_id or None,
+                "aws_secret_access_key": aws_secret_access_key or None,
+                "aws_session_token": aws_session_token or None,
+            },
+            {"sqs": _checked("endpoint", endpoint), "s3": _checked("s3_endpoint", s3_endpoint)},
+            session,
+            {name: ready for name, ready in (("sqs", client), ("s3", s3_client)) if ready is not None},
+        )
+        self._claims = ClaimCheck(self._account, claim_check) if claim_check else None
+        self._create = create
+        self._topics: dict[str, SqsTopic] = {}
+        self._lock = threading.Lock()
+
+    def topic(self, name: str) -> SqsTopic:
+        """Give the topic of a queue's name; the same object each time."""
+        _check_queue_name(name)
+        with self._lock:
+            if name not in self._topics:
+                self._topics[name] = self._make(name)
+            return self._topics[name]
+
+    def names(self) -> list[str]:
+        """List the queues, sorted, without those that only hold the dead letters of another one here."""
+        names: set[str] = set()
+        more: dict[str, str] = {}
+        while True:
+            answer = self._account.call("sqs", "list_queues", self._where, MaxResults=1000, **more)
+            names.update(url.rpartition("/")[2] for url in answer.get("QueueUrls") or ())
+            if not answer.get("NextToken"):
+                return sorted(names - {dead_name(name) for name in names})
+            more = {"NextToken": answer["NextToken"]}
+
+    def close(self) -> None:
+        """Close the connections; a later use opens them again."""
+        self._account.close()
+
+    def _make(self, name: str) -> SqsTopic:
+        queue = Queue(self._account, name, f"topic {name} ({self._where})")
+        packing = Packing(name, queue.label, self._claims)
+        kind = SqsFifoTopic if queue.is_fifo else SqsTopic
+        return kind(queue, DeadQueue(self._account, queue, packing, self._create), packing, self._create)
+
+
+def open_sqs(region: str, options: Mapping[str, str]) -> SqsTopics:
+    """Open what a URL ``sqs:REGION?endpoint=URL&claim_check=s3://BUCKET/PREFIX&s3_endpoint=URL&create=no`` says.
+
+    Raises:
+        ConfigError: an option that there is not, or that can't be. Credentials are never taken from a URL, which
+            others see in process lists and logs.
+        MissingExtraError: boto3 is not installed.
+    """
+    if find_spec("boto3") is None:  # said before anything waits for these topics
+        raise MissingExtraError("SQS", "aws")
+    for name in options:
+        if name in _OPTIONS:
+            continue
+        if any(word in name.lower() for word in ("key", "secret", "token", "password", "credential")):
+            raise ConfigError(
+                f"sqs:{region}: {name!r:.40} has no place in a URL; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                "a profile, or a role"
+            )
+        raise ConfigError(f"sqs:{region}: there is no option {name!r:.40}; there are {', '.join(_OPTIONS)}")
+    create = options.get("create", "yes")
+    if create not in _SWITCH:
+        raise ConfigError(f"sqs:{region}: create is {create!r:.40}; want yes or no")
+    return SqsTopics(
+        region,
+        endpoint=options.get("endpoint"),
+        claim_check=options.get("claim_check"),
+        s3_endpoint=options.get("s3_endpoint"),
+        create=_SWITCH[create],
+    )
+
+
+def _checked(option: str, url: str | None) -> str | None:
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
+        good = good and (parts.port is None or parts.port > 0) and not (parts.query or parts.fragment)
+    except ValueError:
+        good = False
+    if not good:
+        raise ConfigError(f"{option} is not a URL like https://HOST:PORT, without a user or password")
+    return url
+
+
+def _check_queue_name(name: str) -> None:
+    """Refuse a name that no queue can have (SQS developer guide, quotas related to queues)."""
+    check_name("topic", name)
+    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"topic name {name!r:.220} can't be used by SQS: want 1 to {_MAX_NAME} letters, digits, '_' or '-', "
+            "at the end '.fifo' for a FIFO queue"
+        )
