@@ -13,7 +13,7 @@ TAPS = tap-gitlab tap-postgres tap-postgres-pipelinewise tap-rest-api-msdk tap-s
 TARGETS = target-jsonl target-postgres target-postgres-pipelinewise
 TEST_PARTS = $(DEMO_PARTS) $(patsubst %,.demo/%/installed,meltano $(TAPS) $(TARGETS))
 
-.PHONY: help demo demo-parts test-parts java test soak lint bench clean
+.PHONY: help demo demo-parts test-parts java test soak lint package bench clean
 
 help: ## say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1 - /p' Makefile
@@ -39,6 +39,11 @@ lint: .venv/installed-lint ## ruff, mypy --strict, imports, words and sizes
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python .ci/house.py
+
+package: .venv/installed-lint ## build the source distribution and the wheel into dist/, and check them as PyPI does
+	@rm -rf dist
+	@$(BIN)/python -m build --quiet --outdir dist .
+	@$(BIN)/twine check --strict dist/*
 
 bench: .venv/installed-bench java .demo/singer-sdk/installed .demo/tap-weather/installed ## measure against peers; prints ratios of medians (BENCH=log ARGS="…" runs one)
 	@for benchmark in $(BENCH); do $(BIN)/python -m benchmarks.$$benchmark $(ARGS) || exit 1; done
