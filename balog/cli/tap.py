@@ -78,7 +78,7 @@ def verify(
     if str(json_file) == "-":
         click.echo(report.encode(), nl=False)
     else:
-        from balog.verify.showing import as_text
+        from balog.verify.text import as_text
 
         if json_file is not None:
             json_file.write_bytes(report.encode())
@@ -108,7 +108,7 @@ def rules() -> None:
 
     Of each its group, severity, weight, id and title.
     """
-    from balog.verify.verifying import chosen
+    from balog.verify.verification import chosen
 
     for check in chosen(Options()):
         rule = check.rule

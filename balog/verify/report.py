@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from balog.verify.finding import GROUPS, Finding
-from balog.verify.rules.bookmarking import advance_of
+from balog.verify.results import GROUPS, Finding
+from balog.verify.rules.state import advance_of
 from balog.verify.trials import Run, Trials
 
 __all__ = ["Counts", "Report", "RunReport", "StreamReport", "write_report"]

@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from balog.verify.leaks import Leaks
 from balog.verify.logs import Logs
-from balog.verify.reading import Reading
-from balog.verify.running import Ending
+from balog.verify.output_reader import Reading
+from balog.verify.process import Ending
 
 __all__ = ["Capture", "Run", "Skip", "Written"]
 

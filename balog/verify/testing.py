@@ -23,8 +23,8 @@ import pytest
 from balog.verify.options import Options
 from balog.verify.report import Report
 from balog.verify.rules import CHECKS
-from balog.verify.showing import as_text
-from balog.verify.verifying import verify
+from balog.verify.text import as_text
+from balog.verify.verification import verify
 
 __all__ = ["TapPractices", "TapWarning", "assert_verified"]
 

@@ -23,11 +23,11 @@ from balog.verify.catalogs import (
     select,
     spare_property,
 )
-from balog.verify.guarding import Guard
+from balog.verify.guard import Guard
 from balog.verify.leaks import Leaks
 from balog.verify.options import Options
-from balog.verify.reading import Known, Reading, StateSeen
-from balog.verify.running import run
+from balog.verify.output_reader import Known, Reading, StateSeen
+from balog.verify.process import run
 from balog.verify.runs import Capture, Run, Skip, Written
 from balog.verify.tap_command import TapCommand, read_json, take_apart
 from balog.verify.values import middle_of

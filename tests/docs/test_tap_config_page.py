@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from balog.tap import Tap
 from balog.tap.command.options import options
-from balog.tap.config.refusing import SHAPES
+from balog.tap.config.keywords import SHAPES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tap-config.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)

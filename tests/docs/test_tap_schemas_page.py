@@ -5,8 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from balog.tap.schema import checking, sampling
-from balog.tap.schema.xml import reading
+from balog.tap.schema import sampling, validity
+from balog.tap.schema.xml import parser
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tap-schemas.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -30,8 +30,8 @@ def test_its_numbers_are_the_code_s() -> None:
     words = " ".join(PAGE.split())
     assert f"the first {sampling.MOST} show" in words
     assert (
-        f"a file of {checking.MAX_BYTES >> 20} MiB, {checking.MAX_DEPTH} levels of objects and lists, "
-        f"{checking.MAX_NODES:,} schemas when references are resolved"
+        f"a file of {validity.MAX_BYTES >> 20} MiB, {validity.MAX_DEPTH} levels of objects and lists, "
+        f"{validity.MAX_NODES:,} schemas when references are resolved"
     ) in words
-    assert f"texts of {reading.MAX_ENTITY} characters" in words
-    assert f"{reading.MAX_XML_BYTES >> 20} MiB, {reading.MAX_DEPTH} levels" in words
+    assert f"texts of {parser.MAX_ENTITY} characters" in words
+    assert f"{parser.MAX_XML_BYTES >> 20} MiB, {parser.MAX_DEPTH} levels" in words

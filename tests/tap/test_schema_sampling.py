@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from balog.tap.errors import SchemaError
 from balog.tap.schema import from_records, infer, types
-from balog.tap.schema.checking import check
+from balog.tap.schema.validity import check
 
 
 def test_all_may_be_null_but_the_keys() -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from balog.tap.errors import SchemaError
 from balog.tap.schema import flatten, generated, json_file, json_folder, registry_type, resolve, schema_of
-from balog.tap.schema.checking import MAX_BYTES, check
+from balog.tap.schema.validity import MAX_BYTES, check
 
 HERE = Path(__file__).parent
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from balog.tap.errors import SchemaError
 from balog.tap.schema import check, from_xml, wsdl, xsd
-from balog.tap.schema.xml.reading import parse
+from balog.tap.schema.xml.parser import parse
 from balog.tap.schema.xml.simple import BUILT_IN, restricted
 from balog.tap.schema.xml.values import scalar
 

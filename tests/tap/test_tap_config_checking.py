@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.tap.config.checking import check
 from balog.tap.config.formats import FORMATS
-from balog.tap.config.refusing import refuse_unknown
+from balog.tap.config.keywords import refuse_unknown
+from balog.tap.config.validator import check
 
 NAMES = st.sampled_from(["a", "b", "c"])
 LEAVES = st.one_of(
@@ -110,7 +110,7 @@ BESIDE: list[dict[str, Any]] = [
 
 
 def test_each_keyword_is_tried() -> None:
-    from balog.tap.config.checking import RULES
+    from balog.tap.config.validator import RULES
 
     assert EACH_KEYWORD.keys() == {*RULES, "type"} - {"format"}
 

@@ -10,9 +10,9 @@ import pytest
 from balog.verify import Options
 from balog.verify.catalogs import Discovered
 from balog.verify.leaks import Leaks
-from balog.verify.reading import Known, Reading
+from balog.verify.output_reader import Known, Reading
+from balog.verify.process import Ending
 from balog.verify.rules import CHECKS
-from balog.verify.running import Ending
 from balog.verify.runs import Run
 
 ENTRY: dict[str, Any] = {

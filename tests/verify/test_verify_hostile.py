@@ -13,10 +13,10 @@ import pytest
 
 from balog.verify import Options, Report, verify
 from balog.verify.catalogs import read_discovered
-from balog.verify.guarding import Guard
+from balog.verify.guard import Guard
 from balog.verify.leaks import Leaks
-from balog.verify.reading import MAX_LINE, Known, Reading
-from balog.verify.running import run
+from balog.verify.output_reader import MAX_LINE, Known, Reading
+from balog.verify.process import run
 
 TAP = Path(__file__).parent / "sinful_tap.py"
 

@@ -15,8 +15,8 @@ from balog.config import write_schema
 from balog.errors import ConfigError
 from balog.verify import Options, Report, verify
 from balog.verify.rules import CHECKS
-from balog.verify.showing import as_text
 from balog.verify.testing import TapPractices, TapWarning, assert_verified
+from balog.verify.text import as_text
 
 TAP = Path(__file__).parent / "sinful_tap.py"
 

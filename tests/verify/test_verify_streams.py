@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.verify.leaks import Leaks
-from balog.verify.reading import Known, Reading, StateSeen
-from balog.verify.rules.resuming import gaps
+from balog.verify.output_reader import Known, Reading, StateSeen
+from balog.verify.rules.resumption import gaps
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "at": {"type": "integer"}}}
 

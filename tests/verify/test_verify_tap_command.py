@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.errors import ConfigError
-from balog.tap.config.hiding import secret_texts
+from balog.tap.config.secrets import secret_texts
 from balog.verify.leaks import Leaks
 from balog.verify.tap_command import take_apart
 

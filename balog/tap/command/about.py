@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from balog.tap.config import environment_name
-from balog.tap.config.kinds import target_of
+from balog.tap.config.json_types import target_of
 
 if TYPE_CHECKING:
     from balog.tap.tap import Tap

@@ -14,11 +14,11 @@ from balog.errors import ConfigError
 from balog.problems import problems as struct_problems
 from balog.problems import suggest
 from balog.tap.beside import beside
-from balog.tap.config.checking import Fault, check
-from balog.tap.config.hiding import hide, marked, reveal, secret_texts
-from balog.tap.config.kinds import target_of
-from balog.tap.config.refusing import refuse_unknown
+from balog.tap.config.json_types import target_of
+from balog.tap.config.keywords import refuse_unknown
 from balog.tap.config.samples import schema_from_example, with_optional
+from balog.tap.config.secrets import hide, marked, reveal, secret_texts
+from balog.tap.config.validator import Fault, check
 from balog.tap.errors import ConfigProblems, TapError
 
 __all__ = ["TOOLKIT_SETTINGS", "ConfigSpec", "json_path", "make_spec", "sample"]
@@ -38,7 +38,7 @@ class ConfigSpec:
     """What a config must hold.
 
     Args:
-        schema: a JSON Schema of an object; see ``balog.tap.config.checking`` for its keywords.
+        schema: a JSON Schema of an object; see ``balog.tap.config.validator`` for its keywords.
         is_strict: tell of settings that the schema does not name. A schema says by ``additionalProperties: false``
             that they are errors; else they are warnings.
 

@@ -22,6 +22,7 @@ from balog.singer.batch.rows import DoesNotFit, RowWriter
 from balog.storage import StorageError, is_url, open_storage
 from balog.storage.base import Options
 from balog.tap.errors import ConfigProblems, OutputError, RecordError
+from balog.tap.records.record_writer import unwritable
 
 __all__ = ["BatchConfig", "BatchFiles", "read_batch_config"]
 
@@ -113,8 +114,6 @@ class BatchFiles:
             row = _encoder.encode(record)
             self._put(row)
         except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
-            from balog.tap.records.output import unwritable
-
             self._refuse(record, RecordError(self._stream, unwritable(error)))
             return False
         except BatchError as error:

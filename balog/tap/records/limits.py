@@ -14,7 +14,7 @@ from math import isfinite
 from typing import Any
 
 from balog.tap.equality import same
-from balog.tap.records.faults import Fault
+from balog.tap.records.mismatch import Fault
 
 __all__ = ["Check", "choices", "finite", "limits_of"]
 

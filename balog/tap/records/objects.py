@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from balog.tap.records.faults import ANY_NAME, Fault, step
 from balog.tap.records.limits import Check
+from balog.tap.records.mismatch import ANY_NAME, Fault, step
 
 __all__ = ["Node", "Shape", "array_of", "object_of"]
 

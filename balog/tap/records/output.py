@@ -5,89 +5,25 @@ from __future__ import annotations
 import errno
 import os
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.event import format_timestamp
 from balog.outputs.streams import data_stream, hold_stdout, lock, write_line
 from balog.signals import signals_for_main_thread
-from balog.tap.errors import OutputError, RecordError
+from balog.tap.errors import OutputError
+from balog.tap.records.record_writer import RecordWriter, Refuse, Writer, raise_refusal
 
 if TYPE_CHECKING:
     from balog.tap.records.batches import BatchConfig, BatchFiles
 
-__all__ = ["Output", "RecordWriter", "Writer", "unwritable", "why_unwritten"]
+__all__ = ["Output", "why_unwritten"]
 
 _PIECE = 64 * 1024
 _SECONDS = 1.0
 _encoder = msgspec.json.Encoder(decimal_format="number")
-
-Refuse = Callable[[Any, RecordError], None]
-
-
-def _raise(record: Any, error: RecordError) -> None:
-    raise error
-
-
-class Writer(Protocol):
-    """Writes the records of one stream; see ``Output.records``."""
-
-    def __call__(self, record: dict[str, Any]) -> bool:
-        """Write a record; tell whether it was. One that can't be goes to ``refuse``."""
-
-    def page(self, records: Sequence[dict[str, Any]]) -> int:
-        """Write many records; give how many were. Quicker than one by one."""
-
-
-class RecordWriter:
-    """Writes RECORD messages; see ``Writer``."""
-
-    def __init__(
-        self, output: Output, stream: str, version: int | None, has_time: bool, refuse: Refuse | None = None
-    ) -> None:
-        self._output = output
-        self._stream = stream
-        self._refuse = refuse or _raise
-        name = _encoder.encode(stream)
-        self._head = b'{"type":"RECORD","stream":%b,"record":' % name
-        self._tail = b"}\n" if version is None else b',"version":%d}\n' % version
-        self._has_time = has_time
-
-    def __call__(self, record: dict[str, Any]) -> bool:
-        """See ``Writer``."""
-        try:
-            line = _encoder.encode(record)
-        except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
-            self._refuse(record, RecordError(self._stream, unwritable(error)))
-            return False
-        self._output.write(self._head + line + (self._tail if not self._has_time else self._timed()))
-        return True
-
-    def page(self, records: Sequence[dict[str, Any]]) -> int:
-        """See ``Writer``."""
-        head, tail = self._head, self._timed() if self._has_time else self._tail
-        encode = _encoder.encode
-        try:
-            self._output.write(b"".join([head + encode(record) + tail for record in records]))
-        except (TypeError, ValueError, RecursionError, ArithmeticError):
-            return sum(map(self, records))  # one of them: which is for each to say
-        return len(records)
-
-    def _timed(self) -> bytes:
-        return b',"time_extracted":"%b"' % format_timestamp(time.time_ns()).encode() + self._tail
-
-
-def unwritable(error: Exception) -> str:
-    """Say why a record can't be encoded, without any of it: the error's own text may have values in it."""
-    if isinstance(error, UnicodeError):
-        return "has half of a surrogate pair in a text, which UTF-8 can't write"
-    if isinstance(error, RecursionError):
-        return "is nested too deep"
-    return "has a value that JSON can't write"
 
 
 class Output:
@@ -177,11 +113,12 @@ class Output:
             has_time: each record says when it was written, ``time_extracted``; those in files do not.
             refuse: is given a record that JSON can't write and what is wrong; raises that when None.
         """
+        refuse = refuse or raise_refusal
         if self.batch is None or version is not None:
-            return RecordWriter(self, stream, version, has_time, refuse)
+            return RecordWriter(self.write, stream, version, has_time, refuse)
         from balog.tap.records.batches import BatchFiles
 
-        made = BatchFiles(self.write, stream, self.batch, lambda: self._schemas.get(stream, {}), refuse or _raise)
+        made = BatchFiles(self.write, stream, self.batch, lambda: self._schemas.get(stream, {}), refuse)
         self._batches.append(made)
         return made
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from balog.tap.records.faults import Fault, named
+from balog.tap.records.mismatch import Fault, named
 
 __all__ = ["JSON_TYPES", "simplify", "time_text"]
 

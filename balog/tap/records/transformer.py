@@ -9,8 +9,8 @@ import balog
 from balog.tap.catalog import Entry
 from balog.tap.catalog.selection import Selection
 from balog.tap.errors import RecordError
-from balog.tap.records.compiling import Compiler
-from balog.tap.records.faults import Fault, named, step
+from balog.tap.records.compiler import Compiler
+from balog.tap.records.mismatch import Fault, named, step
 from balog.tap.records.plain import simplify
 from balog.tap.records.quarantine import Quarantine
 from balog.tap.records.times import EpochUnit

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from balog.lazy_exports import deferred
-from balog.tap.schema.checking import check
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve
 from balog.tap.schema.sources import (
@@ -20,6 +19,7 @@ from balog.tap.schema.sources import (
     registry_type,
     schema_of,
 )
+from balog.tap.schema.validity import check
 
 if TYPE_CHECKING:
     from balog.tap.schema.sampling import from_records, infer

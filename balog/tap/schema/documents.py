@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
 from balog.tap.beside import Reader, read_file
 from balog.tap.errors import SchemaError
-from balog.tap.schema.checking import MAX_BYTES, check_depth, decode
 from balog.tap.schema.keywords import Steps, children
+from balog.tap.schema.validity import MAX_BYTES, check_depth, decode
 
 __all__ = ["Document", "Documents", "Target", "fetch", "is_remote", "location_of"]
 

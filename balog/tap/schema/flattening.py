@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.tap.schema.checking import check_depth
 from balog.tap.schema.keywords import ANNOTATIONS, rebuilt
+from balog.tap.schema.validity import check_depth
 
 __all__ = ["flatten", "intersected", "nullable"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from balog.tap.beside import beside
 from balog.tap.errors import SchemaError
-from balog.tap.schema.checking import decode, fault
 from balog.tap.schema.documents import Documents
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve, resolve_target
+from balog.tap.schema.validity import decode, fault
 
 __all__ = ["SchemaSource", "from_type", "generated", "json_file", "json_folder", "registry_type", "schema_of"]
 

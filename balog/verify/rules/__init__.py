@@ -1,26 +1,26 @@
-"""The rules, by what they look at. ``CHECKS`` has them all."""
+"""The rules, one module per subject. ``CHECKS`` has all of them."""
 
-from balog.verify.rules import discovering, publishing, selecting  # noqa: I001  # in the order of a report
-from balog.verify.rules import writing, validating, identifying
-from balog.verify.rules import bookmarking, resuming
-from balog.verify.rules import interrupting, refusing, leaking, telling, remembering
-from balog.verify.rules.registering import CHECKS, Check, Problem
+from balog.verify.rules import discovery, metadata, selection  # noqa: I001  # in the order of a report
+from balog.verify.rules import messages, records, keys
+from balog.verify.rules import state, resumption
+from balog.verify.rules import interruption, failures, secrets, log_lines, memory
+from balog.verify.rules.registration import CHECKS, Check, Problem
 
 __all__ = [
     "CHECKS",
     "Check",
     "Problem",
-    "bookmarking",
-    "discovering",
-    "identifying",
-    "interrupting",
-    "leaking",
-    "publishing",
-    "refusing",
-    "remembering",
-    "resuming",
-    "selecting",
-    "telling",
-    "validating",
-    "writing",
+    "discovery",
+    "failures",
+    "interruption",
+    "keys",
+    "log_lines",
+    "memory",
+    "messages",
+    "metadata",
+    "records",
+    "resumption",
+    "secrets",
+    "selection",
+    "state",
 ]

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from balog.tap.beside import Reader
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import fetch, is_remote, location_of
-from balog.tap.schema.xml.reading import MAX_XML_BYTES, Node, local, parse
+from balog.tap.schema.xml.parser import MAX_XML_BYTES, Node, local, parse
 
 __all__ = ["SOAP", "XSD", "Declared", "Definitions"]
 

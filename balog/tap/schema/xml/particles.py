@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from balog.tap.errors import SchemaError
 from balog.tap.schema.xml.definitions import Declared, Definitions
-from balog.tap.schema.xml.reading import Node, local
+from balog.tap.schema.xml.parser import Node, local
 
 __all__ = ["MAX_CHAIN", "Member", "Members", "Particles", "after"]
 

@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from balog.tap.schema.flattening import nullable
-from balog.tap.schema.xml.reading import Node, local
+from balog.tap.schema.xml.parser import Node, local
 from balog.tap.schema.xml.values import LIST, scalar
 
 __all__ = ["BUILT_IN", "joined", "plain", "restricted"]

@@ -10,9 +10,9 @@ from balog.tap.beside import beside
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import is_remote
 from balog.tap.schema.sources import SchemaSource
-from balog.tap.schema.xml.converting import Converter
+from balog.tap.schema.xml.converter import Converter
 from balog.tap.schema.xml.definitions import XSD, Declared, Definitions
-from balog.tap.schema.xml.reading import Node, local
+from balog.tap.schema.xml.parser import Node, local
 
 __all__ = ["wsdl", "xsd"]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from balog.tap.schema.xml.reading import local, parse
+from balog.tap.schema.xml.parser import local, parse
 
 __all__ = ["ATTRIBUTE", "LIST", "TEXT", "from_xml", "scalar"]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from balog.errors import MissingExtraError
 from balog.registry.schema import SchemaError
 from balog.verify.catalogs import Document, entries, name_of
-from balog.verify.compiling import compiled
-from balog.verify.rules.registering import DISCOVERY_MODE, PRACTICE, Problem, check
+from balog.verify.rules.registration import DISCOVERY_MODE, PRACTICE, Problem, check
 from balog.verify.trials import Skip, Trials
+from balog.verify.validators import compiled
 
 __all__ = ["catalog_of"]
 

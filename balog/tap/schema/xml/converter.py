@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema.checking import MAX_NODES
 from balog.tap.schema.flattening import nullable
+from balog.tap.schema.validity import MAX_NODES
 from balog.tap.schema.xml.definitions import SOAP, XSD, Declared, Definitions
+from balog.tap.schema.xml.parser import Node, local
 from balog.tap.schema.xml.particles import MAX_CHAIN, Member, Members, Particles, after
-from balog.tap.schema.xml.reading import Node, local
 from balog.tap.schema.xml.simple import BUILT_IN, joined, plain, restricted
 from balog.tap.schema.xml.values import ATTRIBUTE, LIST, TEXT, scalar
 

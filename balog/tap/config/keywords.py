@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from balog.tap.config.checking import RULES
 from balog.tap.config.formats import ANNOTATED_FORMATS, FORMATS
-from balog.tap.config.kinds import MAX_DEPTH, TYPES, in_words, is_number, kind_of, target_of
+from balog.tap.config.json_types import MAX_DEPTH, TYPES, in_words, is_number, kind_of, target_of
+from balog.tap.config.validator import RULES
 from balog.tap.errors import TapError
 
 __all__ = ["SHAPES", "refuse_unknown"]

@@ -1,7 +1,7 @@
 """Configs held against a JSON Schema, by the keywords that configs use.
 
 The base install has no validator, and a tap's config must mean the same whether or not one is there: so this one is
-always used. What a schema says and this does not know is refused before, see ``refusing``. The rules are those of
+always used. ``keywords`` refuses schemas that use anything else. The rules are those of
 JSON Schema 2020-12 (draft 7's ``definitions`` are read, too); formats are asserted.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from balog.problems import suggest
 from balog.tap.config.formats import FORMATS
-from balog.tap.config.kinds import MAX_DEPTH, TYPES, in_words, is_number, kind_of, kinds_of, listed, target_of
+from balog.tap.config.json_types import MAX_DEPTH, TYPES, in_words, is_number, kind_of, kinds_of, listed, target_of
 from balog.tap.equality import same
 
 __all__ = ["RULES", "Fault", "check"]

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from balog.distribution import install_command
-from balog.verify.rules.registering import BEST_PRACTICES, SDK_TESTS, SPEC, Problem, check
-from balog.verify.rules.selecting import looked_at
-from balog.verify.streams_seen import StreamSeen
+from balog.verify.rules.registration import BEST_PRACTICES, SDK_TESTS, SPEC, Problem, check
+from balog.verify.rules.selection import looked_at
+from balog.verify.stream_stats import StreamSeen
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from balog.config import load, load_env
 from balog.errors import ConfigError
-from balog.tap.config.hiding import typed
+from balog.tap.config.secrets import typed
 from balog.tap.config.spec import ConfigSpec
 from balog.tap.errors import ConfigProblems
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from balog.verify.catalogs import key_properties_of, replication_key_of
-from balog.verify.rules.registering import PRACTICE, SDK_TESTS, SYNC_MODE, Problem, check
+from balog.verify.rules.registration import PRACTICE, SDK_TESTS, SYNC_MODE, Problem, check
 from balog.verify.trials import Run, Skip, Trials
 
 __all__ = ["looked_at", "needs_a_start"]

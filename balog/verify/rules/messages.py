@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from balog.verify.catalogs import key_properties_of
-from balog.verify.reading import Junk
-from balog.verify.rules.registering import PRACTICE, SDK_TARGETS, SPEC, SYNC_MODE, TARGETS, Problem, check
-from balog.verify.rules.selecting import looked_at
+from balog.verify.output_reader import Junk
+from balog.verify.rules.registration import PRACTICE, SDK_TARGETS, SPEC, SYNC_MODE, TARGETS, Problem, check
+from balog.verify.rules.selection import looked_at
 from balog.verify.trials import Run, Skip, Trials
 
 __all__: list[str] = []

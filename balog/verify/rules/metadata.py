@@ -15,8 +15,8 @@ from balog.verify.catalogs import (
     replication_key_of,
     says_inclusion,
 )
-from balog.verify.rules.discovering import catalog_of
-from balog.verify.rules.registering import DISCOVERY_MODE, PRACTICE, Problem, check
+from balog.verify.rules.discovery import catalog_of
+from balog.verify.rules.registration import DISCOVERY_MODE, PRACTICE, Problem, check
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []

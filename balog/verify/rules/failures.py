@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balog.verify.rules.registering import BEST_PRACTICES, CONFIG_AND_STATE, PRACTICE, SDK_TESTS, Problem, check
-from balog.verify.rules.selecting import needs_a_start
+from balog.verify.rules.registration import BEST_PRACTICES, CONFIG_AND_STATE, PRACTICE, SDK_TESTS, Problem, check
+from balog.verify.rules.selection import needs_a_start
 from balog.verify.trials import Run, Skip, Trials, Written
 
 __all__: list[str] = []

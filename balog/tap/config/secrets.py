@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from balog.errors import ConfigError
-from balog.tap.config.kinds import kinds_of, target_of
+from balog.tap.config.json_types import kinds_of, target_of
 
 __all__ = ["HIDDEN", "hide", "is_secret", "marked", "reveal", "secret_texts", "typed"]
 

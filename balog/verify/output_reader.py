@@ -14,7 +14,7 @@ from balog.singer import parse_log
 from balog.singer.messages import to_event
 from balog.verify.leaks import Leaks
 from balog.verify.logs import Logs
-from balog.verify.streams_seen import StreamSeen
+from balog.verify.stream_stats import StreamSeen
 from balog.verify.values import bookmark_of
 
 __all__ = ["Junk", "Known", "Reading", "StateSeen"]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from balog.verify.catalogs import id_of, replication_key_of
-from balog.verify.reading import StateSeen
-from balog.verify.rules.registering import CONFIG_AND_STATE, SYNC_MODE, Problem, check
-from balog.verify.rules.selecting import needs_a_start
-from balog.verify.streams_seen import StreamSeen
+from balog.verify.output_reader import StateSeen
+from balog.verify.rules.registration import CONFIG_AND_STATE, SYNC_MODE, Problem, check
+from balog.verify.rules.selection import needs_a_start
+from balog.verify.stream_stats import StreamSeen
 from balog.verify.trials import Run, Skip, Trials
 from balog.verify.values import bookmark_of, is_after
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from balog.verify.finding import Finding
 from balog.verify.report import Report
+from balog.verify.results import Finding
 
 __all__ = ["as_text"]
 

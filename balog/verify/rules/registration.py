@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from balog.verify.finding import Finding, Group, Rule, Severity
+from balog.verify.results import Finding, Group, Rule, Severity
 from balog.verify.trials import Skip, Trials
 
 __all__ = [

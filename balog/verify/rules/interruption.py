@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balog.verify.rules.registering import CONFIG_AND_STATE, PRACTICE, Problem, check
-from balog.verify.rules.resuming import gaps, said_of
+from balog.verify.rules.registration import CONFIG_AND_STATE, PRACTICE, Problem, check
+from balog.verify.rules.resumption import gaps, said_of
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balog.verify.rules.registering import BEST_PRACTICES, Problem, check
+from balog.verify.rules.registration import BEST_PRACTICES, Problem, check
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from balog.errors import ConfigError
 from balog.verify.catalogs import id_of
-from balog.verify.finding import GROUPS, Finding
 from balog.verify.options import Options
 from balog.verify.report import Report, write_report
+from balog.verify.results import GROUPS, Finding
 from balog.verify.rules import CHECKS, Check
 from balog.verify.trials import Trials
 

@@ -12,7 +12,7 @@ import msgspec
 from balog.errors import MissingExtraError
 from balog.registry.json_schema import JsonValidator
 from balog.registry.schema import SchemaError
-from balog.verify.compiling import compiled
+from balog.verify.validators import compiled
 from balog.verify.values import is_after
 
 __all__ = ["StreamSeen"]

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from balog.errors import ConfigError
-from balog.verify.guarding import Guard
+from balog.verify.guard import Guard
 
 __all__ = ["Ending", "Watcher", "run"]
 

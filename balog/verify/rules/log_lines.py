@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from balog.verify.rules.registering import BEST_PRACTICES, METRICS, PRACTICE, Problem, check
-from balog.verify.rules.selecting import looked_at
+from balog.verify.rules.registration import BEST_PRACTICES, METRICS, PRACTICE, Problem, check
+from balog.verify.rules.selection import looked_at
 from balog.verify.trials import Run, Skip, Trials
 
 __all__: list[str] = []

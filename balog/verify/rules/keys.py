@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from balog.verify.catalogs import method_of
-from balog.verify.rules.registering import SDK_TESTS, SPEC, Problem, check
-from balog.verify.rules.selecting import looked_at
-from balog.verify.streams_seen import StreamSeen
+from balog.verify.rules.registration import SDK_TESTS, SPEC, Problem, check
+from balog.verify.rules.selection import looked_at
+from balog.verify.stream_stats import StreamSeen
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []

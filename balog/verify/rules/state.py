@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from balog.verify.catalogs import id_of
-from balog.verify.rules.registering import (
+from balog.verify.rules.registration import (
     CONFIG_AND_STATE,
     CURRENTLY_SYNCING,
     PRACTICE,
@@ -13,8 +13,8 @@ from balog.verify.rules.registering import (
     Problem,
     check,
 )
-from balog.verify.rules.selecting import looked_at
-from balog.verify.streams_seen import StreamSeen
+from balog.verify.rules.selection import looked_at
+from balog.verify.stream_stats import StreamSeen
 from balog.verify.trials import Skip, Trials
 from balog.verify.values import is_after, mentions, seconds_between
 

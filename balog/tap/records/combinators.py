@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from balog.tap.records.coercing import NOTHING
-from balog.tap.records.faults import Fault
+from balog.tap.records.coercion import NOTHING
+from balog.tap.records.mismatch import Fault
 from balog.tap.records.plain import simplify
 
 __all__ = ["fitting_any", "fitting_none", "fitting_one", "fitting_when"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balog.verify.rules.registering import BEST_PRACTICES, Problem, check
-from balog.verify.rules.selecting import looked_at
+from balog.verify.rules.registration import BEST_PRACTICES, Problem, check
+from balog.verify.rules.selection import looked_at
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []

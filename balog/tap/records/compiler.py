@@ -10,11 +10,11 @@ from urllib.parse import unquote
 
 from balog.tap.catalog import Breadcrumb
 from balog.tap.errors import TapError
-from balog.tap.records.coercing import NOTHING, TO
-from balog.tap.records.combining import fitting_any, fitting_none, fitting_one, fitting_when
-from balog.tap.records.faults import Fault, named, step
+from balog.tap.records.coercion import NOTHING, TO
+from balog.tap.records.combinators import fitting_any, fitting_none, fitting_one, fitting_when
 from balog.tap.records.keywords import ASKS, COMBINING, listed, names_of, required_of, types_of
 from balog.tap.records.limits import Check, choices, finite, limits_of
+from balog.tap.records.mismatch import Fault, named, step
 from balog.tap.records.objects import Node, Shape, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch

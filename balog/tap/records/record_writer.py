@@ -1,0 +1,85 @@
+"""From records to RECORD messages, one by one or a page at once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from balog.event import format_timestamp
+from balog.tap.errors import RecordError
+
+__all__ = ["RecordWriter", "Refuse", "Writer", "raise_refusal", "unwritable"]
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+Refuse = Callable[[Any, RecordError], None]
+
+
+def raise_refusal(record: Any, error: RecordError) -> None:
+    """Raise the error of a record that cannot be written."""
+    raise error
+
+
+class Writer(Protocol):
+    """Writes the records of one stream; see ``Output.records``."""
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """Write a record; tell whether it was. One that can't be goes to ``refuse``."""
+
+    def page(self, records: Sequence[dict[str, Any]]) -> int:
+        """Write many records; give how many were. Quicker than one by one."""
+
+
+class RecordWriter:
+    """Writes RECORD messages; see ``Writer``."""
+
+    def __init__(
+        self,
+        write: Callable[[bytes], None],
+        stream: str,
+        version: int | None,
+        has_time: bool,
+        refuse: Refuse | None = None,
+    ) -> None:
+        self._write = write
+        self._stream = stream
+        self._refuse = refuse or raise_refusal
+        name = _encoder.encode(stream)
+        self._head = b'{"type":"RECORD","stream":%b,"record":' % name
+        self._tail = b"}\n" if version is None else b',"version":%d}\n' % version
+        self._has_time = has_time
+
+    def __call__(self, record: dict[str, Any]) -> bool:
+        """See ``Writer``."""
+        try:
+            line = _encoder.encode(record)
+        except (TypeError, ValueError, RecursionError, ArithmeticError) as error:
+            self._refuse(record, RecordError(self._stream, unwritable(error)))
+            return False
+        self._write(self._head + line + (self._tail if not self._has_time else self._timed()))
+        return True
+
+    def page(self, records: Sequence[dict[str, Any]]) -> int:
+        """See ``Writer``."""
+        head, tail = self._head, self._timed() if self._has_time else self._tail
+        encode = _encoder.encode
+        try:
+            self._write(b"".join([head + encode(record) + tail for record in records]))
+        except (TypeError, ValueError, RecursionError, ArithmeticError):
+            return sum(map(self, records))  # one of them: which is for each to say
+        return len(records)
+
+    def _timed(self) -> bytes:
+        return b',"time_extracted":"%b"' % format_timestamp(time.time_ns()).encode() + self._tail
+
+
+def unwritable(error: Exception) -> str:
+    """Say why a record can't be encoded, without any of it: the error's own text may have values in it."""
+    if isinstance(error, UnicodeError):
+        return "has half of a surrogate pair in a text, which UTF-8 can't write"
+    if isinstance(error, RecursionError):
+        return "is nested too deep"
+    return "has a value that JSON can't write"
