@@ -171,15 +171,14 @@ def _deliver(sink: Sink, config: SinkConfig, batch: list[Delivery], counts: Filt
 
 def _patiently(do: Callable[[], object], config: SinkConfig) -> None:
     """Do something that the other side may refuse for now; again, later each time, some times."""
-    pause = config.retry.first
-    for left in reversed(range(_TRIES)):
+    backoff = config.retry.backoff()
+    for failures in range(1, _TRIES + 1):
         try:
             do()
         except SinkError as error:
-            if not error.retryable or not left:
+            if not error.retryable or failures == _TRIES:
                 raise BalogError(f"{config.name}: {reason_of(error)}") from None
-            time.sleep(max(pause, error.retry_after or 0.0))
-            pause = min(pause * 2, config.retry.longest)
+            time.sleep(backoff.delay(failures, error.retry_after))
         else:
             return
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import venusian
 
+from balog.backoff import LONGEST_BACKOFF, Backoff
 from balog.consumers.conditions import Conditions, Facts, Texts
 from balog.errors import ConfigError, EventError
 from balog.event import Event, decode
@@ -29,7 +30,6 @@ MAX_SECONDS = 12 * 3600.0
 """The longest time that SQS lets a message be held."""
 
 BATCH_WAIT = 1.0
-LONGEST_BACKOFF = 60.0
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
@@ -39,13 +39,6 @@ class Batch(NamedTuple):
 
     size: int
     wait: float = BATCH_WAIT
-
-
-class Backoff(NamedTuple):
-    """Seconds before the second attempt, doubled for each further one, up to ``longest``."""
-
-    first: float
-    longest: float = LONGEST_BACKOFF
 
 
 class Consumer:
@@ -68,7 +61,8 @@ class Consumer:
         batch: the handler gets a list of so many events at most; with seconds, what there is so long after the first
             one came, else after 1.
         retries: further attempts after the first; the engine's ``max_attempts`` says when omitted.
-        backoff: seconds before the second attempt, doubled for each further one, and at most how many (else 60); the
+        backoff: upper limit of the seconds before the second attempt, doubled for each further one, and of every delay
+            (60 when omitted); each delay is drawn from 0 to its limit; the
             engine says when omitted.
         timeout: seconds that a call may take.
         concurrency: calls of this handler at once; as many as the engine has when omitted.

@@ -6,7 +6,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from balog.consumers.consumer import Backoff, Batch, Consumer
+from balog.backoff import Backoff
+from balog.consumers.consumer import Batch, Consumer
 from balog.consumers.delivery import Call, Task
 
 __all__ = ["Desk"]
@@ -57,9 +58,8 @@ class Desk:
         self._lines: dict[str, _Line] = {}
 
     def delay(self, attempt: int) -> float:
-        """Give the seconds between this failed attempt and the next."""
-        first, longest = self.backoff
-        return min(first * 2.0 ** min(attempt - 1, 60), longest)
+        """Return the seconds between this failed attempt and the next, with full jitter."""
+        return self.backoff.delay(attempt)
 
     @property
     def is_forming(self) -> bool:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from balog.consumers.consumer import LONGEST_BACKOFF, Backoff, Consumer
+from balog.backoff import LONGEST_BACKOFF, Backoff
+from balog.consumers.consumer import Consumer
 from balog.consumers.ending import running
 from balog.consumers.hooks import Hook
 from balog.consumers.hub import ConsumerHub
@@ -101,9 +102,10 @@ class Engine:
         batch: messages to receive at once.
         lease: seconds that messages stay with this engine if it dies.
         max_attempts: attempts of a consumer at an event before it gives up, unless it has its own ``retries``.
-        first_delay: seconds before the second attempt, doubled for each further one up to 60, unless the consumer has
-            its own ``backoff``. When omitted 1, or 0.1 in a run that ends when nothing is left. Of several consumers
-            that fail at one event, the longest delay counts.
+        first_delay: upper limit of the seconds before the second attempt, doubled for each further one up to 60, unless
+            the consumer has its own ``backoff``. When omitted 1, or 0.1 in a run that ends when nothing is left. Each
+            delay is drawn from 0 to its limit (full jitter), so that events that failed together do not retry together.
+            When several consumers fail at one event, the longest delay counts.
         drain: seconds that a stop waits for handlers. What they have in hand then is given back, as an attempt.
         ledger: who is through with what; a SQLite file of the topics' home and the group when omitted.
         hooks: see all that happens.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from functools import partial
 
 from msgspec import Struct
 
+from balog.backoff import BackoffSequence
 from balog.consumers.ending import at_end
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 from balog.errors import ConfigError, MissingExtraError, complain
@@ -71,7 +71,7 @@ class Outlet:
         self._is_closed = False
         self._trouble: SinkError | None = None
         self._troubles = 0
-        self._pause = config.retry.first
+        self._delays = BackoffSequence(config.retry.backoff())
         self._next_try = 0.0
 
     @property
@@ -224,13 +224,11 @@ class Outlet:
         Args:
             troubles: how many there were when the try began: those under way together count as one.
         """
-        retry = self._config.retry
         with self._lock:
             self.counts.retries += 1
             now = time.monotonic()
             if troubles == self._troubles:
-                self._next_try = now + self._pause * random.uniform(0.5, 1.0)
-                self._pause = min(self._pause * 2, retry.longest)
+                self._next_try = now + self._delays.next()
                 self._troubles += 1
             self._next_try = max(self._next_try, now + (error.retry_after or 0.0))
             was_well, self._trouble = self._trouble is None, error
@@ -239,7 +237,8 @@ class Outlet:
             return max(0.0, self._next_try - now)
 
     def _recover(self) -> None:
-        self._pause, self._next_try = self._config.retry.first, 0.0
+        self._delays.reset()
+        self._next_try = 0.0
         was_well, self._trouble = self._trouble is None, None
         if not was_well and self._news.was_told("trouble") and self._news.is_due("recovery"):
             self._news.tell("takes events again")

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from balog.backoff import Backoff, BackoffSequence
 from balog.consumers.attempts import Calls, read
-from balog.consumers.consumer import Backoff
 from balog.consumers.delivery import Delivery, Lane, Task
 from balog.consumers.hook_calls import HookCalls
 from balog.consumers.ledger import Entry, Ledger, memory_of
@@ -72,7 +72,7 @@ class Poller:
 
     def _poll(self) -> None:
         schedule, topic = self._intake.schedule, self._lane.topic
-        pause = FIRST_PAUSE
+        delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
         patience = topic.patience if self._intake.is_patient else min(topic.patience, LAST_PATIENCE)
         # Where asking is cheap and the answer exact, the first that comes back empty is one that did not wait: what is
         # done is acked then.
@@ -85,11 +85,11 @@ class Poller:
                 self._lane.trouble = str(error)
                 if not self._intake.is_patient or not error.retryable:
                     raise
-                log.warning("%s; trying again in %g s", error, pause)
-                schedule.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                delay = delays.next()
+                log.warning("%s; trying again in %g s", error, delay)
+                schedule.sleep(delay)
                 continue
-            pause = FIRST_PAUSE
+            delays.reset()
             if received:
                 wait = 0.0 if topic.keeps_groups else patience
                 schedule.admit(received)
@@ -155,8 +155,7 @@ class Poller:
             then = "dead-lettered"
             delivery.gave_up[""] = f"can't be told who wants it: {describe(error)}"
         else:
-            first, longest = self._intake.backoff
-            delivery.delay = min(first * 2.0 ** min(attempt - 1, 60), longest)
+            delivery.delay = self._intake.backoff.delay(attempt)
             delivery.has_failed = True
             delivery.note_calls("", calls._replace(failed=calls.failed + 1, explained=delivery.message.attempts))
             then = f"again in {delivery.delay:g} s"
@@ -183,7 +182,7 @@ class Poller:
     def _ask(self, question: Callable[[], None]) -> bool:
         """Ask the ledger, and wait while it is out of reach; False when the run stops before it answers."""
         intake = self._intake
-        pause = FIRST_PAUSE
+        delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
         while True:
             try:
                 question()
@@ -191,10 +190,10 @@ class Poller:
             except TopicError as error:
                 if not intake.is_patient or not error.retryable:
                     raise
-                log.warning("%s; trying again in %g s", error, pause)
-                if not intake.schedule.sleep(pause):
+                delay = delays.next()
+                log.warning("%s; trying again in %g s", error, delay)
+                if not intake.schedule.sleep(delay):
                     return False
-                pause = min(pause * 2, LONGEST_PAUSE)
 
     def _learn(self, asked: Sequence[Delivery]) -> None:
         intake = self._intake

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from balog.backoff import Backoff, BackoffSequence
 from balog.consumers.delivery import Delivery, Lane
 from balog.consumers.hook_calls import HookCalls
 from balog.consumers.ledger import Entry, Ledger
@@ -70,25 +71,25 @@ class Settler:
         self._nap.set()
 
     def _run(self) -> None:
-        pause = FIRST_PAUSE
+        delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
         while (found := self._schedule.wait_to_settle()) is not None:
             concluded, early = found
             with self._lock:
                 self._unrecorded += early
             try:
                 self._settle(concluded)
-                pause = FIRST_PAUSE
+                delays.reset()
             except TopicError as error:
                 if self._nap.is_set():
                     log.warning("%s; what was in hand comes back when its lease runs out", error)
                     return
                 self._schedule.settle_again([one for one in concluded if one.message.receipt in one.lane.held])
+                delay = delays.next()
                 if self._is_patient and error.retryable:
-                    log.warning("%s; trying again in %g s", error, pause)
+                    log.warning("%s; trying again in %g s", error, delay)
                 else:
                     self._fail(error)
-                self._nap.wait(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                self._nap.wait(delay)
             except BaseException as error:
                 self._fail(error)
                 return

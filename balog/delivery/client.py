@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +11,14 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from balog.backoff import Backoff, BackoffSequence
 from balog.errors import BalogError, ConfigError, complain
 from balog.event import Event, encode
 from balog.outbound.dispatcher import Dispatcher
 from balog.outbound.spool import SpoolConfig
 from balog.outbound.stats import Figures
 from balog.secrets import Secret
-from balog.sinks.base import Batching, Delivery, Retrying, SinkError
+from balog.sinks.base import Batching, Delivery, SinkError
 from balog.sinks.http import HttpError
 from balog.sinks.service import Item, ServiceApi, ServiceSinkConfig
 
@@ -172,9 +172,8 @@ class Client:
         """
         events = [_event_of(item) for item in items]
         bodies = [encode(event) for event in events]
-        retry = Retrying(first=0.1, longest=5.0)
+        delays = BackoffSequence(Backoff(0.1, 5.0))
         until = time.monotonic() + timeout
-        pause = retry.first
         acks: dict[int, Item] = {}
         left = list(range(len(events)))
         trouble = ""
@@ -188,7 +187,7 @@ class Client:
                     unsent = [events[number] for number in left if number not in acks]
                     raise DeliveryError(trouble, acks, unsent, retryable=False) from None
             left = [number for number in left if number not in acks]
-            wait = max(asked or 0.0, pause * random.uniform(0.5, 1.0))
+            wait = delays.next(asked)
             if left and time.monotonic() + wait > until:
                 raise DeliveryError(
                     f"{self._parts.api.client.place}: {len(left)} of {len(events)} events not acked in {timeout:g} "
@@ -198,7 +197,6 @@ class Client:
                 )
             if left:
                 time.sleep(wait)
-                pause = min(pause * 2, retry.longest)
         return [acks[number] for number in range(len(events))]
 
     def _send_once(

@@ -8,7 +8,6 @@ has not taken is on disk within the spool's window (see ``SyncWindow``), whether
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections import deque
@@ -16,6 +15,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from balog.backoff import BackoffSequence
 from balog.errors import ConfigError
 from balog.expressions import Expression
 from balog.outbound.attempt import Outcome, as_sink_error, attempt, reason_of
@@ -124,7 +124,7 @@ class Lane:
         self._is_open = False
         self._is_opening = True  # when nothing waits for it
         self._open_at = 0.0
-        self._open_pause = config.retry.first
+        self._open_delays = BackoffSequence(config.retry.backoff())
         self._thread = threading.Thread(target=self._run, name=f"balog sink {self.name}", daemon=True)
 
     # What others ask of a lane
@@ -428,7 +428,7 @@ class Lane:
 
     def _deliver(self, hand: Hand) -> bool:
         """Write a batch, again and again while that can help; False when time is up."""
-        backoff = self._retry.first
+        delays = BackoffSequence(self._retry.backoff())
         batch, unreadable = read(hand.entries)
         while True:
             hand.since = time.monotonic()
@@ -445,16 +445,16 @@ class Lane:
                 return True
             batch = [batch[index] for index in outcome.left]
             if outcome.taken:
-                backoff = self._retry.first
+                delays.reset()
             if self._spool is not None and hand.mark is None:
                 self._spill()
             asked = outcome.error.retry_after if outcome.error else None
             was_draining = self._until is not None
-            if not self._pause(backoff * random.uniform(0.5, 1.0), asked):
+            if not self._pause(delays.next(), asked):
                 return False
             self._figures.retries += 1
-            is_last_chance = self._until is not None and not was_draining
-            backoff = self._retry.first if is_last_chance else min(backoff * 2, self._retry.longest)
+            if self._until is not None and not was_draining:  # the last attempts come quickly
+                delays.reset()
 
     def _open_early(self) -> None:
         """Open the sink before there is anything for it: who scrapes it finds it, and what a dead run left goes on."""
@@ -465,8 +465,7 @@ class Lane:
             if self._is_failing:
                 self._recover()
             return
-        self._open_at = time.monotonic() + self._open_pause if trouble.retryable else _NEVER
-        self._open_pause = min(self._open_pause * 2, self._retry.longest)
+        self._open_at = time.monotonic() + self._open_delays.next() if trouble.retryable else _NEVER
         with self._changed:
             self._figures.reason = reason_of(trouble)
             was_failing, self._is_failing = self._is_failing, True

@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple, Protocol
 
 from msgspec import Meta, Struct
 
+from balog.backoff import Backoff
 from balog.errors import BalogError
 from balog.event import Event
 
@@ -63,10 +64,14 @@ class Batching(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
 
 
 class Retrying(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Exponential backoff with jitter; a longer ``Retry-After`` of the other side is kept to."""
+    """Exponential backoff with full jitter; a longer ``Retry-After`` of the other side is kept to."""
 
     first: Annotated[float, Meta(gt=0, le=3600, description="Seconds before the second try.")] = 0.1
     longest: Annotated[float, Meta(gt=0, le=3600, description="Seconds between tries at most.")] = 30.0
+
+    def backoff(self) -> Backoff:
+        """Return the delays between tries."""
+        return Backoff(self.first, max(self.first, self.longest))
 
 
 class SinkOptions(Struct, kw_only=True):

@@ -23,6 +23,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
+from balog.backoff import BackoffSequence
 from balog.errors import ConfigError, complain
 from balog.event import new_id
 from balog.local_path import local_path
@@ -292,8 +293,8 @@ class _Uploads:
     def __init__(self, name: str, uploader: Uploader, retry: Retrying) -> None:
         self._name = name
         self._uploader = uploader
-        self._first, self._longest = retry.first, retry.longest
-        self._pause = self._next = 0.0
+        self._delays = BackoffSequence(retry.backoff())
+        self._next = 0.0
         self.trouble = ""
 
     def open(self) -> int:
@@ -316,12 +317,13 @@ class _Uploads:
             if not self.trouble:
                 complain(f"{self._name}: {error}; what can't be uploaded waits in the staging folder, trying again")
             self.trouble = f": {error}"
-            self._pause = min(max(self._first, self._pause * 2), self._longest)
-            self._next = time.monotonic() + self._pause
-            return self._pause
+            delay = self._delays.next()
+            self._next = time.monotonic() + delay
+            return delay
         if self.trouble:
             complain(f"{self._name}: uploads again")
-        self.trouble, self._pause = "", 0.0
+        self.trouble = ""
+        self._delays.reset()
         return None
 
     def close(self) -> str:

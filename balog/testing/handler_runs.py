@@ -189,7 +189,8 @@ def _add_function(hub: ConsumerHub, func: object) -> None:
 
 def _impatient(consumer: Consumer) -> Consumer:
     """Give the same consumer, without the time that its backoff and its batches take."""
-    from balog.consumers.consumer import Backoff, Batch
+    from balog.backoff import Backoff
+    from balog.consumers.consumer import Batch
 
     quick = copy.copy(consumer)
     if consumer.backoff is not None:

@@ -123,7 +123,8 @@ class TestFailure:
         run(home, recorder)
         assert recorder.seen == [*ids, ids[0]]
 
-    def test_the_delay_grows(self, home: LocalTopics, publish: Publish) -> None:
+    def test_the_delay_grows(self, home: LocalTopics, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("random.random", lambda: 1.0)
         publish({})
         times: list[float] = []
 
@@ -159,9 +160,27 @@ class TestFailure:
         publish({})
         assert run(home, Recorder(failures=1, error=SystemExit)) == Counts(received=2, succeeded=1, failed=1)
 
-    def test_each_failure_is_one_log_line(
-        self, home: LocalTopics, publish: Publish, caplog: pytest.LogCaptureFixture
+    def test_a_hundred_events_that_failed_together_do_not_retry_together(
+        self, home: LocalTopics, publish: Publish
     ) -> None:
+        """Given 100 events that fail within moments, then their retries are spread over the whole delay."""
+        publish(*[{}] * 100)
+        times: dict[str, list[float]] = {}
+
+        def fail_once(settings: dict[str, Any], event: Event) -> None:
+            seen = times.setdefault(event.header.id, [])
+            seen.append(time.monotonic())
+            if len(seen) == 1:
+                raise ValueError
+
+        Engine(hub_of(fail_once), home, first_delay=1.0).run(until_empty=True)
+        waits = sorted(second - first for first, second in times.values())
+        assert waits[10] < 0.5 < waits[90]
+
+    def test_each_failure_is_one_log_line(
+        self, home: LocalTopics, publish: Publish, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("random.random", lambda: 1.0)
         (id,) = publish({})
         with caplog.at_level(logging.WARNING, "balog.consumers"):
             run(home, Recorder(failures=99), max_attempts=2)
@@ -316,8 +335,14 @@ class TestTopicTrouble:
 
     @pytest.mark.parametrize("call", ["receive", "ack"])
     def test_what_may_pass_is_waited_out_and_nothing_is_handled_twice(
-        self, failing: FailingTopics, publish: Publish, call: str, caplog: pytest.LogCaptureFixture
+        self,
+        failing: FailingTopics,
+        publish: Publish,
+        call: str,
+        caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        monkeypatch.setattr("random.random", lambda: 1.0)
         ids = publish({}, {})
         failing.topic("orders").failing[call] = 1
         recorder = Recorder()

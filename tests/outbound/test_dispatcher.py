@@ -149,7 +149,7 @@ class TestRetrying:
         close(dispatcher)
         assert [asked for _, asked in pauses] == [7.5, 7.5, *[None] * 8]
         longest = [min(0.1 * 2**n, 30.0) for n in range(10)]
-        assert all(most / 2 <= seconds <= most for most, (seconds, _) in zip(longest, pauses))
+        assert all(0 <= seconds <= most for most, (seconds, _) in zip(longest, pauses))
 
     def test_retry_after_is_waited_out(self, said):
         began = time.monotonic()

@@ -19,6 +19,7 @@ from balog.analytics.reading.projection import project
 from balog.analytics.reading.remote import Places, store_options
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
+from balog.backoff import Backoff
 from balog.errors import ConfigError
 from tests.services.servers.faulty import running_proxy
 from tests.services.servers.s3 import KEY, SECRET, running_s3
@@ -40,7 +41,8 @@ def proxy(server, monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setattr(remote, "PAUSES", (0.01,) * 3)
+    monkeypatch.setattr(remote, "TRIES", 4)
+    monkeypatch.setattr(remote, "BACKOFF", Backoff(0.01, 0.01))
     monkeypatch.setattr(remote, "_given_up", set())
     with running_proxy(server.port) as proxy:
         yield proxy

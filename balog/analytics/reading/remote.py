@@ -5,13 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
-import random
 import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from balog.backoff import Backoff
 from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
 from balog.storage.remote import RemoteStorage
@@ -20,8 +20,9 @@ __all__ = ["Places", "is_remote", "is_secret", "local_path", "patiently", "store
 
 T = TypeVar("T")
 
-PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Seconds between tries, each a little longer or shorter; the file system's own quick tries come on top."""
+TRIES = 6
+BACKOFF = Backoff(1.0, 16.0)
+"""Delays between tries; the file system's own quick tries come on top."""
 
 _FIRST_RANGE = 64 << 10  # what looks for a line's end needs no more
 _LARGEST_RANGE = 8 << 20
@@ -192,7 +193,7 @@ class _Ranges(io.RawIOBase):
 
 
 def patiently(storage: RemoteStorage, ask: Callable[[], T]) -> T:
-    """Ask a store, and again after each of ``PAUSES`` while that can help.
+    """Ask a store up to ``TRIES`` times while that can help.
 
     A store that let one question wait to the end is asked but once until it answers again: else the files of a store
     that is down would take a quarter of a minute each.
@@ -200,13 +201,13 @@ def patiently(storage: RemoteStorage, ask: Callable[[], T]) -> T:
     Raises:
         StorageError: of the last try.
     """
-    tries = 1 if id(storage) in _given_up else 1 + len(PAUSES)
-    for number in range(tries):
+    tries = 1 if id(storage) in _given_up else TRIES
+    for number in range(1, tries + 1):
         try:
             answer = ask()
         except StorageError as error:
-            if error.retryable and number + 1 < tries:
-                time.sleep(PAUSES[number] * random.uniform(0.7, 1.3))
+            if error.retryable and number < tries:
+                time.sleep(BACKOFF.delay(number))
                 continue
             if error.retryable:
                 _given_up.add(id(storage))

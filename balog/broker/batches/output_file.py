@@ -15,6 +15,7 @@ from typing import IO
 from urllib.parse import quote
 
 from balog import local_path as paths
+from balog.backoff import Backoff
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.locations import is_local, local_path
 from balog.errors import ConfigError
@@ -25,7 +26,8 @@ from balog.storage import Storage, StorageError, open_storage
 
 __all__ = ["Location", "NewFile"]
 
-_WAITS = (1.0, 4.0)
+_TRIES = 3
+_BACKOFF = Backoff(2.0, 8.0)
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -89,15 +91,15 @@ class Location:
             os.rename(path, final)
             _sync_folder(self._folder)
             return str(final)
-        for wait in (*_WAITS, None):
+        for number in range(1, _TRIES + 1):
             try:
                 if self._storage is not None:
                     self._storage.upload(path, name)
                 break
             except StorageError as error:
-                if not error.retryable or wait is None:
+                if not error.retryable or number == _TRIES:
                     raise
-                time.sleep(wait)
+                time.sleep(_BACKOFF.delay(number))
         path.unlink()
         return f"{self._url}/{quote(name)}"
 

@@ -6,6 +6,7 @@ import io
 import time
 from typing import IO, Any
 
+from balog.backoff import Backoff
 from balog.broker.batches.config import BatchConfig
 from balog.errors import ConfigError, MissingExtraError
 from balog.singer.batch.dialects import BatchError
@@ -13,7 +14,8 @@ from balog.sinks.http import failure, open_pool
 
 __all__ = ["open_presigned"]
 
-_WAITS = (0.5, 2.0)
+_TRIES = 3
+_BACKOFF = Backoff(1.0, 4.0)
 
 
 def open_presigned(url: str, config: BatchConfig) -> IO[bytes]:
@@ -33,7 +35,7 @@ def open_presigned(url: str, config: BatchConfig) -> IO[bytes]:
         raise BatchError(f"can't be read: {error.reason}") from None
     import urllib3
 
-    for wait in (*_WAITS, None):
+    for number in range(1, _TRIES + 1):
         try:
             answer = pool.request(
                 "GET",
@@ -51,9 +53,9 @@ def open_presigned(url: str, config: BatchConfig) -> IO[bytes]:
                 return io.BufferedReader(_Body(answer, _said_size(answer, config)), 1 << 20)
             reason, is_final = _refusal(answer.status), answer.status < 500 and answer.status != 429
             answer.close()
-        if is_final or wait is None:
+        if is_final or number == _TRIES:
             break
-        time.sleep(wait)
+        time.sleep(_BACKOFF.delay(number))
     raise BatchError(f"can't be read: {reason}")
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 
+from balog.backoff import Backoff, BackoffSequence
 from balog.delivery.control.checking import read_document
 from balog.delivery.control.folder import FolderControl
 from balog.delivery.control.jobs import Jobs, MakeJob, counts_of
@@ -78,7 +79,7 @@ class Applier:
         self._watcher = Watcher()
         self._proven = 0
         self._seen: Entry | None = None
-        self._pause = 0.0
+        self._delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
         self._again_at = float("-inf")
         self._state: State = "applied"
         self._reason = ""
@@ -209,12 +210,13 @@ class Applier:
         is_new = self._seen is None or head.number > self._seen.number
         if not is_new and (self._state != "refused" or time.monotonic() < self._again_at):
             return
-        self._pause = FIRST_PAUSE if is_new else min(max(2 * self._pause, FIRST_PAUSE), LONGEST_PAUSE)
+        if is_new:
+            self._delays.reset()
         try:
             self._apply(head)
         except Exception as error:
             self._refuse(head, _line(error))
-        self._again_at = time.monotonic() + self._pause
+        self._again_at = time.monotonic() + self._delays.next()
         self._seen = head
         self._report()
 

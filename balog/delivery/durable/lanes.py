@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections import deque
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from balog.backoff import Backoff, BackoffSequence
 from balog.delivery.durable.draining import Drain
 from balog.delivery.durable.fallback import Fallback
 from balog.delivery.durable.groups import Group, Store
@@ -114,7 +114,7 @@ class Lane:
         self._stepping: Work[tuple[int, bool]] | None = None
         self._stuck: Work[Any] | None = None
         self._retry_at = 0.0
-        self._delay = _FIRST_RETRY
+        self._delays = BackoffSequence(Backoff(_FIRST_RETRY, _LONGEST_RETRY))
         self._moved: set[str] = set()
 
     @cached_property
@@ -289,12 +289,12 @@ class Lane:
 
     def _failed(self) -> None:
         """Try the topics again later, and later each time."""
-        self._retry_at = time.monotonic() + self._delay * random.uniform(0.75, 1.25)
-        self._delay = min(self._delay * 2, _LONGEST_RETRY)
+        self._retry_at = time.monotonic() + self._delays.next()
 
     def _succeeded(self) -> None:
         """Forget that the topics failed."""
-        self._retry_at, self._delay, self.trouble = 0.0, _FIRST_RETRY, ""
+        self._retry_at, self.trouble = 0.0, ""
+        self._delays.reset()
 
     # -- back to the topics -----------------------------------------------------------------------------------------
 

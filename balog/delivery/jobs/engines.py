@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import msgspec
 
+from balog.backoff import Backoff, BackoffSequence
 from balog.consumers import Counts, Engine
 from balog.consumers.forwarding import JOIN_SECONDS, SinkConsumer
 from balog.consumers.hub import ConsumerHub
@@ -128,20 +129,22 @@ class EngineJob(ABC):
         return Counts(*(a + b for a, b in zip(msgspec.structs.astuple(self._before), msgspec.structs.astuple(now))))
 
     def _work(self) -> None:
-        pause = FIRST_PAUSE
+        delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
         while not self._over.is_set():
-            received = self._before.received
+            received, has_failed = self._before.received, False
             try:
                 self._run()
             except Exception as error:
                 self._trouble = " ".join(str(error).split()) or type(error).__name__
                 if not isinstance(error, BalogError):
                     self._trouble = f"{type(error).__name__}: {self._trouble}"
-                self.tell(f"{self._trouble}; begins again in {pause:g} s")
+                has_failed = True
             if self._before.received > received:
-                pause = FIRST_PAUSE
-            self._over.wait(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+                delays.reset()
+            delay = delays.next()
+            if has_failed:
+                self.tell(f"{self._trouble}; begins again in {delay:g} s")
+            self._over.wait(delay)
 
     def _run(self) -> None:
         with ExitStack() as stack:

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import balog
 from balog import metrics
+from balog.backoff import Backoff
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http.outcomes import HttpError, fault_of, is_lost, status_of, wait_asked
 from balog.tap.patterns.pausing import pause
@@ -73,6 +74,7 @@ class Policy:
         self.tries = tries
         self.first = first
         self.longest = longest
+        self.backoff = Backoff(min(first, longest), longest)
         self.total = total
         self.statuses = frozenset(statuses)
         self.also = tuple(also)
@@ -219,9 +221,9 @@ class _Run:
         self.is_over = True
         if not policy.wants(outcome) or self.failures >= policy.tries:
             return False
-        wait = policy.chance() * min(policy.longest, policy.first * 2 ** min(self.failures - 1, 60))
+        wait = policy.backoff.delay(self.failures, chance=policy.chance)
         asked = wait_asked(outcome)
-        if asked is not None:  # and a little more, that not all come at the same moment
+        if asked is not None:  # a little more, so that not all clients come at the same moment
             wait = max(wait, asked + policy.chance() * min(1.0, policy.first))
         if policy.clock() - self._began + wait > policy.total:
             return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import random
 import time
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from balog.backoff import Backoff
 from balog.errors import MessageError, TopicError
 from balog.topics.sqs.account import Account
 from balog.topics.sqs.codec import Parcel
@@ -38,7 +38,7 @@ _DEAD_RETENTION = 14 * 86400
 """Seconds; the longest that SQS keeps a message. A letter should outlive a holiday."""
 
 _ENTRY_TRIES = 6
-_FIRST_PAUSE = 0.1
+_BACKOFF = Backoff(0.2)
 
 _OF_MESSAGES = frozenset({"InvalidAttributeValue", "InvalidMessageContents", "InvalidParameterValue"})
 _STALE = frozenset({"InvalidParameterValue", "MessageNotInflight", "ReceiptHandleIsInvalid"})
@@ -241,7 +241,7 @@ class Queue:
                 return refused
             left = failed
             if trial < _ENTRY_TRIES - 1:
-                time.sleep(_FIRST_PAUSE * 2**trial * random.uniform(0.5, 1.5))
+                time.sleep(_BACKOFF.delay(trial + 1))
         raise AwsError(f"{self.label}: {len(left)} of {len(entries)} messages not taken: {last}; try again")
 
     def _ask_attributes(self, names: list[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from balog.analytics.reading import remote
 from balog.analytics.reading.blocks import Block, Damage, new_buffer, read_blocks
 from balog.analytics.reading.files import Slice, find
 from balog.analytics.reading.remote import Places, store_options
+from balog.backoff import Backoff
 from balog.errors import ConfigError
 from balog.storage import StorageError
 from balog.storage.remote import RemoteStorage
@@ -105,7 +106,8 @@ def test_trouble_is_tried_again_and_a_store_that_gave_up_once_costs_later_files_
         return real(self, start, end, name)
 
     monkeypatch.setattr(RemoteStorage, "read_range", read_range)
-    monkeypatch.setattr(remote, "PAUSES", (0.0, 0.0))
+    monkeypatch.setattr(remote, "TRIES", 3)
+    monkeypatch.setattr(remote, "BACKOFF", Backoff(0.0))
     monkeypatch.setattr(remote, "_given_up", set())
     places, a, b = Places(), Slice(f"{folder}/a"), Slice(f"{folder}/b")
     troubles = 2

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from balog.backoff import Backoff
 from balog.broker.batches import presigned
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.reader import BatchReader
@@ -24,7 +25,7 @@ def server() -> Iterator[HttpStandIn]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(presigned, "_WAITS", (0.01, 0.01))
+    monkeypatch.setattr(presigned, "_BACKOFF", Backoff(0.01, 0.01))
 
 
 def read(url: str, *, allowed: str = "http", batch: dict[str, Any] | None = None, **config: Any) -> int:

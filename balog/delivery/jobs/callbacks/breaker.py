@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
+
+from balog.backoff import Backoff, BackoffSequence
 
 __all__ = ["Breaker"]
 
@@ -19,15 +20,14 @@ class Breaker:
     """Says when an endpoint may be asked. Not for several threads.
 
     Args:
-        first: seconds until the first probe; doubled for each that fails, up to a minute, with jitter.
+        first: seconds until the first probe at most; doubled for each that fails, up to a minute, with full jitter.
         clock: seconds that only grow.
     """
 
     def __init__(self, first: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._first = min(first, LONGEST)
         self._clock = clock
         self._failures = 0
-        self._pause = self._first
+        self._delays = BackoffSequence(Backoff(min(first, LONGEST), LONGEST))
         self._paused_at = float("-inf")
         self._not_before = 0.0
 
@@ -43,7 +43,8 @@ class Breaker:
 
     def succeed(self) -> None:
         """Take note that the endpoint answered as one that is well."""
-        self._failures, self._pause = 0, self._first
+        self._failures = 0
+        self._delays.reset()
 
     def fail(self, begun: float, retry_after: float | None = None) -> None:
         """Take note of trouble that is the endpoint's own.
@@ -55,8 +56,7 @@ class Breaker:
         self._failures += 1
         now = self._clock()
         if self.is_open and begun > self._paused_at:
-            self._not_before = max(self._not_before, now + self._pause * random.uniform(0.5, 1.0))
-            self._pause = min(2 * self._pause, LONGEST)
+            self._not_before = max(self._not_before, now + self._delays.next())
             self._paused_at = now
         if retry_after is not None:
             self._not_before = max(self._not_before, now + retry_after)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 from balog.delivery.document import Callback
 from balog.topics import Received
 
@@ -18,20 +16,18 @@ def next_delay(
 ) -> float | None:
     """Give the seconds until the next attempt; None when this one was the last.
 
-    The delay doubles from ``retry.first`` to ``retry.longest``, less up to half of it by chance, so that the events of
-    an outage do not all come at once. The endpoint's ``Retry-After`` is kept to. The last attempt is at ``give_up``.
+    The delay grows from ``retry.first`` to ``retry.longest`` with full jitter. A longer ``Retry-After`` of the endpoint
+    is kept to. The last attempt is at ``give_up``.
 
     Args:
         message: as it was received for the attempt that failed.
         now: seconds since the epoch.
         failed: attempts that failed, this one included, where that is known; else all deliveries count as attempts.
     """
-    retry = config.retry
     left = message.published + config.give_up - now
     if left <= 0 and (message.attempts if failed is None else failed) >= LEAST_ATTEMPTS:
         return None
-    delay = min(retry.first * 2.0 ** min(message.attempts - 1, 60), max(retry.first, retry.longest))
-    delay *= random.uniform(0.5, 1.0)
+    delay = config.retry.backoff().delay(message.attempts)
     if left > 0:
         delay = min(delay, left)
     return max(delay, retry_after or 0.0)

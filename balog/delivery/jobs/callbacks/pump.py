@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 
+from balog.backoff import Backoff, BackoffSequence
 from balog.consumers.causes import causes
 from balog.consumers.failures import FailureEvents
 from balog.delivery.document import Callback
@@ -98,17 +99,17 @@ class Pump:
 
     def run(self) -> None:
         """Go on until it is stopped, whatever happens."""
-        pause = 0.5
+        delays = BackoffSequence(Backoff(0.5, MOST_PAUSE))
         while not self._over.is_set():
             try:
                 self._turn()
-                self.topic_trouble, pause = "", 0.5
+                self.topic_trouble = ""
+                delays.reset()
             except TopicError as error:
                 self.topic_trouble = str(error)
                 if self._news.is_due("topic"):
                     self._news.tell(f"{error}; trying again")
-                self._over.wait(pause)
-                pause = min(2 * pause, MOST_PAUSE)
+                self._over.wait(delays.next())
             except Exception as error:  # a mistake of this release
                 self.topic_trouble = f"begins anew after {type(error).__name__}: {error}"
                 self._news.tell(self.topic_trouble)

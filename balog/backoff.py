@@ -1,0 +1,78 @@
+"""Exponential backoff with full jitter: how long to wait before the next attempt."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+__all__ = ["LONGEST_BACKOFF", "Backoff", "BackoffSequence"]
+
+LONGEST_BACKOFF = 60.0
+"""Seconds between two attempts at most, where nobody configured another limit."""
+
+
+class Backoff(NamedTuple):
+    """Delays that double from one attempt to the next, with full jitter.
+
+    Full jitter draws each delay from 0 to its upper limit, so that clients that failed together do not retry together
+    (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/).
+
+    Attributes:
+        first: the upper limit of the first delay, in seconds.
+        longest: the upper limit of every delay, in seconds.
+    """
+
+    first: float
+    longest: float = LONGEST_BACKOFF
+
+    def limit(self, failures: int) -> float:
+        """Return the upper limit of the delay after so many failures in a row (from 1), in seconds."""
+        return min(self.first * 2.0 ** min(failures - 1, 60), max(self.first, self.longest))
+
+    def delay(
+        self, failures: int, retry_after: float | None = None, *, chance: Callable[[], float] | None = None
+    ) -> float:
+        """Return the delay before the next attempt, in seconds, rounded to milliseconds.
+
+        Args:
+            failures: failed attempts in a row, from 1.
+            retry_after: seconds that the other side asked for; a longer wait than the drawn one wins.
+            chance: returns numbers from 0 to 1, for tests. ``random.random`` when omitted.
+        """
+        limit = self.limit(failures)
+        drawn = limit * (chance or random.random)()
+        return max(min(round(drawn, 3), limit), retry_after or 0.0)
+
+
+class BackoffSequence:
+    """The delays of one series of failures. Not for several threads.
+
+    ::
+
+        delays = BackoffSequence(Backoff(1.0))
+        while not is_over.is_set():
+            try:
+                step()
+                delays.reset()
+            except TopicError:
+                is_over.wait(delays.next())
+
+    Args:
+        backoff: the limits of the delays.
+        chance: as for ``Backoff.delay``.
+    """
+
+    def __init__(self, backoff: Backoff, chance: Callable[[], float] | None = None) -> None:
+        self.backoff = backoff
+        self.failures = 0
+        self._chance = chance
+
+    def next(self, retry_after: float | None = None) -> float:
+        """Count a failure and return the delay before the next attempt, in seconds; see ``Backoff.delay``."""
+        self.failures += 1
+        return self.backoff.delay(self.failures, retry_after, chance=self._chance)
+
+    def reset(self) -> None:
+        """Forget the failures: the next delay is a first one."""
+        self.failures = 0
