@@ -10,7 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from balog.delivery.micro import Micro
     from balog.testing import Events, MemoryTopics
-    from balog.verify import Report
+    from balog.verify import VerifyReport
 
 __all__ = ["events", "micro", "pytest_addoption", "tap_report", "topics"]
 
@@ -58,7 +58,7 @@ def micro(request: pytest.FixtureRequest) -> Iterator[Micro]:
 
 
 @pytest.fixture(scope="class")
-def tap_report(request: pytest.FixtureRequest, tap_command: Sequence[str]) -> Report:
+def tap_report(request: pytest.FixtureRequest, tap_command: Sequence[str]) -> VerifyReport:
     """What verifying a tap finds; see ``balog.verify.testing``. The fixture ``tap_command`` is the user's own."""
     from balog.verify import verify
 

@@ -5,8 +5,8 @@ judge them, and ``report`` computes the score. For tests of a tap, see ``balog.v
 """
 
 from balog.verify.options import Options
-from balog.verify.report import Report
-from balog.verify.results import Finding, Rule
+from balog.verify.report import VerifyReport
+from balog.verify.results import RuleResult, VerifyRule
 from balog.verify.verification import verify
 
-__all__ = ["Finding", "Options", "Report", "Rule", "verify"]
+__all__ = ["Options", "RuleResult", "VerifyReport", "VerifyRule", "verify"]

@@ -14,9 +14,10 @@ from typing import Any
 from msgspec import Struct
 
 __all__ = [
-    "Discovered",
+    "DiscoveryOutput",
     "as_properties",
     "entries",
+    "has_inclusion",
     "id_of",
     "inclusion_of",
     "is_selected",
@@ -25,9 +26,8 @@ __all__ = [
     "method_of",
     "name_of",
     "properties_of",
-    "read_discovered",
+    "read_discovery",
     "replication_key_of",
-    "says_inclusion",
     "select",
     "spare_property",
 ]
@@ -37,7 +37,7 @@ _MOST_TRIED = 10_000
 _LINE_WITH_WORDS = re.compile(r"\S[^\n]*")
 
 
-class Discovered(Struct, frozen=True, kw_only=True):
+class DiscoveryOutput(Struct, frozen=True, kw_only=True):
     """What ``--discover`` wrote.
 
     Attributes:
@@ -51,26 +51,26 @@ class Discovered(Struct, frozen=True, kw_only=True):
     noise: tuple[int, int] = (0, 0)
 
 
-def read_discovered(stdout: bytes) -> Discovered:
+def read_discovery(stdout: bytes) -> DiscoveryOutput:
     """Find the catalog in what a tap wrote to stdout."""
     try:
         text = stdout.decode()
     except UnicodeDecodeError:
-        return Discovered(fault="stdout is not UTF-8")
+        return DiscoveryOutput(fault="stdout is not UTF-8")
     if not text.strip():
-        return Discovered(fault="nothing was written to stdout")
+        return DiscoveryOutput(fault="nothing was written to stdout")
     found = _first_object(text)
     if found is None:
-        return Discovered(fault="stdout holds no JSON object that is a catalog")
+        return DiscoveryOutput(fault="stdout holds no JSON object that is a catalog")
     document, position, end = found
     noise = text.count("\n", 0, position), sum(1 for _ in _LINE_WITH_WORDS.finditer(text, end))
     if not isinstance(document.get("streams"), list):
-        return Discovered(fault="its catalog has no list of streams", noise=noise)
+        return DiscoveryOutput(fault="its catalog has no list of streams", noise=noise)
     try:
         copy.deepcopy(document)
     except RecursionError:
-        return Discovered(fault="its catalog is nested too deep", noise=noise)
-    return Discovered(document=document, noise=noise)
+        return DiscoveryOutput(fault="its catalog is nested too deep", noise=noise)
+    return DiscoveryOutput(document=document, noise=noise)
 
 
 def _first_object(text: str) -> tuple[Document, int, int] | None:
@@ -136,7 +136,7 @@ def inclusion_of(entry: Document, name: str) -> Any:
     return of_it.get("inclusion") if found is None and isinstance(of_it, dict) else found
 
 
-def says_inclusion(entry: Document) -> bool:
+def has_inclusion(entry: Document) -> bool:
     """Tell whether the catalog says of any property whether it may be left out."""
     return any(inclusion_of(entry, name) is not None for name in properties_of(entry))
 

@@ -14,30 +14,30 @@ from balog.singer import parse_log
 from balog.singer.messages import to_event
 from balog.verify.leaks import Leaks
 from balog.verify.logs import Logs
-from balog.verify.stream_stats import StreamSeen
+from balog.verify.stream_stats import StreamStats
 from balog.verify.values import bookmark_of
 
-__all__ = ["Junk", "Known", "Reading", "StateSeen"]
+__all__ = ["InvalidLine", "KnownStreams", "OutputReader", "StateLine"]
 
 MAX_LINE = 16 * 1024 * 1024
 """Bytes of a line that are read; a longer one ends the run."""
 
-_MOST_JUNK = 10_000
-_JUNK_KEPT = 20
+_MAX_INVALID = 10_000
+_KEPT_LINES = 20
 _STATES_KEPT = 256
 _STATES_SIZE = 8 * 1024 * 1024
 _MOST_STREAMS = 10_000
 _decode = msgspec.json.Decoder().decode
 
 
-class Junk(Struct, frozen=True):
+class InvalidLine(Struct, frozen=True):
     """A line that no target can take, by its number (from 1), and why, as a clause without anything of the line."""
 
     line: int
     reason: str
 
 
-class StateSeen(Struct, frozen=True, kw_only=True):
+class StateLine(Struct, frozen=True, kw_only=True):
     """A STATE: its line, its value, how many records of each stream had come, and about how many bytes all that is."""
 
     line: int
@@ -46,7 +46,7 @@ class StateSeen(Struct, frozen=True, kw_only=True):
     size: int = 0
 
 
-class Known(Struct, frozen=True, kw_only=True):
+class KnownStreams(Struct, frozen=True, kw_only=True):
     """What is known of the streams before a run.
 
     Attributes:
@@ -62,8 +62,8 @@ class Known(Struct, frozen=True, kw_only=True):
     ordered: Mapping[str, str] = {}
 
 
-class Reading:
-    """Takes a run's outputs. See ``Watcher``.
+class OutputReader:
+    """Takes a run's outputs. See ``OutputHandler``.
 
     Args:
         most: records that are looked at; the run is ended there.
@@ -72,9 +72,9 @@ class Reading:
     Attributes:
         lines: of stdout.
         records: RECORD messages.
-        junk: the first of what no target can take; ``junk_count`` all of it.
-        unknown: as ``junk``, messages of types that Singer does not have; ``unknown_count`` all of them.
-        broken: messages of a type that is known, which lack what they need: as ``junk``.
+        invalid: the first of what no target can take; ``invalid_count`` all of it.
+        unknown: as ``invalid``, messages of types that Singer does not have; ``unknown_count`` all of them.
+        broken: messages of a type that is known, which lack what they need: as ``invalid``.
         streams: by name, in the order in which they came.
         states: the first STATE, and others, thinned out evenly; ``last_state`` the last; ``state_count`` all of them.
         bad_states: the first STATE's line whose value is no object; 0 when there is none.
@@ -83,7 +83,7 @@ class Reading:
         logs: what it told.
     """
 
-    def __init__(self, leaks: Leaks, known: Known, *, most: int, interrupt_after: int = 0) -> None:
+    def __init__(self, leaks: Leaks, known: KnownStreams, *, most: int, interrupt_after: int = 0) -> None:
         self._leaks = leaks
         self._known = known
         self._most = most
@@ -94,21 +94,21 @@ class Reading:
         self._apart = 1
         self._states_size = 0
         self.lines = self.records = 0
-        self.junk: list[Junk] = []
-        self.junk_count = 0
-        self.unknown: list[Junk] = []
+        self.invalid: list[InvalidLine] = []
+        self.invalid_count = 0
+        self.unknown: list[InvalidLine] = []
         self.unknown_count = 0
-        self.broken: list[Junk] = []
+        self.broken: list[InvalidLine] = []
         self.kinds: Counter[str] = Counter()
-        self.streams: dict[str, StreamSeen] = {}
-        self.states: list[StateSeen] = []
-        self.last_state: StateSeen | None = None
+        self.streams: dict[str, StreamStats] = {}
+        self.states: list[StateLine] = []
+        self.last_state: StateLine | None = None
         self.state_count = self.bad_states = self.cuts = 0
         self.unended = ""
         self.logs = Logs(leaks)
 
     def stdout(self, data: bytes) -> str:
-        """See ``Watcher``."""
+        """See ``OutputHandler``."""
         head, newline, rest = data.partition(b"\n")
         self._partial.append(head)
         self._partial_size += len(head)
@@ -123,28 +123,28 @@ class Reading:
             self._line(line)
             if self.records >= self._most:
                 return "records"
-            if self.junk_count + self.unknown_count >= _MOST_JUNK:
-                return "junk"
+            if self.invalid_count + self.unknown_count >= _MAX_INVALID:
+                return "junk"  # a value of the report, which is a public format
             if len(self.streams) > _MOST_STREAMS:
                 return "streams"
         return "interrupt" if 0 < self._interrupt_after <= self.records else ""
 
     def stderr(self, data: bytes) -> None:
-        """See ``Watcher``."""
+        """See ``OutputHandler``."""
         self.logs.feed(data)
 
     def close(self, *, cut: bool) -> None:
         """Take what is left; nothing is said of it when the run was ``cut``, and its last bytes were dropped."""
         rest = b"".join(self._partial)
         if rest and not cut:
-            before = self.junk_count + len(self.broken)
+            before = self.invalid_count + len(self.broken)
             self._line(rest)
-            self.unended = "torn" if self.junk_count + len(self.broken) > before else "message"
+            self.unended = "torn" if self.invalid_count + len(self.broken) > before else "message"
         self.logs.close()
 
     def _too_long(self) -> str:
         self.lines += 1
-        self._is_junk(f"longer than {MAX_LINE >> 20} MiB")
+        self._add_invalid(f"longer than {MAX_LINE >> 20} MiB")
         self._partial, self._partial_size = [], 0
         return "line"
 
@@ -154,14 +154,14 @@ class Reading:
         try:
             message = _decode(line)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            self._is_junk(_why(line))
+            self._add_invalid(_why(line))
             return
         if not isinstance(message, dict):
-            self._is_junk("no JSON object")
+            self._add_invalid("no JSON object")
             return
         kind = message.get("type")
         if not isinstance(kind, str):
-            self._is_junk("an object without a type")
+            self._add_invalid("an object without a type")
             return
         take = self._takers.get(kind.upper())
         if take is not None:
@@ -173,22 +173,22 @@ class Reading:
             self.unknown_count += 1
             self._note(self.unknown, "of no type of Singer's")
 
-    def _is_junk(self, reason: str) -> None:
-        self.junk_count += 1
-        self._note(self.junk, reason)
+    def _add_invalid(self, reason: str) -> None:
+        self.invalid_count += 1
+        self._note(self.invalid, reason)
 
-    def _note(self, where: list[Junk], reason: str) -> None:
-        if len(where) < _JUNK_KEPT:
-            where.append(Junk(self.lines, reason))
+    def _note(self, where: list[InvalidLine], reason: str) -> None:
+        if len(where) < _KEPT_LINES:
+            where.append(InvalidLine(self.lines, reason))
 
-    def _stream(self, name: str) -> StreamSeen:
+    def _stream(self, name: str) -> StreamStats:
         name = self._names.get(name, name)
         found = self.streams.get(name)
         if found is None:
             known = self._known
             key = known.replication_keys.get(name, "")
             began = bookmark_of(known.state, known.ids.get(name, name), key)
-            found = self.streams[name] = StreamSeen(name, key, began, known.ordered.get(name, ""))
+            found = self.streams[name] = StreamStats(name, key, began, known.ordered.get(name, ""))
         return found
 
     def _record(self, message: dict[str, Any], line: bytes) -> str:
@@ -199,7 +199,7 @@ class Reading:
         if not isinstance(record, dict):
             return "whose record is no object"
         is_version = isinstance(version, int) and not isinstance(version, bool)
-        self._stream(name).take(record, len(line) + 1, self.lines, version if is_version else None)
+        self._stream(name).add_record(record, len(line) + 1, self.lines, version if is_version else None)
         return "" if is_version or version is None else "whose version is no whole number"
 
     def _schema(self, message: dict[str, Any], line: bytes) -> str:
@@ -211,7 +211,7 @@ class Reading:
             return "whose schema is no object"
         stream = self._stream(name)
         marks = [bookmarks] if isinstance(bookmarks, str) else _names(bookmarks)
-        stream.take_schema(schema, _names(keys) or [], marks)
+        stream.add_schema(schema, _names(keys) or [], marks)
         if keys is None:
             return "without key_properties"
         if _names(keys) is None:
@@ -225,7 +225,7 @@ class Reading:
             self.bad_states = self.bad_states or self.lines
             return "" if "value" in message else "without a value"
         counts = {name: stream.records for name, stream in self.streams.items()}
-        self.last_state = StateSeen(line=self.lines, value=value, records=counts, size=len(line) + 100 * len(counts))
+        self.last_state = StateLine(line=self.lines, value=value, records=counts, size=len(line) + 100 * len(counts))
         if (self.state_count - 1) % self._apart == 0:
             self.states.append(self.last_state)
             self._states_size += self.last_state.size
@@ -236,7 +236,7 @@ class Reading:
         self.cuts += bool(value.get("currently_syncing"))
         for name, stream in self.streams.items():
             if stream.replication_key:
-                stream.take_bookmark(bookmark_of(value, self._known.ids.get(name, name), stream.replication_key))
+                stream.add_bookmark(bookmark_of(value, self._known.ids.get(name, name), stream.replication_key))
         return ""
 
     def _activate(self, message: dict[str, Any], line: bytes) -> str:
@@ -246,7 +246,7 @@ class Reading:
         if not isinstance(version, int) or isinstance(version, bool):
             return "whose version is no whole number"
         stream = self._stream(name)
-        if len(stream.activated) < _JUNK_KEPT:
+        if len(stream.activated) < _KEPT_LINES:
             stream.activated.append((version, stream.records))
         return ""
 
@@ -265,7 +265,7 @@ class Reading:
         self.logs.add_event(to_event(log)[0])
         return True
 
-    _takers: Mapping[str, Callable[[Reading, dict[str, Any], bytes], str]] = {
+    _takers: Mapping[str, Callable[[OutputReader, dict[str, Any], bytes], str]] = {
         "RECORD": _record,
         "SCHEMA": _schema,
         "STATE": _state,

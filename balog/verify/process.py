@@ -19,7 +19,7 @@ from msgspec import Struct
 from balog.errors import ConfigError
 from balog.verify.guard import Guard
 
-__all__ = ["Ending", "Watcher", "run"]
+__all__ = ["OutputHandler", "ProcessResult", "run"]
 
 _CHUNK = 256 * 1024
 _SMALL_PIPE = 4096
@@ -27,7 +27,7 @@ _LEFT_OVER = 1.0  # seconds that what the tap left running may go on writing
 _EACH = 0.02  # seconds between two looks at its memory
 
 
-class Watcher(Protocol):
+class OutputHandler(Protocol):
     """Who is told what a run writes."""
 
     def stdout(self, data: bytes) -> str:
@@ -37,7 +37,7 @@ class Watcher(Protocol):
         """Take the next bytes."""
 
 
-class Ending(Struct, kw_only=True):
+class ProcessResult(Struct, kw_only=True):
     """How a run went.
 
     Attributes:
@@ -63,17 +63,17 @@ class Ending(Struct, kw_only=True):
 
 def run(
     command: Sequence[str],
-    watcher: Watcher,
+    handler: OutputHandler,
     *,
     timeout: float,
     grace: float,
     small_pipe: bool = False,
     guard: Guard | None = None,
-) -> Ending:
-    """Run a command until it ends, is over its time or the watcher has enough.
+) -> ProcessResult:
+    """Run a command until it ends, is over its time or the handler has enough.
 
     Args:
-        watcher: is given all that it writes until then; what comes later is read and dropped, so that it can end.
+        handler: is given all that it writes until then; what comes later is read and dropped, so that it can end.
         timeout: seconds; then it is sent SIGTERM, and ``grace`` seconds later all that it started is killed.
         small_pipe: give it an output that holds little, so that it is never far ahead of what was read (Linux).
         guard: finds what left the tap's process group, and ends all when this process is killed.
@@ -101,10 +101,10 @@ def run(
                 guard.note(process.pid)
             for number in came:
                 signal.raise_signal(number)
-            ending = _Loop(process, watcher, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
-            if guard is not None and not ending.stopped:
-                ending.left_running = ending.left_running or _outlived(guard)
-            return ending
+            result = _Loop(process, handler, timeout, grace, _SMALL_PIPE if small_pipe else _CHUNK).run()
+            if guard is not None and not result.stopped:
+                result.left_running = result.left_running or _outlived(guard)
+            return result
         finally:
             _signal_all(process, signal.SIGKILL)
             if guard is not None:
@@ -140,22 +140,22 @@ def _held_back() -> Iterator[list[int]]:
 
 class _Loop:
     def __init__(
-        self, process: subprocess.Popen[bytes], watcher: Watcher, timeout: float, grace: float, chunk: int
+        self, process: subprocess.Popen[bytes], handler: OutputHandler, timeout: float, grace: float, chunk: int
     ) -> None:
         self.process = process
-        self.watcher = watcher
+        self.handler = handler
         self.grace = grace
         self.chunk = chunk
-        self.ending = Ending()
+        self.result = ProcessResult()
         self.began = time.monotonic()
         self.deadline = self.began + timeout
         self.signalled: float | None = None
         self.ended: float | None = None
         self._looked = 0.0
 
-    def run(self) -> Ending:
+    def run(self) -> ProcessResult:
         with selectors.DefaultSelector() as selector:
-            for stream, take in ((self.process.stdout, self._stdout), (self.process.stderr, self.watcher.stderr)):
+            for stream, take in ((self.process.stdout, self._stdout), (self.process.stderr, self.handler.stderr)):
                 assert stream is not None  # noqa: S101
                 selector.register(stream, selectors.EVENT_READ, take)
             while selector.get_map():
@@ -169,26 +169,26 @@ class _Loop:
                     break
         while self.process.poll() is None and self._go_on(time.monotonic()):
             time.sleep(0.002)
-        self.ending.code = self.process.wait()
+        self.result.code = self.process.wait()
         over = self.ended or time.monotonic()
-        self.ending.seconds = over - self.began
+        self.result.seconds = over - self.began
         if self.signalled is not None:
-            self.ending.stopping = max(over - self.signalled, 0.0)
-        return self.ending
+            self.result.stopping = max(over - self.signalled, 0.0)
+        return self.result
 
     def _stdout(self, data: bytes) -> None:
         if self.signalled is not None:
-            self.ending.went_on += len(data)
-        if self.ending.stopped not in ("", "interrupt"):
+            self.result.went_on += len(data)
+        if self.result.stopped not in ("", "interrupt"):
             return
-        reason = self.watcher.stdout(data)
-        if reason and not self.ending.stopped:
+        reason = self.handler.stdout(data)
+        if reason and not self.result.stopped:
             self._stop(reason)
         elif reason and reason != "interrupt":
-            self.ending.stopped = reason
+            self.result.stopped = reason
 
     def _stop(self, reason: str) -> None:
-        self.ending.stopped = reason
+        self.result.stopped = reason
         self.signalled = time.monotonic()
         if reason == "interrupt":
             self.process.send_signal(signal.SIGTERM)  # to it alone, as who runs containers does
@@ -202,7 +202,7 @@ class _Loop:
         if self.ended is not None:
             if now - self.ended < _LEFT_OVER:
                 return True
-            self.ending.left_running = True
+            self.result.left_running = True
             return False
         if now - self._looked >= _EACH:
             self._looked = now
@@ -210,12 +210,12 @@ class _Loop:
         if self.signalled is None and now >= self.deadline:
             self._stop("timeout")
         elif self.signalled is not None and now - self.signalled >= self.grace:
-            self.ending.was_killed = True
+            self.result.was_killed = True
             _signal_all(self.process, signal.SIGKILL)
         return True
 
     def _look_at_memory(self) -> None:
-        self.ending.peak_memory = max(self.ending.peak_memory, _peak_memory(self.process.pid))
+        self.result.peak_memory = max(self.result.peak_memory, _peak_memory(self.process.pid))
 
 
 def _signal_all(process: subprocess.Popen[Any], number: int) -> None:

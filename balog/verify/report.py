@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from balog.verify.results import GROUPS, Finding
+from balog.verify.results import GROUPS, RuleResult
 from balog.verify.rules.state import advance_of
-from balog.verify.trials import Run, Trials
+from balog.verify.trials import SyncRun, Trials
 
-__all__ = ["Counts", "Report", "RunReport", "StreamReport", "write_report"]
+__all__ = ["RuleCounts", "RunReport", "StreamReport", "VerifyReport", "write_report"]
 
 
-class Counts(Struct, frozen=True, kw_only=True):
+class RuleCounts(Struct, frozen=True, kw_only=True):
     """How many rules: kept, broken by severity, and not judged."""
 
     passed: int = 0
@@ -62,7 +62,7 @@ class RunReport(Struct, frozen=True, kw_only=True):
     peak_memory: int = 0
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class VerifyReport(Struct, frozen=True, kw_only=True):
     """A verification.
 
     Attributes:
@@ -82,13 +82,13 @@ class Report(Struct, frozen=True, kw_only=True):
     tap: str
     score: int
     groups: dict[str, int | None]
-    counts: Counts
-    findings: list[Finding]
+    counts: RuleCounts
+    findings: list[RuleResult]
     streams: list[StreamReport] = field(default_factory=list)
     runs: list[RunReport] = field(default_factory=list)
 
     @property
-    def failed(self) -> list[Finding]:
+    def failed(self) -> list[RuleResult]:
         """Findings of rules that are broken, errors first."""
         order = ("error", "warning", "advice")
         found = [finding for finding in self.findings if finding.outcome == "failed"]
@@ -104,16 +104,16 @@ class Report(Struct, frozen=True, kw_only=True):
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
-def write_report(trials: Trials, findings: list[Finding]) -> Report:
+def write_report(trials: Trials, findings: list[RuleResult]) -> VerifyReport:
     """Put together what was found. Makes no run."""
     outcomes = _heaviest(findings)
     broken = [finding.rule.severity for finding in outcomes if finding.outcome == "failed"]
-    return Report(
+    return VerifyReport(
         made=datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
         tap=_name(trials.command.base),
         score=_score(findings) or 0,
         groups={group: _score([one for one in findings if one.rule.group == group]) for group in GROUPS},
-        counts=Counts(
+        counts=RuleCounts(
             passed=sum(finding.outcome == "passed" for finding in outcomes),
             errors=broken.count("error"),
             warnings=broken.count("warning"),
@@ -125,20 +125,20 @@ def write_report(trials: Trials, findings: list[Finding]) -> Report:
         runs=[
             RunReport(
                 name=run.name,
-                seconds=round(run.ending.seconds, 3),
-                exit_code=run.ending.code,
-                records=run.reading.records if isinstance(run, Run) else 0,
-                stopped=run.ending.stopped,
-                peak_memory=run.ending.peak_memory,
+                seconds=round(run.result.seconds, 3),
+                exit_code=run.result.code,
+                records=run.output.records if isinstance(run, SyncRun) else 0,
+                stopped=run.result.stopped,
+                peak_memory=run.result.peak_memory,
             )
             for run in trials.made
         ],
     )
 
 
-def _heaviest(findings: list[Finding]) -> list[Finding]:
+def _heaviest(findings: list[RuleResult]) -> list[RuleResult]:
     """Return one finding for each rule, the gravest."""
-    found: dict[str, Finding] = {}
+    found: dict[str, RuleResult] = {}
     for finding in findings:
         before = found.get(finding.rule.id)
         if before is None or finding.rule.weight >= before.rule.weight:
@@ -146,7 +146,7 @@ def _heaviest(findings: list[Finding]) -> list[Finding]:
     return list(found.values())
 
 
-def _score(findings: list[Finding]) -> int | None:
+def _score(findings: list[RuleResult]) -> int | None:
     judged = [finding for finding in _heaviest(findings) if finding.outcome != "skipped"]
     whole = sum(finding.rule.weight for finding in judged)
     if not whole:
@@ -156,11 +156,11 @@ def _score(findings: list[Finding]) -> int | None:
 
 def _streams(trials: Trials) -> list[StreamReport]:
     main = "sync by --properties" if trials.is_older else "sync"
-    sync = next((run for run in trials.made if isinstance(run, Run) and run.name == main), None)
+    sync = next((run for run in trials.made if isinstance(run, SyncRun) and run.name == main), None)
     found = []
-    for name, stream in sync.reading.streams.items() if sync is not None else ():
+    for name, stream in sync.output.streams.items() if sync is not None else ():
         advance = advance_of(stream) if stream.replication_key else None
-        seconds = sync.ending.seconds if sync is not None else 0
+        seconds = sync.result.seconds if sync is not None else 0
         found.append(
             StreamReport(
                 stream=name,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-__all__ = ["GROUPS", "Finding", "Group", "Outcome", "Rule", "Severity"]
+__all__ = ["GROUPS", "Group", "Outcome", "RuleResult", "Severity", "VerifyRule"]
 
 Severity = Literal["error", "warning", "advice"]
 Outcome = Literal["passed", "failed", "skipped"]
@@ -19,7 +19,7 @@ GROUPS: tuple[Group, ...] = (
 """In the order of a report."""
 
 
-class Rule(Struct, frozen=True, kw_only=True):
+class VerifyRule(Struct, frozen=True, kw_only=True):
     """One practice.
 
     Attributes:
@@ -42,17 +42,17 @@ class Rule(Struct, frozen=True, kw_only=True):
     remedy: str
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class RuleResult(Struct, frozen=True, kw_only=True):
     """What one rule says of one tap.
 
     Attributes:
-        rule: see ``Rule``; its severity and weight are higher than the rule's own where what was seen is grave.
+        rule: see ``VerifyRule``; its severity and weight are higher than the rule's own where what was seen is grave.
         outcome: ``skipped`` where the run had nothing to look at; the detail says why.
         detail: what was seen, and where: the stream, the line of stdout. No value of a record, and no secret.
         stream: "" where it is of none.
     """
 
-    rule: Rule
+    rule: VerifyRule
     outcome: Outcome
     detail: str = ""
     stream: str = ""

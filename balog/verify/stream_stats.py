@@ -12,10 +12,10 @@ import msgspec
 from balog.errors import MissingExtraError
 from balog.registry.json_schema import JsonValidator
 from balog.registry.schema import SchemaError
-from balog.verify.validators import compiled
+from balog.verify.validators import validator_for
 from balog.verify.values import is_after
 
-__all__ = ["StreamSeen"]
+__all__ = ["StreamStats"]
 
 _MOST_FAULTS = 50
 _MOST_NAMES = 10_000
@@ -24,7 +24,7 @@ _INDEX = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class StreamSeen:
+class StreamStats:
     """Takes a stream's messages. 16 bytes of each record are held: hashes of its key and of its content.
 
     Attributes:
@@ -86,7 +86,7 @@ class StreamSeen:
         """Whether records are held against the schema."""
         return self._validator is not None
 
-    def take_schema(self, schema: dict[str, Any], keys: list[str], bookmarks: list[str] | None) -> None:
+    def add_schema(self, schema: dict[str, Any], keys: list[str], bookmarks: list[str] | None) -> None:
         """Take a SCHEMA."""
         self.schemas += 1
         self.key_properties, self.bookmark_properties = keys, bookmarks
@@ -96,13 +96,13 @@ class StreamSeen:
             return
         self.schema = schema
         try:
-            self._validator = compiled(schema)
+            self._validator = validator_for(schema)
         except SchemaError as error:
             self._validator, self.schema_fault = None, str(error)
         except MissingExtraError:
             self._validator = None
 
-    def take(self, record: dict[str, Any], size: int, line: int, version: int | None) -> None:
+    def add_record(self, record: dict[str, Any], size: int, line: int, version: int | None) -> None:
         """Take a RECORD of ``size`` bytes."""
         self.records += 1
         self.bytes += size
@@ -123,7 +123,7 @@ class StreamSeen:
         if self._ordered_by:
             self._order(record.get(self._ordered_by), line)
 
-    def take_bookmark(self, value: Any) -> None:
+    def add_bookmark(self, value: Any) -> None:
         """Take what a STATE says of the stream."""
         if value == self.bookmark:
             return

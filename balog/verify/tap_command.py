@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from balog.errors import ConfigError
 
-__all__ = ["TapCommand", "read_json", "take_apart"]
+__all__ = ["TapCommand", "parse_command", "read_json"]
 
 _OPTIONS = {"--config": "config", "--catalog": "catalog", "--properties": "properties", "--state": "state"}
 _SHORT = {"-c": "config", "-p": "properties", "-s": "state"}
@@ -43,7 +43,7 @@ class TapCommand(Struct, frozen=True, kw_only=True):
         return [*self.base[: self.place], *words, *self.base[self.place :], *arguments]
 
 
-def take_apart(command: Sequence[str]) -> TapCommand:
+def parse_command(command: Sequence[str]) -> TapCommand:
     """Take Singer's options out of a tap's command line.
 
     A ``--config`` that comes more than once, or names no file (the Meltano SDK's ``ENV``), stays where it is, and short

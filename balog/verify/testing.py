@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import pytest
 
 from balog.verify.options import Options
-from balog.verify.report import Report
+from balog.verify.report import VerifyReport
 from balog.verify.rules import CHECKS
 from balog.verify.text import as_text
 from balog.verify.verification import verify
@@ -33,7 +33,7 @@ class TapWarning(UserWarning):
     """A tap breaks a practice that is no error."""
 
 
-def assert_verified(command: Sequence[str], options: Options | None = None, *, fail_under: int = 0) -> Report:
+def assert_verified(command: Sequence[str], options: Options | None = None, *, fail_under: int = 0) -> VerifyReport:
     """Verify a tap; see ``balog.verify.verify``.
 
     Args:
@@ -64,7 +64,7 @@ class TapPractices:
     options = Options()
 
     @pytest.mark.parametrize("rule", list(CHECKS))
-    def test_practice(self, tap_report: Report, rule: str) -> None:
+    def test_practice(self, tap_report: VerifyReport, rule: str) -> None:
         """The tap keeps to this rule."""
         found = [finding for finding in tap_report.findings if finding.rule.id == rule]
         if not found:

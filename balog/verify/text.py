@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from balog.verify.report import Report
-from balog.verify.results import Finding
+from balog.verify.report import VerifyReport
+from balog.verify.results import RuleResult
 
 __all__ = ["as_text"]
 
@@ -15,7 +15,7 @@ _LONGEST = 1000
 _WIDTH = 79
 
 
-def as_text(report: Report) -> Iterator[tuple[str, str]]:
+def as_text(report: VerifyReport) -> Iterator[tuple[str, str]]:
     """Give the lines, each with the colour of its severity ("" has none).
 
     A rule is told once, with all that breaks it below, where it comes from, and what to do. What a tap chose the names
@@ -26,8 +26,8 @@ def as_text(report: Report) -> Iterator[tuple[str, str]]:
         yield "".join(char if char.isprintable() else "\ufffd" for char in shown), colour
 
 
-def _lines(report: Report) -> Iterator[tuple[str, str]]:
-    broken: dict[str, list[Finding]] = {}
+def _lines(report: VerifyReport) -> Iterator[tuple[str, str]]:
+    broken: dict[str, list[RuleResult]] = {}
     for finding in report.failed:
         broken.setdefault(finding.rule.id, []).append(finding)
     for findings in broken.values():
@@ -50,7 +50,7 @@ def _lines(report: Report) -> Iterator[tuple[str, str]]:
     yield summary, "green" if report.score == 100 else _COLOURS["error" if counts.errors else "warning"]
 
 
-def _not_judged(report: Report) -> Iterator[str]:
+def _not_judged(report: VerifyReport) -> Iterator[str]:
     """Give what was not judged by its reason, told once: a tap that cannot start has the same for most rules."""
     reasons: dict[str, list[str]] = {}
     for finding in report.findings:
@@ -67,7 +67,7 @@ def _not_judged(report: Report) -> Iterator[str]:
     yield ""
 
 
-def _streams(report: Report) -> Iterator[str]:
+def _streams(report: VerifyReport) -> Iterator[str]:
     if not report.streams:
         return
     width = max(len(stream.stream) for stream in report.streams)

@@ -11,14 +11,14 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from balog.verify.catalogs import (
-    Discovered,
+    DiscoveryOutput,
     Document,
     as_properties,
     entries,
     id_of,
     is_selected,
     name_of,
-    read_discovered,
+    read_discovery,
     replication_key_of,
     select,
     spare_property,
@@ -26,13 +26,13 @@ from balog.verify.catalogs import (
 from balog.verify.guard import Guard
 from balog.verify.leaks import Leaks
 from balog.verify.options import Options
-from balog.verify.output_reader import Known, Reading, StateSeen
+from balog.verify.output_reader import KnownStreams, OutputReader, StateLine
 from balog.verify.process import run
-from balog.verify.runs import Capture, Run, Skip, Written
-from balog.verify.tap_command import TapCommand, read_json, take_apart
+from balog.verify.runs import Capture, CommandRun, Skip, SyncRun
+from balog.verify.tap_command import TapCommand, parse_command, read_json
 from balog.verify.values import middle_of
 
-__all__ = ["Run", "Skip", "Trials", "Written"]
+__all__ = ["CommandRun", "Skip", "SyncRun", "Trials"]
 
 _SHORT_RUN = 30.0  # seconds that a tap may take to refuse what it is given
 FOREIGN_STATE = {"bookmarks": {"a_stream_of_another_tap": {"a_key": "2020-01-01T00:00:00Z"}}, "a_key": 1}
@@ -58,13 +58,13 @@ class Trials:
         self, command: Sequence[str], options: Options | None = None, on_run: Callable[[str], None] | None = None
     ) -> None:
         self.options = options or Options()
-        self.command: TapCommand = take_apart(command)
+        self.command: TapCommand = parse_command(command)
         self.config = read_json(self.command.config, "--config") if self.command.config else None
         self.given_state = read_json(self.command.state, "--state") if self.command.state else None
         given = self.command.catalog or self.command.properties
         self._given_catalog: Document | None = read_json(given, "--catalog") if given else None
         self.leaks = Leaks(self.config)
-        self.made: list[Run | Written] = []
+        self.made: list[SyncRun | CommandRun] = []
         self.is_older = False
         self._on_run = on_run or (lambda name: None)
         self._folder = tempfile.TemporaryDirectory(prefix="balog-verify-")
@@ -83,19 +83,19 @@ class Trials:
             self._guard.close()
 
     @cached_property
-    def discovery(self) -> Written:
+    def discovery(self) -> CommandRun:
         """``--discover``."""
         return self._ask("discover", "--discover")
 
     @cached_property
-    def discovered(self) -> Discovered:
+    def discovered(self) -> DiscoveryOutput:
         """What it wrote."""
-        return read_discovered(self.discovery.stdout)
+        return read_discovery(self.discovery.stdout)
 
     @cached_property
-    def second_discovery(self) -> Discovered:
+    def second_discovery(self) -> DiscoveryOutput:
         """The same again."""
-        return read_discovered(self._ask("discover again", "--discover").stdout)
+        return read_discovery(self._ask("discover again", "--discover").stdout)
 
     @cached_property
     def catalog(self) -> Document | None:
@@ -112,47 +112,47 @@ class Trials:
         return {name_of(entry): entry for entry in entries(self.catalog) if is_selected(entry)}
 
     @cached_property
-    def by_catalog(self) -> Run:
+    def by_catalog(self) -> SyncRun:
         """All that is selected, from the beginning (or from the given state)."""
         return self._sync("sync", self.catalog, state=self.given_state)
 
     @cached_property
-    def sync(self) -> Run:
+    def sync(self) -> SyncRun:
         """The same: the run that most rules look at. By ``--properties`` where the tap knows no ``--catalog``."""
         found = self.by_catalog
-        if self.catalog is None or not found.is_whole or found.reading.lines or not self.by_properties.reading.records:
+        if self.catalog is None or not found.is_whole or found.output.lines or not self.by_properties.output.records:
             return found
         self.is_older = True
         return self.by_properties
 
     @cached_property
-    def by_properties(self) -> Run:
+    def by_properties(self) -> SyncRun:
         """The same by ``--properties``."""
         properties = as_properties(self._catalog())
         return self._sync("sync by --properties", None, properties=properties, state=self.given_state)
 
     @cached_property
-    def by_both(self) -> Run:
+    def by_both(self) -> SyncRun:
         """The same by ``--catalog`` and ``--properties`` at once."""
         return self._sync("sync by both", self._catalog(), properties=as_properties(self._catalog()))
 
     @cached_property
-    def nothing(self) -> Run:
+    def nothing(self) -> SyncRun:
         """A catalog that selects nothing."""
         return self._sync("sync of nothing", select(self._catalog(), ()))
 
     @cached_property
-    def alone(self) -> tuple[str, Run]:
+    def alone(self) -> tuple[str, SyncRun]:
         """One stream alone, by its name: the first that gave records."""
         self._catalog()
         if len(self.entries) < 2:
             raise Skip("there is one stream only")
-        seen = self.sync.reading.streams
+        seen = self.sync.output.streams
         name = next((name for name in self.entries if name in seen and seen[name].records), next(iter(self.entries)))
         return name, self._sync(f"sync of {name} alone", select(self._catalog(), [id_of(self.entries[name])]))
 
     @cached_property
-    def fewer(self) -> tuple[dict[str, str], Run]:
+    def fewer(self) -> tuple[dict[str, str], SyncRun]:
         """By the name of each stream a property that was not selected, and the run."""
         self._catalog()
         left_out = {name: spare for name, entry in self.entries.items() if (spare := spare_property(entry))}
@@ -163,9 +163,9 @@ class Trials:
         return left_out, self._sync("sync of fewer properties", select(self._catalog(), ids, by_id))
 
     @cached_property
-    def resumed(self) -> list[tuple[StateSeen, Run]]:
+    def resumed(self) -> list[tuple[StateLine, SyncRun]]:
         """Runs from states that the first sync emitted: the first, the last, and others evenly between."""
-        sync = self.sync.reading
+        sync = self.sync.output
         if sync.last_state is None:
             raise Skip("no STATE was written")
         if self.options.states < 1:
@@ -179,52 +179,52 @@ class Trials:
         ]
 
     @cached_property
-    def _signalled(self) -> Run | None:
-        half = self.sync.reading.records // 2
+    def _signalled(self) -> SyncRun | None:
+        half = self.sync.output.records // 2
         if not half:
             return None
         return self._sync("interrupted sync", self.catalog, state=self.given_state, interrupt_after=half)
 
     @property
-    def signalled(self) -> Run:
+    def signalled(self) -> SyncRun:
         """A sync that is sent SIGTERM once half of the records of the first one have come."""
         if self._signalled is None:
             raise Skip("there are too few records for a run to be interrupted between them")
         return self._signalled
 
     @property
-    def interrupted(self) -> Run:
+    def interrupted(self) -> SyncRun:
         """The same, where it ended before all had come."""
         run = self.signalled
-        if run.ending.stopped != "interrupt" or run.reading.records >= self.sync.reading.records:
+        if run.result.stopped != "interrupt" or run.output.records >= self.sync.output.records:
             raise Skip("the tap was over before it could be interrupted")
         return run
 
     @cached_property
-    def after_interruption(self) -> Run:
+    def after_interruption(self) -> SyncRun:
         """From the last STATE of the interrupted run, or from the beginning when it wrote none."""
-        last = self.interrupted.reading.last_state
+        last = self.interrupted.output.last_state
         return self._sync("resume after the interruption", self.catalog, state=last.value if last else self.given_state)
 
     @cached_property
-    def foreign_state(self) -> Run:
+    def foreign_state(self) -> SyncRun:
         """From a state of another tap."""
         return self._sync("state of another tap", self.catalog, state=FOREIGN_STATE)
 
     @cached_property
-    def broken_state(self) -> Run:
+    def broken_state(self) -> SyncRun:
         """From a state that is no JSON."""
         return self._sync("broken state", self.catalog, state_text='{"bookmarks": {', timeout=_SHORT_RUN)
 
     @cached_property
-    def missing_config(self) -> Run:
+    def missing_config(self) -> SyncRun:
         """With a config that does not exist."""
         self._with_config()
         missing = Path(self._folder.name, "no-such-config.json")
         return self._sync("missing config", self.catalog, config=missing, timeout=_SHORT_RUN)
 
     @cached_property
-    def broken_config(self) -> Run:
+    def broken_config(self) -> SyncRun:
         """With a config that is no JSON: the tap's own, cut in the middle."""
         self._with_config()
         text = json.dumps(self.config)
@@ -232,7 +232,7 @@ class Trials:
         return self._sync("broken config", self.catalog, config=broken, timeout=_SHORT_RUN)
 
     @cached_property
-    def bare_config(self) -> Run:
+    def bare_config(self) -> SyncRun:
         """With a config of which only the secrets are left."""
         self._with_config()
         if not isinstance(self.config, dict):
@@ -245,7 +245,7 @@ class Trials:
         return self._sync("bare config", self.catalog, config=self._write("config.json", json.dumps(kept)))
 
     @cached_property
-    def later_start(self) -> tuple[str, str, Run]:
+    def later_start(self) -> tuple[str, str, SyncRun]:
         """A ``start_date`` in the middle of what the first sync gave of a stream, that stream, and the run with it."""
         self._with_config()
         config = self.config if isinstance(self.config, dict) else {}
@@ -256,7 +256,7 @@ class Trials:
             raise Skip("a state was given")
         found = [
             (name, middle)
-            for name, stream in self.sync.reading.streams.items()
+            for name, stream in self.sync.output.streams.items()
             if stream.replication_key and (middle := middle_of(stream.lowest, stream.highest, given))
         ]
         if not found:
@@ -266,12 +266,12 @@ class Trials:
         return middle, name, self._sync("later start_date", self.catalog, config=path)
 
     @cached_property
-    def version(self) -> Written:
+    def version(self) -> CommandRun:
         """``--version``."""
         return self._ask("--version", "--version", timeout=_SHORT_RUN, bare=True)
 
     @cached_property
-    def about(self) -> Written:
+    def about(self) -> CommandRun:
         """``--about``."""
         return self._ask("--about", "--about", timeout=_SHORT_RUN, bare=True)
 
@@ -284,8 +284,8 @@ class Trials:
         if self.catalog is None:
             _skip("there is no catalog")
         first = self.__dict__.get("by_catalog")
-        if first is not None and first.ending.stopped == "timeout" and not first.reading.lines:
-            _skip(f"a sync wrote nothing in {first.ending.seconds:.0f} s")  # others would take as long each
+        if first is not None and first.result.stopped == "timeout" and not first.output.lines:
+            _skip(f"a sync wrote nothing in {first.result.seconds:.0f} s")  # others would take as long each
         return self.catalog
 
     def _with_config(self) -> None:
@@ -303,7 +303,7 @@ class Trials:
         config: Path | None = None,
         interrupt_after: int = 0,
         timeout: float | None = None,
-    ) -> Run:
+    ) -> SyncRun:
         arguments: list[str] = []
         if self.is_older and catalog and not properties:
             properties, catalog = as_properties(catalog), None
@@ -311,7 +311,7 @@ class Trials:
             text = state_text if option == "state" and state_text else json.dumps(value) if value is not None else ""
             if text:
                 arguments += [f"--{option}", str(self._write(f"{option}.json", text))]
-        known = Known(
+        known = KnownStreams(
             replication_keys={stream: replication_key_of(entry) for stream, entry in self.entries.items()},
             ids={stream: id_of(entry) for stream, entry in self.entries.items()},
             state=state,
@@ -319,29 +319,29 @@ class Trials:
         )
         self._on_run(name)
         options = self.options
-        reading = Reading(self.leaks, known, most=options.records, interrupt_after=interrupt_after)
-        ending = run(
+        output = OutputReader(self.leaks, known, most=options.records, interrupt_after=interrupt_after)
+        result = run(
             self.command.line(*arguments, config=config),
-            reading,
+            output,
             timeout=min(timeout or options.timeout, options.timeout),
             grace=options.grace,
             small_pipe=bool(interrupt_after),
             guard=self._guard,
         )
-        reading.close(cut=ending.stopped not in ("", "interrupt"))
-        made = Run(name=name, reading=reading, ending=ending)
+        output.close(cut=result.stopped not in ("", "interrupt"))
+        made = SyncRun(name=name, output=output, result=result)
         self.made.append(made)
         return made
 
-    def _ask(self, name: str, *arguments: str, timeout: float | None = None, bare: bool = False) -> Written:
+    def _ask(self, name: str, *arguments: str, timeout: float | None = None, bare: bool = False) -> CommandRun:
         self._on_run(name)
         capture = Capture(self.leaks)
         line = [*self.command.base, *arguments] if bare else self.command.line(*arguments)
         limit = self.options.timeout if timeout is None else min(timeout, self.options.timeout)
-        ending = run(line, capture, timeout=limit, grace=self.options.grace, guard=self._guard)
+        result = run(line, capture, timeout=limit, grace=self.options.grace, guard=self._guard)
         capture.logs.close()
         self.leaks.search(capture.data, "stdout")
-        made = Written(name=name, stdout=bytes(capture.data), logs=capture.logs, ending=ending)
+        made = CommandRun(name=name, stdout=bytes(capture.data), logs=capture.logs, result=result)
         self.made.append(made)
         return made
 

@@ -1,4 +1,4 @@
-"""A tap's schema, compiled: by the draft that it names, else by today's, else by the one that Singer began with."""
+"""Validators of a tap's schemas: of the draft that a schema names, else of 2020-12, else of draft 4."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from balog.registry.json_schema import JsonValidator
 from balog.registry.schema import SchemaError
 
-__all__ = ["compiled"]
+__all__ = ["validator_for"]
 
 _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
 
-def compiled(schema: dict[str, Any]) -> JsonValidator:
+def validator_for(schema: dict[str, Any]) -> JsonValidator:
     """Give a validator. Taps seldom name a draft; ``exclusiveMaximum: true`` of those of databases is draft 4.
 
     Raises:

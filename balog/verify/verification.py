@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from balog.errors import ConfigError
 from balog.verify.catalogs import id_of
 from balog.verify.options import Options
-from balog.verify.report import Report, write_report
-from balog.verify.results import GROUPS, Finding
+from balog.verify.report import VerifyReport, write_report
+from balog.verify.results import GROUPS, RuleResult
 from balog.verify.rules import CHECKS, Check
 from balog.verify.trials import Trials
 
@@ -39,7 +39,7 @@ def chosen(options: Options) -> list[Check]:
 
 def verify(
     command: Sequence[str], options: Options | None = None, on_run: Callable[[str], None] | None = None
-) -> Report:
+) -> VerifyReport:
     """Run a tap as a pipeline would, several times, and say what of Singer's practices it keeps.
 
     Its source is asked each time. Only runs that the rules need are made.
@@ -58,7 +58,7 @@ def verify(
         for stream in options.streams:
             if stream not in trials.entries and stream not in map(id_of, trials.entries.values()):
                 raise ConfigError(f"the catalog has no stream {stream!r}", source="--stream")
-        findings: list[Finding] = []
+        findings: list[RuleResult] = []
         for check in checks:
             findings += check.findings(trials)
         return write_report(trials, findings)

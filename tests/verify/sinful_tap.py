@@ -376,7 +376,7 @@ if "hangs" in sins and asked.catalog:
     time.sleep(60)
 if "binary" in sins and asked.catalog:
     sys.stdout.buffer.write(b"\xff\xfe\x00\x01\n" * 5)
-if "endless junk" in sins and asked.catalog:
+if "endless invalid" in sins and asked.catalog:
     while True:
         print("y" * 100)
 if "endless line" in sins and asked.catalog:

@@ -14,7 +14,7 @@ from balog.verify.catalogs import (
     key_properties_of,
     metadata_of,
     name_of,
-    read_discovered,
+    read_discovery,
     replication_key_of,
     select,
     spare_property,
@@ -49,7 +49,7 @@ def entry(name: str = "orders", **more: Any) -> dict[str, Any]:
     ],
 )
 def test_a_catalog_is_found_between_other_lines(written: str, noise: tuple[int, int]) -> None:
-    found = read_discovered(written.encode())
+    found = read_discovery(written.encode())
 
     assert found.document == {"streams": []}
     assert found.noise == noise
@@ -66,13 +66,13 @@ def test_a_catalog_is_found_between_other_lines(written: str, noise: tuple[int, 
     ],
 )
 def test_what_is_no_catalog_is_told(written: bytes, fault: str) -> None:
-    assert read_discovered(written).document is None
-    assert read_discovered(written).fault == fault
+    assert read_discovery(written).document is None
+    assert read_discovery(written).fault == fault
 
 
 @given(st.binary(max_size=60) | st.text(alphabet='{}[]",:\\ \nabtypesrm1', max_size=60).map(str.encode))
 def test_whatever_was_written_is_read(written: bytes) -> None:
-    read_discovered(written)
+    read_discovery(written)
 
 
 @given(anything)

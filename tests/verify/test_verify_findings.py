@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from balog.verify import Options
-from balog.verify.catalogs import Discovered
+from balog.verify.catalogs import DiscoveryOutput
 from balog.verify.leaks import Leaks
-from balog.verify.output_reader import Known, Reading
-from balog.verify.process import Ending
+from balog.verify.output_reader import KnownStreams, OutputReader
+from balog.verify.process import ProcessResult
 from balog.verify.rules import CHECKS
-from balog.verify.runs import Run
+from balog.verify.runs import SyncRun
 
 ENTRY: dict[str, Any] = {
     "tap_stream_id": "s",
@@ -51,16 +51,16 @@ def state(at: Any) -> dict[str, Any]:
     return {"type": "STATE", "value": {"bookmarks": {"s": {"at": at}}}}
 
 
-def ran(*messages: Any, given: Any = None, stderr: str = "", code: int = 0, name: str = "sync") -> Run:
-    known = Known(replication_keys={"s": "at"}, state=given, ordered={"s": "id"})
-    reading = Reading(Leaks(None), known, most=1000)
-    reading.stdout("".join(json.dumps(each) + "\n" for each in messages).encode())
-    reading.stderr(stderr.encode())
-    reading.close(cut=False)
-    return Run(name=name, reading=reading, ending=Ending(code=code))
+def ran(*messages: Any, given: Any = None, stderr: str = "", code: int = 0, name: str = "sync") -> SyncRun:
+    known = KnownStreams(replication_keys={"s": "at"}, state=given, ordered={"s": "id"})
+    output = OutputReader(Leaks(None), known, most=1000)
+    output.stdout("".join(json.dumps(each) + "\n" for each in messages).encode())
+    output.stderr(stderr.encode())
+    output.close(cut=False)
+    return SyncRun(name=name, output=output, result=ProcessResult(code=code))
 
 
-def said(rule: str, sync: Run | None = None, **more: Any) -> list[str]:
+def said(rule: str, sync: SyncRun | None = None, **more: Any) -> list[str]:
     """What a rule says is wrong; of what cannot be judged, the reason in brackets."""
     trials: Any = SimpleNamespace(
         sync=sync, made=[sync], entries={"s": ENTRY}, catalog=catalog(ENTRY), config={}, options=Options(), **more
@@ -97,23 +97,23 @@ def said(rule: str, sync: Run | None = None, **more: Any) -> list[str]:
     ],
 )
 def test_what_is_wrong_with_a_catalog_is_said(rule: str, document: dict[str, Any], detail: str) -> None:
-    assert said(rule, discovered=Discovered(document=document)) == [detail]
-    assert said(rule, discovered=Discovered(document=catalog(ENTRY))) == []
+    assert said(rule, discovered=DiscoveryOutput(document=document)) == [detail]
+    assert said(rule, discovered=DiscoveryOutput(document=catalog(ENTRY))) == []
 
 
 @pytest.mark.parametrize(
     ("second", "detail"),
     [
-        (Discovered(fault="nothing was written to stdout"), "the second time nothing was written to stdout"),
-        (Discovered(document=catalog(ENTRY)), "is there only one of two times"),
+        (DiscoveryOutput(fault="nothing was written to stdout"), "the second time nothing was written to stdout"),
+        (DiscoveryOutput(document=catalog(ENTRY)), "is there only one of two times"),
         (
-            Discovered(document=catalog(entry(tap_stream_id="t", stream="t"), ENTRY)),
+            DiscoveryOutput(document=catalog(entry(tap_stream_id="t", stream="t"), ENTRY)),
             "the streams come in another order the second time",
         ),
     ],
 )
-def test_a_second_discovery_is_held_against_the_first(second: Discovered, detail: str) -> None:
-    first = Discovered(document=catalog(ENTRY, entry(tap_stream_id="t", stream="t")))
+def test_a_second_discovery_is_held_against_the_first(second: DiscoveryOutput, detail: str) -> None:
+    first = DiscoveryOutput(document=catalog(ENTRY, entry(tap_stream_id="t", stream="t")))
 
     assert said("discovery-is-repeatable", discovered=first, second_discovery=second) == [detail]
 
@@ -166,7 +166,7 @@ def test_a_bookmark_that_a_next_run_sets_back_is_said() -> None:
     before = ran(SCHEMA, record(1, C), state(C))
     again = ran(SCHEMA, state(A), name="resume")
 
-    found = said("state-only-moves-forward", before, resumed=[(before.reading.last_state, again)])
+    found = said("state-only-moves-forward", before, resumed=[(before.output.last_state, again)])
 
     assert found == ["its bookmark went back"]
 
@@ -176,7 +176,7 @@ def test_any_type_of_message_is_permitted_on_stdout_and_known_ones_are_in_any_ca
 
     assert said("only-messages-on-stdout", sync) == []
     assert said("message-types-are-known", ran(SCHEMA)) == []
-    assert sync.reading.streams["s"].schemas == 1
+    assert sync.output.streams["s"].schemas == 1
 
 
 def test_a_state_of_another_kind_is_told_by_one_rule() -> None:
@@ -187,9 +187,9 @@ def test_a_state_of_another_kind_is_told_by_one_rule() -> None:
     ("method", "found"), [("FULL_TABLE", ["1 of 2 records have a key that came before"]), ("LOG_BASED", [])]
 )
 def test_a_row_of_a_log_may_come_again(method: str, found: list[str]) -> None:
-    reading = Reading(Leaks(None), Known(), most=10)
-    reading.stdout("".join(json.dumps(each) + "\n" for each in (SCHEMA, record(1), record(1))).encode())
-    sync = Run(name="sync", reading=reading, ending=Ending())
+    output = OutputReader(Leaks(None), KnownStreams(), most=10)
+    output.stdout("".join(json.dumps(each) + "\n" for each in (SCHEMA, record(1), record(1))).encode())
+    sync = SyncRun(name="sync", output=output, result=ProcessResult())
     metadata = [{"breadcrumb": [], "metadata": {"replication-method": method}}]
     trials: Any = SimpleNamespace(sync=sync, entries={"s": entry(metadata=metadata)})
 
@@ -245,7 +245,7 @@ TRACE = "Traceback (most recent call last):\n  File 'x.py', line 1, in <module>\
     ],
 )
 def test_a_traceback_is_the_interpreters_own_where_no_logger_wrote_it(stderr: str, count: int) -> None:
-    assert ran(SCHEMA, stderr=stderr).reading.logs.tracebacks == count
+    assert ran(SCHEMA, stderr=stderr).output.logs.tracebacks == count
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_metrics_are_not_held_against_a_tap_that_asks_once_for_each_record() -> 
         (ran(SCHEMA, record(1)), ""),
     ],
 )
-def test_a_stream_that_gives_records_gives_them_alone_too(alone: Run, detail: str) -> None:
+def test_a_stream_that_gives_records_gives_them_alone_too(alone: SyncRun, detail: str) -> None:
     found = said("only-selected-streams-come", ran(SCHEMA, record(1)), alone=("s", alone))
 
     assert found == ([detail] if detail else [])
@@ -337,7 +337,7 @@ def test_a_tap_that_cannot_start_keeps_nothing_by_that(rule: str) -> None:
         ("state-of-another-tap-is-harmless", ran(code=1, stderr="CRITICAL what a state\n"), ""),
     ],
 )
-def test_a_wrong_state_is_refused_in_words_before_records_come(rule: str, run: Run, detail: str) -> None:
+def test_a_wrong_state_is_refused_in_words_before_records_come(rule: str, run: SyncRun, detail: str) -> None:
     found = said(rule, ran(SCHEMA, record(1)), broken_state=run, foreign_state=run)
 
     assert found == ([detail] if detail else [])
@@ -345,7 +345,7 @@ def test_a_wrong_state_is_refused_in_words_before_records_come(rule: str, run: R
 
 def test_a_broken_state_that_hangs_is_no_refusal() -> None:
     hung = ran()
-    hung.ending = Ending(stopped="timeout", seconds=30, code=-15)
+    hung.result = ProcessResult(stopped="timeout", seconds=30, code=-15)
 
     assert said("broken-state-is-refused", ran(SCHEMA, record(1)), broken_state=hung) == ["not over after 30 s"]
 
@@ -353,7 +353,7 @@ def test_a_broken_state_that_hangs_is_no_refusal() -> None:
 @pytest.mark.parametrize(
     ("other", "detail"), [(ran(SCHEMA), "gave no records"), (ran(SCHEMA, record(1), code=1), "exit code 1")]
 )
-def test_the_older_form_gives_the_same_streams(other: Run, detail: str) -> None:
+def test_the_older_form_gives_the_same_streams(other: SyncRun, detail: str) -> None:
     assert said("properties-form-works", ran(SCHEMA, record(1)), by_properties=other) == [detail]
 
 
@@ -368,15 +368,15 @@ def test_the_older_form_gives_no_streams_beside() -> None:
 )
 def test_the_last_line_of_an_interrupted_run_is_whole(rest: str, detail: str) -> None:
     cut = ran(SCHEMA, record(1), code=143)
-    cut.reading.stdout(rest.encode())
-    cut.reading.close(cut=False)
+    cut.output.stdout(rest.encode())
+    cut.output.close(cut=False)
 
     assert said("interrupted-output-is-whole", ran(SCHEMA, record(1)), interrupted=cut) == [f"the last line {detail}"]
 
 
 def test_a_run_that_fails_where_it_should_go_on_is_said() -> None:
     whole, failed = ran(SCHEMA, record(1), state(A)), ran(code=1, stderr="CRITICAL no\n")
-    last = whole.reading.last_state
+    last = whole.output.last_state
 
     for rule, more, detail in (
         ("interrupted-resumes-without-a-gap", {"interrupted": whole, "after_interruption": failed}, ""),
@@ -388,7 +388,7 @@ def test_a_run_that_fails_where_it_should_go_on_is_said() -> None:
 
 def test_a_config_that_is_not_there_and_is_waited_for_is_not_refused() -> None:
     hung = ran(name="missing config")
-    hung.ending = Ending(stopped="timeout", seconds=30, code=-15)
+    hung.result = ProcessResult(stopped="timeout", seconds=30, code=-15)
 
     found = said("bad-config-is-refused", ran(SCHEMA), missing_config=hung, broken_config=ran(code=1))
 

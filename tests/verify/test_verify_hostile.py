@@ -11,31 +11,31 @@ from pathlib import Path
 
 import pytest
 
-from balog.verify import Options, Report, verify
-from balog.verify.catalogs import read_discovered
+from balog.verify import Options, VerifyReport, verify
+from balog.verify.catalogs import read_discovery
 from balog.verify.guard import Guard
 from balog.verify.leaks import Leaks
-from balog.verify.output_reader import MAX_LINE, Known, Reading
+from balog.verify.output_reader import MAX_LINE, KnownStreams, OutputReader
 from balog.verify.process import run
 
 TAP = Path(__file__).parent / "sinful_tap.py"
 
 
-def verified(tmp_path: Path, sin: str, *rules: str, timeout: float = 20) -> Report:
+def verified(tmp_path: Path, sin: str, *rules: str, timeout: float = 20) -> VerifyReport:
     config = tmp_path / "config.json"
     config.write_text('{"base": "x"}')
     command = [sys.executable, "-S", "-E", str(TAP), "--config", str(config), "--sin", sin]
     return verify(command, Options(timeout=timeout, grace=0.2, rules=rules))
 
 
-def ran(program: str, timeout: float = 20, grace: float = 0.2) -> tuple[Reading, object]:
-    reading = Reading(Leaks(None), Known(), most=1000)
-    ending = run([sys.executable, "-S", "-E", "-c", program], reading, timeout=timeout, grace=grace)
-    reading.close(cut=ending.stopped not in ("", "interrupt"))
-    return reading, ending
+def ran(program: str, timeout: float = 20, grace: float = 0.2) -> tuple[OutputReader, object]:
+    output = OutputReader(Leaks(None), KnownStreams(), most=1000)
+    result = run([sys.executable, "-S", "-E", "-c", program], output, timeout=timeout, grace=grace)
+    output.close(cut=result.stopped not in ("", "interrupt"))
+    return output, result
 
 
-def details(report: Report) -> dict[str, str]:
+def details(report: VerifyReport) -> dict[str, str]:
     return {finding.rule.id: finding.detail for finding in report.failed}
 
 
@@ -46,7 +46,7 @@ def test_a_tap_that_hangs_is_ended_and_told(tmp_path: Path) -> None:
 
 
 def test_endless_junk_ends_the_run(tmp_path: Path) -> None:
-    found = details(verified(tmp_path, "endless junk", "only-messages-on-stdout"))
+    found = details(verified(tmp_path, "endless invalid", "only-messages-on-stdout"))
 
     assert found["only-messages-on-stdout"].startswith("10000 of 10000 lines are none: line 1 is no JSON object")
 
@@ -59,13 +59,13 @@ def test_a_line_without_an_end_ends_the_run(tmp_path: Path) -> None:
 
 
 def test_endless_records_end_at_the_number_that_was_asked_for() -> None:
-    reading, ending = ran(
+    output, result = ran(
         "import json\nwhile True: print(json.dumps({'type': 'RECORD', 'stream': 'a', 'record': {'x': 'y'}}))"
     )
 
-    assert reading.records == 1000
-    assert ending.stopped == "records"  # type: ignore[attr-defined]
-    assert not reading.junk
+    assert output.records == 1000
+    assert result.stopped == "records"  # type: ignore[attr-defined]
+    assert not output.invalid
 
 
 def test_100_mb_of_stderr_pass(tmp_path: Path) -> None:
@@ -77,17 +77,17 @@ def test_100_mb_of_stderr_pass(tmp_path: Path) -> None:
 def test_what_ignores_sigterm_is_killed() -> None:
     program = "import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('x', flush=True)\ntime.sleep(60)"
 
-    _, ending = ran(program, timeout=0.3)
+    _, result = ran(program, timeout=0.3)
 
-    assert ending.was_killed  # type: ignore[attr-defined]
-    assert ending.code == -9  # type: ignore[attr-defined]
+    assert result.was_killed  # type: ignore[attr-defined]
+    assert result.code == -9  # type: ignore[attr-defined]
 
 
 def test_a_child_that_holds_the_pipe_is_not_waited_for() -> None:
-    _, ending = ran("import subprocess\nsubprocess.Popen(['sleep', '60'])")
+    _, result = ran("import subprocess\nsubprocess.Popen(['sleep', '60'])")
 
-    assert ending.left_running  # type: ignore[attr-defined]
-    assert ending.code == 0  # type: ignore[attr-defined]
+    assert result.left_running  # type: ignore[attr-defined]
+    assert result.code == 0  # type: ignore[attr-defined]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -99,12 +99,12 @@ def test_what_made_itself_independent_is_found_and_ended(tmp_path: Path) -> None
         "subprocess.Popen(['sleep', '60'], start_new_session=True, stdout=away, stderr=away)"
     )
 
-    ending = run(
-        [sys.executable, "-S", "-E", "-c", program], Reading(Leaks(None), Known(), most=10),
+    result = run(
+        [sys.executable, "-S", "-E", "-c", program], OutputReader(Leaks(None), KnownStreams(), most=10),
         timeout=20, grace=0.2, guard=guard,
     )  # fmt: skip
 
-    assert ending.left_running
+    assert result.left_running
     eventually(lambda: not guard.left())
     guard.close()
 
@@ -140,9 +140,9 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 def test_a_tap_that_closes_its_outputs_and_goes_on_is_ended() -> None:
-    _, ending = ran("import os, time\nos.close(1); os.close(2); time.sleep(60)", timeout=0.3)
+    _, result = ran("import os, time\nos.close(1); os.close(2); time.sleep(60)", timeout=0.3)
 
-    assert ending.stopped == "timeout"  # type: ignore[attr-defined]
+    assert result.stopped == "timeout"  # type: ignore[attr-defined]
 
 
 def test_a_tap_that_a_signal_ends_is_no_success(tmp_path: Path) -> None:
@@ -157,55 +157,55 @@ def test_a_tap_that_a_signal_ends_is_no_success(tmp_path: Path) -> None:
 
 def test_streams_without_end_end_the_run(tmp_path: Path) -> None:
     program = 'n = 0\nwhile True:\n print(\'{"type": "RECORD", "stream": "s%d", "record": {}}\' % n); n += 1'
-    reading = Reading(Leaks(None), Known(), most=100_000)
+    output = OutputReader(Leaks(None), KnownStreams(), most=100_000)
 
-    ending = run([sys.executable, "-S", "-E", "-c", program], reading, timeout=20, grace=0.2)
+    result = run([sys.executable, "-S", "-E", "-c", program], output, timeout=20, grace=0.2)
 
-    assert ending.stopped == "streams"
-    assert reading.records == len(reading.streams) == 10_001
+    assert result.stopped == "streams"
+    assert output.records == len(output.streams) == 10_001
 
 
 def test_large_states_are_not_held() -> None:
-    reading = Reading(Leaks(None), Known(), most=10)
+    output = OutputReader(Leaks(None), KnownStreams(), most=10)
 
     for number in range(60):
         value = json.dumps({"type": "STATE", "value": {"n": number, "x": "y" * 1_000_000}})
-        reading.stdout(value.encode() + b"\n")
+        output.stdout(value.encode() + b"\n")
 
-    assert sum(state.size for state in reading.states) < 10_000_000
-    assert reading.states[0].value["n"] == 0
-    assert reading.last_state is not None
-    assert reading.last_state.value["n"] == 59
+    assert sum(state.size for state in output.states) < 10_000_000
+    assert output.states[0].value["n"] == 0
+    assert output.last_state is not None
+    assert output.last_state.value["n"] == 59
 
 
 def test_names_without_end_are_not_held() -> None:
-    reading = Reading(Leaks(None), Known(), most=100)
-    reading.stdout(
+    output = OutputReader(Leaks(None), KnownStreams(), most=100)
+    output.stdout(
         b'{"type":"SCHEMA","stream":"s","schema":{"additionalProperties":{"type":"null"}},"key_properties":[]}\n'
     )
 
     for number in range(60):
         record = {str(number) + "x" * 100_000: 1, "short": None}
-        reading.stdout(json.dumps({"type": "RECORD", "stream": "s", "record": record}).encode() + b"\n")
+        output.stdout(json.dumps({"type": "RECORD", "stream": "s", "record": record}).encode() + b"\n")
 
-    assert list(reading.streams["s"].properties) == ["short"]
-    assert all(len(fault) <= 1000 for fault in reading.streams["s"].faults)
+    assert list(output.streams["s"].properties) == ["short"]
+    assert all(len(fault) <= 1000 for fault in output.streams["s"].faults)
 
 
 def test_places_where_a_catalog_could_begin_are_not_tried_for_ever() -> None:
     began = time.monotonic()
 
-    found = read_discovered(b"\n{" * 1_000_000)
+    found = read_discovery(b"\n{" * 1_000_000)
 
     assert found.fault == "stdout holds no JSON object that is a catalog"
-    assert read_discovered(b'{"streams": []}\n\nx\n' + b" " * 1_000_000 + b"y").noise == (0, 2)
+    assert read_discovery(b'{"streams": []}\n\nx\n' + b" " * 1_000_000 + b"y").noise == (0, 2)
     assert time.monotonic() - began < 5
 
 
 def test_a_catalog_nested_too_deep_is_told() -> None:
     deep = b'{"properties":{"a":' * 300 + b"{}" + b"}}" * 300
 
-    found = read_discovered(b'{"streams":[{"tap_stream_id":"a","stream":"a","schema":' + deep + b"}]}")
+    found = read_discovery(b'{"streams":[{"tap_stream_id":"a","stream":"a","schema":' + deep + b"}]}")
 
     assert found.fault in ("its catalog is nested too deep", "stdout holds no JSON object that is a catalog")
 
@@ -232,9 +232,9 @@ def test_a_secret_is_found_in_what_was_captured_by_its_line() -> None:
     ids=["bytes", "empty", "list", "typeless", "nan", "deep", "torn"],
 )
 def test_junk_is_told_by_its_kind(written: bytes, reason: str) -> None:
-    reading = Reading(Leaks(None), Known(), most=10)
+    output = OutputReader(Leaks(None), KnownStreams(), most=10)
 
-    reading.stdout(written)
-    reading.close(cut=False)
+    output.stdout(written)
+    output.close(cut=False)
 
-    assert [(junk.line, junk.reason) for junk in reading.junk] == [(1, reason)]
+    assert [(invalid.line, invalid.reason) for invalid in output.invalid] == [(1, reason)]

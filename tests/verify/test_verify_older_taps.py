@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.verify import Options, Report, verify
+from balog.verify import Options, VerifyReport, verify
 
 TAP = """
 import argparse, json, sys
@@ -47,18 +47,18 @@ for entry in catalog.get("streams", ()):
 """
 
 
-def verified(folder: Path, *rules: str, is_older: bool = False, schema: object = None, rows: int = 10) -> Report:
+def verified(folder: Path, *rules: str, is_older: bool = False, schema: object = None, rows: int = 10) -> VerifyReport:
     (folder / "tap.py").write_text(TAP)
     (folder / "config.json").write_text(json.dumps({"is_older": is_older, "schema": schema or {}, "rows": rows}))
     command = [sys.executable, str(folder / "tap.py"), "--config", str(folder / "config.json")]
     return verify(command, Options(rules=rules))
 
 
-def failed(report: Report) -> dict[str, str]:
+def failed(report: VerifyReport) -> dict[str, str]:
     return {found.rule.id: found.detail for found in report.findings if found.outcome == "failed"}
 
 
-def passed(report: Report) -> set[str]:
+def passed(report: VerifyReport) -> set[str]:
     return {found.rule.id for found in report.findings if found.outcome == "passed"}
 
 
@@ -82,13 +82,13 @@ def test_messages_may_name_a_stream_by_its_tap_stream_id(tmp_path: Path) -> None
 
 class TestProperties:
     @pytest.fixture
-    def report(self, tmp_path: Path) -> Report:
+    def report(self, tmp_path: Path) -> VerifyReport:
         rules = ("sync-succeeds", "each-stream-gives-records", "only-selected-streams-come", "records-match-schema")
         return verified(tmp_path, *rules, is_older=True)
 
-    def test_a_tap_that_knows_no_other_form_is_verified_by_it(self, report: Report) -> None:
+    def test_a_tap_that_knows_no_other_form_is_verified_by_it(self, report: VerifyReport) -> None:
         assert passed(report) == {"each-stream-gives-records", "only-selected-streams-come", "records-match-schema"}
         assert [(stream.stream, stream.records) for stream in report.streams] == [("cities", 10), ("people", 10)]
 
-    def test_and_it_is_said(self, report: Report) -> None:
+    def test_and_it_is_said(self, report: VerifyReport) -> None:
         assert failed(report) == {"sync-succeeds": "by --catalog nothing came, by --properties 20 records did"}

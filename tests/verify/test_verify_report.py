@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from balog.config import write_schema
 from balog.errors import ConfigError
-from balog.verify import Options, Report, verify
+from balog.verify import Options, VerifyReport, verify
 from balog.verify.rules import CHECKS
 from balog.verify.testing import TapPractices, TapWarning, assert_verified
 from balog.verify.text import as_text
@@ -35,12 +35,12 @@ OPTIONS = Options(rules=("records", "clean-run-has-no-errors", "about-is-told", 
 
 
 @pytest.fixture(scope="module")
-def report(command: list[str]) -> Report:
+def report(command: list[str]) -> VerifyReport:
     """What the rules of ``OPTIONS`` say of it."""
     return verify(command, OPTIONS)
 
 
-def test_the_score_is_the_weight_of_what_is_kept(report: Report) -> None:
+def test_the_score_is_the_weight_of_what_is_kept(report: VerifyReport) -> None:
     weights = {finding.rule.id: finding.rule.weight for finding in report.findings}
     broken = {finding.rule.id for finding in report.failed}
 
@@ -51,11 +51,11 @@ def test_the_score_is_the_weight_of_what_is_kept(report: Report) -> None:
     assert report.groups["state"] == 100
 
 
-def test_only_runs_that_the_rules_need_are_made(report: Report) -> None:
+def test_only_runs_that_the_rules_need_are_made(report: VerifyReport) -> None:
     assert [run.name for run in report.runs] == ["discover", "sync", "--about"]
 
 
-def test_a_stream_s_advance_is_held_against_the_time_it_took(report: Report) -> None:
+def test_a_stream_s_advance_is_held_against_the_time_it_took(report: VerifyReport) -> None:
     orders, shops = report.streams
 
     assert (orders.records, orders.bookmark) == (200, "2026-11-20T03:19:00Z")
@@ -64,14 +64,16 @@ def test_a_stream_s_advance_is_held_against_the_time_it_took(report: Report) -> 
     assert shops.ratio is None
 
 
-def test_the_json_is_by_its_schema(report: Report) -> None:
+def test_the_json_is_by_its_schema(report: VerifyReport) -> None:
     text = resources.files("balog.schemas").joinpath("verify", "1.0.0.json").read_bytes()
 
-    assert text == write_schema(Report, "urn:balog:verify:1.0.0", "The report as balog tap verify --json writes it")
+    assert text == write_schema(
+        VerifyReport, "urn:balog:verify:1.0.0", "The report as balog tap verify --json writes it"
+    )
     Draft202012Validator(json.loads(text)).validate(json.loads(report.encode()))
 
 
-def test_the_lines_say_what_is_wrong_what_to_do_and_by_whom(report: Report) -> None:
+def test_the_lines_say_what_is_wrong_what_to_do_and_by_whom(report: VerifyReport) -> None:
     lines = [line for line, _ in as_text(report)]
 
     assert lines[:4] == [
@@ -97,7 +99,7 @@ def test_one_reason_is_told_once_for_all_rules_that_it_keeps_from_being_judged(t
     }
 
 
-def test_what_a_tap_calls_its_streams_does_not_move_the_terminal_s_cursor(report: Report) -> None:
+def test_what_a_tap_calls_its_streams_does_not_move_the_terminal_s_cursor(report: VerifyReport) -> None:
     finding = msgspec.structs.replace(report.failed[0], stream="\x1b[2J\r\n" + "x" * 5000)
 
     lines = [line for line, _ in as_text(msgspec.structs.replace(report, findings=[finding]))]
@@ -107,7 +109,9 @@ def test_what_a_tap_calls_its_streams_does_not_move_the_terminal_s_cursor(report
 
 
 @pytest.mark.parametrize(("ratio", "shown"), [(71_568.6, "71,569 s"), (0.4, "0.40 s")])
-def test_a_stream_that_never_catches_up_can_be_told_by_its_figure(report: Report, ratio: float, shown: str) -> None:
+def test_a_stream_that_never_catches_up_can_be_told_by_its_figure(
+    report: VerifyReport, ratio: float, shown: str
+) -> None:
     streams = [msgspec.structs.replace(report.streams[0], ratio=ratio)]
 
     assert any(
@@ -153,12 +157,12 @@ class TestPracticesOfATap(TapPractices):
     options = Options(rules=("state-is-written", "keys-are-there"))
 
     @pytest.mark.parametrize("rule", options.rules)
-    def test_practice(self, tap_report: Report, rule: str) -> None:
+    def test_practice(self, tap_report: VerifyReport, rule: str) -> None:
         """Without those that the options leave out."""
         super().test_practice(tap_report, rule)
 
 
-def test_a_broken_rule_fails_or_warns_or_is_skipped_by_its_severity(report: Report) -> None:
+def test_a_broken_rule_fails_or_warns_or_is_skipped_by_its_severity(report: VerifyReport) -> None:
     practices = TapPractices()
 
     with pytest.raises(pytest.fail.Exception, match="shops: 10 of 20 records"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from balog.distribution import install_command
-from balog.verify import Options, Report, verify
+from balog.verify import Options, VerifyReport, verify
 from balog.verify.rules import CHECKS
 from balog.verify.trials import Trials
 
@@ -114,14 +114,14 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def verified(config: Path, *sins: str, **options: object) -> Report:
+def verified(config: Path, *sins: str, **options: object) -> VerifyReport:
     named = [word for sin in sins for word in ("--sin", sin)]
     command = [sys.executable, "-S", "-E", str(TAP), "--config", str(config), *named]
     return verify(command, Options(**{"timeout": 20, "grace": 0.5, **options}))  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
-def clean(config: Path) -> Report:
+def clean(config: Path) -> VerifyReport:
     """The report of the tap that keeps to every practice."""
     return verified(config)
 
@@ -130,13 +130,13 @@ def test_each_rule_has_a_tap_that_breaks_it() -> None:
     assert SINS.keys() == CHECKS.keys()
 
 
-def test_a_clean_tap_scores_100(clean: Report) -> None:
+def test_a_clean_tap_scores_100(clean: VerifyReport) -> None:
     assert [(finding.rule.id, finding.detail) for finding in clean.failed] == []
     assert clean.score == 100
     assert clean.is_clean
 
 
-def test_a_clean_tap_is_judged_by_almost_every_rule(clean: Report) -> None:
+def test_a_clean_tap_is_judged_by_almost_every_rule(clean: VerifyReport) -> None:
     skipped = {finding.rule.id: finding.detail for finding in clean.findings if finding.outcome == "skipped"}
     assert skipped.keys() == ALONE.keys()
     for rule, reason in ALONE.items():
@@ -261,7 +261,7 @@ def test_a_config_of_nothing_is_broken_too(tmp_path: Path) -> None:
     with Trials([sys.executable, str(TAP), "--config", str(empty)]) as trials:
         broken = trials.broken_config
 
-    assert "--config cannot be read" in broken.reading.logs.last_error
+    assert "--config cannot be read" in broken.output.logs.last_error
 
 
 def test_of_a_bare_config_secrets_are_left_alone(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_of_a_bare_config_secrets_are_left_alone(tmp_path: Path) -> None:
     with Trials([sys.executable, str(TAP), "--config", str(whole), "--sin", "dumps config"]) as trials:
         bare = trials.bare_config
 
-    assert "base is missing" in bare.reading.logs.last_error
+    assert "base is missing" in bare.output.logs.last_error
     assert trials.leaks.found.keys() == {("$.base_token", "stderr"), ("$.deep.token", "stderr")}
 
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.verify.leaks import Leaks
-from balog.verify.output_reader import Known, Reading, StateSeen
+from balog.verify.output_reader import KnownStreams, OutputReader, StateLine
 from balog.verify.rules.resumption import gaps
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "at": {"type": "integer"}}}
 
 
-def read(records: list[tuple[int, int]], *, key: str = "at", states: bool = True, chunk: int = 1 << 20) -> Reading:
+def read(records: list[tuple[int, int]], *, key: str = "at", states: bool = True, chunk: int = 1 << 20) -> OutputReader:
     """Read records (id, at) as a tap writes them, with a STATE after each."""
     lines: list[Any] = [{"type": "SCHEMA", "stream": "s", "schema": SCHEMA, "key_properties": ["id"]}]
     for number, (identity, at) in enumerate(records):
@@ -24,11 +24,11 @@ def read(records: list[tuple[int, int]], *, key: str = "at", states: bool = True
             mark = max(value for _, value in records[: number + 1])
             lines.append({"type": "STATE", "value": {"bookmarks": {"s": {key: mark}}}})
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
-    reading = Reading(Leaks(None), Known(replication_keys={"s": key}), most=10_000)
+    output = OutputReader(Leaks(None), KnownStreams(replication_keys={"s": key}), most=10_000)
     for start in range(0, len(data), chunk):
-        reading.stdout(data[start : start + chunk])
-    reading.close(cut=False)
-    return reading
+        output.stdout(data[start : start + chunk])
+    output.close(cut=False)
+    return output
 
 
 rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12)
@@ -39,7 +39,7 @@ rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max
 def test_it_is_the_same_in_whatever_pieces_it_comes(records: list[tuple[int, int]], chunk: int) -> None:
     whole, pieces = read(records), read(records, chunk=chunk)
 
-    assert (whole.lines, whole.records, whole.junk) == (pieces.lines, pieces.records, pieces.junk)
+    assert (whole.lines, whole.records, whole.invalid) == (pieces.lines, pieces.records, pieces.invalid)
     assert whole.streams["s"].keys == pieces.streams["s"].keys
     assert whole.last_state == pieces.last_state
 
@@ -61,9 +61,9 @@ def test_a_gap_is_what_came_after_the_state_and_not_again(
 ) -> None:
     until = min(until, len(records))
     again = [record for number, record in enumerate(records) if number >= until and number not in dropped]
-    first, second = (SimpleNamespace(reading=read(each)) for each in (records, again))
+    first, second = (SimpleNamespace(output=read(each)) for each in (records, again))
     trials: Any = SimpleNamespace(sync=first, entries={"s": {}})
-    state = StateSeen(line=1, value={}, records={"s": until})
+    state = StateLine(line=1, value={}, records={"s": until})
 
     found = gaps(trials, first, state, second)  # type: ignore[arg-type]
 
@@ -74,15 +74,15 @@ def test_a_gap_is_what_came_after_the_state_and_not_again(
 @settings(max_examples=25)
 @given(st.integers(1, 3000))
 def test_states_are_thinned_out_evenly_and_the_first_and_last_stay(count: int) -> None:
-    reading = Reading(Leaks(None), Known(), most=10)
+    output = OutputReader(Leaks(None), KnownStreams(), most=10)
 
     for number in range(count):
-        reading.stdout(b'{"type":"STATE","value":{"n":%d}}\n' % number)
+        output.stdout(b'{"type":"STATE","value":{"n":%d}}\n' % number)
 
-    kept = [state.value["n"] for state in reading.states]
+    kept = [state.value["n"] for state in output.states]
     assert kept[0] == 0
     assert len(kept) <= 256
     assert len({later - earlier for earlier, later in pairwise(kept)}) <= 1
-    assert reading.last_state is not None
-    assert reading.last_state.value == {"n": count - 1}
-    assert reading.state_count == count
+    assert output.last_state is not None
+    assert output.last_state.value == {"n": count - 1}
+    assert output.state_count == count

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from balog.errors import ConfigError
 from balog.tap.config.secrets import secret_texts
 from balog.verify.leaks import Leaks
-from balog.verify.tap_command import take_apart
+from balog.verify.tap_command import parse_command
 
 
 @pytest.fixture
@@ -24,7 +24,9 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("form", [["--config", "FILE"], ["--config=FILE"], ["-c", "FILE"]])
 def test_the_config_is_taken_out_in_each_form(file: Path, form: list[str]) -> None:
-    found = take_apart([sys.executable, "-m", "tap_x", *[word.replace("FILE", str(file)) for word in form], "--fast"])
+    found = parse_command(
+        [sys.executable, "-m", "tap_x", *[word.replace("FILE", str(file)) for word in form], "--fast"]
+    )
 
     assert found.base == (sys.executable, "-m", "tap_x", "--fast")
     assert found.config == file
@@ -32,13 +34,13 @@ def test_the_config_is_taken_out_in_each_form(file: Path, form: list[str]) -> No
 
 
 def test_a_short_option_that_names_no_file_is_the_program_s_own() -> None:
-    found = take_apart([sys.executable, "-c", "print(1)"])
+    found = parse_command([sys.executable, "-c", "print(1)"])
 
     assert found.base == (sys.executable, "-c", "print(1)")
 
 
 def test_a_second_config_and_the_environment_stay(file: Path) -> None:
-    found = take_apart([sys.executable, "--config", str(file), "--config=ENV", "--config", str(file)])
+    found = parse_command([sys.executable, "--config", str(file), "--config=ENV", "--config", str(file)])
 
     assert found.base == (sys.executable, "--config", "ENV", "--config", str(file))
     assert found.config == file
@@ -46,7 +48,7 @@ def test_a_second_config_and_the_environment_stay(file: Path) -> None:
 
 
 def test_discover_is_left_to_each_run(file: Path) -> None:
-    found = take_apart([sys.executable, "--discover", "--catalog", str(file), "--state", str(file), "-p", str(file)])
+    found = parse_command([sys.executable, "--discover", "--catalog", str(file), "--state", str(file), "-p", str(file)])
 
     assert found.base == (sys.executable,)
     assert found.catalog == found.state == found.properties == file
@@ -62,7 +64,7 @@ def test_discover_is_left_to_each_run(file: Path) -> None:
 )
 def test_what_is_not_there_is_said(command: list[str], words: str) -> None:
     with pytest.raises(ConfigError, match=words):
-        take_apart(command)
+        parse_command(command)
 
 
 def test_secrets_are_known_by_their_keys_also_below_one() -> None:

@@ -4,12 +4,12 @@ from balog.verify.rules import discovery, metadata, selection  # noqa: I001  # i
 from balog.verify.rules import messages, records, keys
 from balog.verify.rules import state, resumption
 from balog.verify.rules import interruption, failures, secrets, log_lines, memory
-from balog.verify.rules.registration import CHECKS, Check, Problem
+from balog.verify.rules.registration import CHECKS, Check, Violation
 
 __all__ = [
     "CHECKS",
     "Check",
-    "Problem",
+    "Violation",
     "discovery",
     "failures",
     "interruption",

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from balog.errors import MissingExtraError
 from balog.registry.schema import SchemaError
 from balog.verify.catalogs import Document, entries, name_of
-from balog.verify.rules.registration import DISCOVERY_MODE, PRACTICE, Problem, check
+from balog.verify.rules.registration import DISCOVERY_MODE, PRACTICE, Violation, check
 from balog.verify.trials import Skip, Trials
-from balog.verify.validators import compiled
+from balog.verify.validators import validator_for
 
 __all__ = ["catalog_of"]
 
@@ -27,97 +27,97 @@ def catalog_of(trials: Trials) -> Document:
     "discovery-succeeds", "discovery", "error", 10, DISCOVERY_MODE,
     "Write the catalog as one JSON object to stdout on --discover, and end with exit code 0.",
 )  # fmt: skip
-def discovery_succeeds(trials: Trials) -> Iterator[Problem]:
+def discovery_succeeds(trials: Trials) -> Iterator[Violation]:
     """``--discover`` ends with exit code 0 and writes a catalog."""
-    if trials.discovery.ending.code or trials.discovery.ending.stopped:
-        yield Problem(trials.discovery.outcome)
+    if trials.discovery.result.code or trials.discovery.result.stopped:
+        yield Violation(trials.discovery.outcome)
     elif trials.discovered.document is None:
-        yield Problem(trials.discovered.fault)
+        yield Violation(trials.discovered.fault)
 
 
 @check(
     "discovery-writes-only-the-catalog", "discovery", "error", 5, DISCOVERY_MODE,
     "Send what else is said to stderr: `tap --discover > catalog.json` must give a file that can be read.",
 )  # fmt: skip
-def discovery_writes_only_the_catalog(trials: Trials) -> Iterator[Problem]:
+def discovery_writes_only_the_catalog(trials: Trials) -> Iterator[Violation]:
     """``--discover`` writes nothing to stdout beside the catalog."""
     catalog_of(trials)
     before, after = trials.discovered.noise
     if before or after:
-        yield Problem(f"{before} lines before the catalog, and {after} after it")
+        yield Violation(f"{before} lines before the catalog, and {after} after it")
 
 
 @check(
     "discovery-is-repeatable", "discovery", "warning", 3, PRACTICE,
     "Give streams and properties in an order that does not change, and nothing that depends on the time of day.",
 )  # fmt: skip
-def discovery_is_repeatable(trials: Trials) -> Iterator[Problem]:
+def discovery_is_repeatable(trials: Trials) -> Iterator[Violation]:
     """Discovering twice gives the same catalog."""
     first, second = catalog_of(trials), trials.second_discovery.document
     if second is None:
-        yield Problem(f"the second time {trials.second_discovery.fault}")
+        yield Violation(f"the second time {trials.second_discovery.fault}")
         return
     if first == second:
         return
     ones, others = ({name_of(entry): entry for entry in entries(each)} for each in (first, second))
     for name in sorted(ones.keys() ^ others.keys()):
-        yield Problem("is there only one of two times", name)
+        yield Violation("is there only one of two times", name)
     for name in ones.keys() & others.keys():
         if ones[name] != others[name]:
             differing = sorted(
                 key for key in {*ones[name], *others[name]} if ones[name].get(key) != others[name].get(key)
             )
-            yield Problem(f"another {', '.join(differing)} the second time", name)
+            yield Violation(f"another {', '.join(differing)} the second time", name)
     if list(ones) != list(others) and ones == others:
-        yield Problem("the streams come in another order the second time")
+        yield Violation("the streams come in another order the second time")
 
 
 @check(
     "catalog-is-valid", "discovery", "error", 10, DISCOVERY_MODE,
     "Give each stream `tap_stream_id`, `stream`, `schema` (an object) and `metadata` (a list).",
 )  # fmt: skip
-def catalog_is_valid(trials: Trials) -> Iterator[Problem]:
+def catalog_is_valid(trials: Trials) -> Iterator[Violation]:
     """Each stream of the catalog has a unique id, a name, a schema and a list of metadata."""
     listed = catalog_of(trials)["streams"]
     if not listed:
-        yield Problem("the catalog has no stream")
+        yield Violation("the catalog has no stream")
     for number, entry in enumerate(listed):
         if not isinstance(entry, dict):
-            yield Problem(f"streams[{number}] is no object")
+            yield Violation(f"streams[{number}] is no object")
             continue
         name = str(entry.get("tap_stream_id") or entry.get("stream") or f"streams[{number}]")
         for key in ("tap_stream_id", "stream"):
             if not isinstance(entry.get(key), str) or not entry[key]:
-                yield Problem(f"has no {key} that is a text", name)
+                yield Violation(f"has no {key} that is a text", name)
         if not isinstance(entry.get("schema"), dict):
-            yield Problem("has no schema that is an object", name)
+            yield Violation("has no schema that is an object", name)
         if "metadata" in entry and not isinstance(entry["metadata"], list):
-            yield Problem("its metadata is no list", name)
+            yield Violation("its metadata is no list", name)
     ids = Counter(entry.get("tap_stream_id") for entry in entries({"streams": listed}))
     for identity, count in ids.items():
         if count > 1 and identity is not None:
-            yield Problem(f"there are {count} streams of this tap_stream_id", str(identity))
+            yield Violation(f"there are {count} streams of this tap_stream_id", str(identity))
 
 
 @check(
     "schemas-are-json-schema", "discovery", "error", 8, DISCOVERY_MODE,
     "Write schemas that a JSON Schema validator takes: an object with properties, references resolved.",
 )  # fmt: skip
-def schemas_are_json_schema(trials: Trials) -> Iterator[Problem]:
+def schemas_are_json_schema(trials: Trials) -> Iterator[Violation]:
     """Each schema is a JSON Schema of an object, with its references resolved."""
     for entry in entries(catalog_of(trials)):
         schema = entry.get("schema")
         if not isinstance(schema, dict):
             continue
         try:
-            compiled(schema)
+            validator_for(schema)
         except SchemaError as error:
-            yield Problem(str(error), name_of(entry))
+            yield Violation(str(error), name_of(entry))
             continue
         except MissingExtraError as error:
             raise Skip(str(error)) from None
         kinds = schema.get("type")
         if "object" not in (kinds if isinstance(kinds, list) else [kinds]):
-            yield Problem("its type is not object", name_of(entry))
+            yield Violation("its type is not object", name_of(entry))
         elif not isinstance(schema.get("properties"), dict):
-            yield Problem("it has no properties", name_of(entry))
+            yield Violation("it has no properties", name_of(entry))

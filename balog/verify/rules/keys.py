@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from balog.verify.catalogs import method_of
-from balog.verify.rules.registration import SDK_TESTS, SPEC, Problem, check
-from balog.verify.rules.selection import looked_at
-from balog.verify.stream_stats import StreamSeen
+from balog.verify.rules.registration import SDK_TESTS, SPEC, Violation, check
+from balog.verify.rules.selection import require_output
+from balog.verify.stream_stats import StreamStats
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []
@@ -16,8 +16,8 @@ _MANY = 10  # records
 _MANY_SHARE = 0.1
 
 
-def _keyed(trials: Trials) -> list[tuple[str, StreamSeen]]:
-    streams = looked_at(trials.sync).reading.streams
+def _keyed(trials: Trials) -> list[tuple[str, StreamStats]]:
+    streams = require_output(trials.sync).output.streams
     found = [(name, stream) for name, stream in streams.items() if stream.key_properties and stream.records]
     if not found:
         raise Skip("no records came of a stream with key properties")
@@ -28,18 +28,18 @@ def _keyed(trials: Trials) -> list[tuple[str, StreamSeen]]:
     "keys-are-there", "records", "error", 8, SPEC,
     "Write each key property in each record; one that may be null is no key.",
 )  # fmt: skip
-def keys_are_there(trials: Trials) -> Iterator[Problem]:
+def keys_are_there(trials: Trials) -> Iterator[Violation]:
     """Key properties are in each record, and never null."""
     for name, stream in _keyed(trials):
         for key, count in stream.keyless.items():
-            yield Problem(f"{key} is missing or null in {count} of {stream.records} records", name)
+            yield Violation(f"{key} is missing or null in {count} of {stream.records} records", name)
 
 
 @check(
     "keys-are-unique", "records", "error", 6, SDK_TESTS,
     "Name what identifies a record, all of it; look for a page that is read twice.",
 )  # fmt: skip
-def keys_are_unique(trials: Trials) -> Iterator[Problem]:
+def keys_are_unique(trials: Trials) -> Iterator[Violation]:
     """In a full table no key comes twice."""
     keyed = [
         (name, stream)
@@ -52,14 +52,14 @@ def keys_are_unique(trials: Trials) -> Iterator[Problem]:
         twice = _again(stream)
         if twice:
             is_grave = twice >= _MANY_SHARE * stream.records
-            yield Problem(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
+            yield Violation(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
 
 
 @check(
     "records-come-once", "records", "warning", 2, SDK_TESTS,
     "Where windows or pages overlap, leave out what was written; a target can only update it again.",
 )  # fmt: skip
-def records_come_once(trials: Trials) -> Iterator[Problem]:
+def records_come_once(trials: Trials) -> Iterator[Violation]:
     """In an incremental stream no key comes twice in a run; an error where many do."""
     keyed = [(name, stream) for name, stream in _keyed(trials) if stream.replication_key]
     if not keyed:
@@ -68,8 +68,8 @@ def records_come_once(trials: Trials) -> Iterator[Problem]:
         twice = _again(stream)
         if twice:
             is_grave = twice >= _MANY and twice >= _MANY_SHARE * stream.records
-            yield Problem(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
+            yield Violation(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
 
 
-def _again(stream: StreamSeen) -> int:
+def _again(stream: StreamStats) -> int:
     return len(stream.keys) - len(set(stream.keys))

@@ -6,18 +6,18 @@ import json
 import re
 from collections.abc import Iterator
 
-from balog.verify.rules.registration import BEST_PRACTICES, METRICS, PRACTICE, Problem, check
-from balog.verify.rules.selection import looked_at
-from balog.verify.trials import Run, Skip, Trials
+from balog.verify.rules.registration import BEST_PRACTICES, METRICS, PRACTICE, Violation, check
+from balog.verify.rules.selection import require_output
+from balog.verify.trials import Skip, SyncRun, Trials
 
 __all__: list[str] = []
 
 _HTTP = re.compile("https?://")
 
 
-def _with_records(trials: Trials) -> Run:
-    run = looked_at(trials.sync)
-    if not run.reading.records:
+def _with_records(trials: Trials) -> SyncRun:
+    run = require_output(trials.sync)
+    if not run.output.records:
         raise Skip("no records came")
     return run
 
@@ -26,70 +26,70 @@ def _with_records(trials: Trials) -> Run:
     "streams-are-named", "telling", "warning", 2, BEST_PRACTICES,
     "Log a line when a stream starts and when it ends, with its name.",
 )  # fmt: skip
-def streams_are_named(trials: Trials) -> Iterator[Problem]:
+def streams_are_named(trials: Trials) -> Iterator[Violation]:
     """What is logged names each stream that is synced."""
-    reading = _with_records(trials).reading
-    for name, stream in reading.streams.items():
-        if stream.records and not reading.logs.mentions(name):
-            yield Problem("nothing that was logged names it", name)
+    output = _with_records(trials).output
+    for name, stream in output.streams.items():
+        if stream.records and not output.logs.mentions(name):
+            yield Violation("nothing that was logged names it", name)
 
 
 @check(
     "records-are-counted", "telling", "advice", 2, METRICS,
     "Log METRIC lines of type counter, metric record_count, with the stream as tag `endpoint` or `stream`.",
 )  # fmt: skip
-def records_are_counted(trials: Trials) -> Iterator[Problem]:
+def records_are_counted(trials: Trials) -> Iterator[Violation]:
     """The metric ``record_count`` is told."""
-    reading = _with_records(trials).reading
-    if not reading.logs.metrics["record_count"]:
-        yield Problem("it never came")
+    output = _with_records(trials).output
+    if not output.logs.metrics["record_count"]:
+        yield Violation("it never came")
 
 
 @check(
     "counts-are-right", "telling", "warning", 3, METRICS,
     "Count each record that is written once, in the counter of its stream, and tell what is left at the end.",
 )  # fmt: skip
-def counts_are_right(trials: Trials) -> Iterator[Problem]:
+def counts_are_right(trials: Trials) -> Iterator[Violation]:
     """``record_count`` sums up to the records that were written."""
     run = _with_records(trials)
-    counted = run.reading.logs.counted
+    counted = run.output.logs.counted
     if not counted:
         raise Skip("no record_count was told")
     if not run.is_whole:
         raise Skip("the run was not whole")
-    named = [name for name, stream in run.reading.streams.items() if stream.records and name in counted]
+    named = [name for name, stream in run.output.streams.items() if stream.records and name in counted]
     for name in named:
-        if counted[name] != run.reading.streams[name].records:
-            yield Problem(f"{counted[name]} were told, and {run.reading.streams[name].records} came", name)
-    if not named and counted.total() != run.reading.records:
-        yield Problem(f"{counted.total()} were told, and {run.reading.records} came")
+        if counted[name] != run.output.streams[name].records:
+            yield Violation(f"{counted[name]} were told, and {run.output.streams[name].records} came", name)
+    if not named and counted.total() != run.output.records:
+        yield Violation(f"{counted.total()} were told, and {run.output.records} came")
 
 
 @check(
     "requests-are-timed", "telling", "advice", 1, METRICS,
     "Log METRIC lines of type timer, metric http_request_duration, for each request.",
 )  # fmt: skip
-def requests_are_timed(trials: Trials) -> Iterator[Problem]:
+def requests_are_timed(trials: Trials) -> Iterator[Violation]:
     """A tap of an HTTP source tells how long its requests took."""
-    logs = _with_records(trials).reading.logs
+    logs = _with_records(trials).output.logs
     if any("http" in name or "request" in name for name in logs.metrics):
         return
     if not any(map(_HTTP.search, (json.dumps(trials.config), *logs.heard))):
         raise Skip("nothing shows that its source is asked by HTTP")
-    yield Problem("no timer of requests came")
+    yield Violation("no timer of requests came")
 
 
 @check(
     "logs-are-bounded", "telling", "warning", 2, PRACTICE,
     "Log what a stream does, not what each record is: log lines cost more than records.",
 )  # fmt: skip
-def logs_are_bounded(trials: Trials) -> Iterator[Problem]:
+def logs_are_bounded(trials: Trials) -> Iterator[Violation]:
     """A tap logs less than it writes."""
-    reading = _with_records(trials).reading
-    told, written = reading.logs.bytes, sum(stream.bytes for stream in reading.streams.values())
-    lines = reading.logs.lines - sum(reading.logs.metrics.values())  # metrics are asked for, one a request
-    if lines > max(reading.records, 200) or told > max(written, 1024 * 1024):
-        yield Problem(
+    output = _with_records(trials).output
+    told, written = output.logs.bytes, sum(stream.bytes for stream in output.streams.values())
+    lines = output.logs.lines - sum(output.logs.metrics.values())  # metrics are asked for, one a request
+    if lines > max(output.records, 200) or told > max(written, 1024 * 1024):
+        yield Violation(
             f"{lines} lines beside metrics, {told / 1e6:.1f} MB on stderr "
-            f"for {reading.records} records, {written / 1e6:.1f} MB"
+            f"for {output.records} records, {written / 1e6:.1f} MB"
         )

@@ -7,16 +7,16 @@ from typing import Any
 
 from balog.verify.catalogs import (
     entries,
+    has_inclusion,
     inclusion_of,
     key_properties_of,
     metadata_of,
     name_of,
     properties_of,
     replication_key_of,
-    says_inclusion,
 )
 from balog.verify.rules.discovery import catalog_of
-from balog.verify.rules.registration import DISCOVERY_MODE, PRACTICE, Problem, check
+from balog.verify.rules.registration import DISCOVERY_MODE, PRACTICE, Violation, check
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []
@@ -47,30 +47,32 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "breadcrumbs-exist", "discovery", "warning", 3, DISCOVERY_MODE,
     "Write metadata only for what the schema has: [] is the stream, [\"properties\", NAME] a property.",
 )  # fmt: skip
-def breadcrumbs_exist(trials: Trials) -> Iterator[Problem]:
+def breadcrumbs_exist(trials: Trials) -> Iterator[Violation]:
     """Each piece of metadata has a breadcrumb that leads somewhere in the schema, once."""
     for entry in entries(catalog_of(trials)):
         listed, seen = entry.get("metadata"), set()
         for number, item in enumerate(listed if isinstance(listed, list) else ()):
             crumb = item.get("breadcrumb") if isinstance(item, dict) else None
             if not isinstance(crumb, list) or not isinstance(item.get("metadata"), dict):
-                yield Problem(f"metadata[{number}] is no breadcrumb (a list) with metadata (an object)", name_of(entry))
+                yield Violation(
+                    f"metadata[{number}] is no breadcrumb (a list) with metadata (an object)", name_of(entry)
+                )
                 continue
             if tuple(map(str, crumb)) in seen:
-                yield Problem(f"there are two for the breadcrumb {'.'.join(map(str, crumb)) or '[]'}", name_of(entry))
+                yield Violation(f"there are two for the breadcrumb {'.'.join(map(str, crumb)) or '[]'}", name_of(entry))
             seen.add(tuple(map(str, crumb)))
             node = entry.get("schema")
             for step in crumb:
                 node = node.get(step) if isinstance(node, dict) and isinstance(step, str) else None
             if node is None:
-                yield Problem(f"the breadcrumb {'.'.join(map(str, crumb))} leads nowhere", name_of(entry))
+                yield Violation(f"the breadcrumb {'.'.join(map(str, crumb))} leads nowhere", name_of(entry))
 
 
 @check(
     "metadata-is-publishable", "discovery", "warning", 4, PRACTICE,
     "Give metadata the values that docs/DISCOVERY_MODE.md names: a user interface shows and sends back no others.",
 )  # fmt: skip
-def metadata_is_publishable(trials: Trials) -> Iterator[Problem]:
+def metadata_is_publishable(trials: Trials) -> Iterator[Violation]:
     """Values of metadata are of the kinds that a user interface can publish."""
     for entry in entries(catalog_of(trials)):
         for crumb, said in metadata_of(entry).items():
@@ -78,64 +80,64 @@ def metadata_is_publishable(trials: Trials) -> Iterator[Problem]:
             for key, value in said.items():
                 wanted, fits = _KINDS.get(key, ("a value", lambda value: value is not None))
                 if not fits(value):
-                    yield Problem(f"{key} of {where} is not {wanted}", name_of(entry))
+                    yield Violation(f"{key} of {where} is not {wanted}", name_of(entry))
 
 
 @check(
     "inclusion-is-said", "discovery", "warning", 4, DISCOVERY_MODE,
     "Write `inclusion` for each property: available, automatic or unsupported.",
 )  # fmt: skip
-def inclusion_is_said(trials: Trials) -> Iterator[Problem]:
+def inclusion_is_said(trials: Trials) -> Iterator[Violation]:
     """Each property at the top of a schema has an ``inclusion``."""
     for entry in entries(catalog_of(trials)):
         schema = properties_of(entry)
         without = [name for name in schema if inclusion_of(entry, name) is None]
         if without:
-            yield Problem(f"{len(without)} of {len(schema)} properties have none: {_some(without)}", name_of(entry))
+            yield Violation(f"{len(without)} of {len(schema)} properties have none: {_some(without)}", name_of(entry))
 
 
 @check(
     "keys-exist", "discovery", "error", 6, DISCOVERY_MODE,
     "Name properties of the schema in `table-key-properties`.",
 )  # fmt: skip
-def keys_exist(trials: Trials) -> Iterator[Problem]:
+def keys_exist(trials: Trials) -> Iterator[Violation]:
     """Key properties are properties of the schema."""
     for entry in entries(catalog_of(trials)):
         missing = [name for name in key_properties_of(entry) if name not in properties_of(entry)]
         if missing:
-            yield Problem(f"the schema has no {_some(missing)}", name_of(entry))
+            yield Violation(f"the schema has no {_some(missing)}", name_of(entry))
 
 
 @check(
     "keys-are-automatic", "discovery", "warning", 3, DISCOVERY_MODE,
     "Write `inclusion: automatic` for key properties: without them a target cannot update.",
 )  # fmt: skip
-def keys_are_automatic(trials: Trials) -> Iterator[Problem]:
+def keys_are_automatic(trials: Trials) -> Iterator[Violation]:
     """Key properties cannot be deselected: their ``inclusion`` is ``automatic``."""
     for entry in entries(catalog_of(trials)):
-        if not metadata_of(entry) and not says_inclusion(entry):
+        if not metadata_of(entry) and not has_inclusion(entry):
             continue
         for name in key_properties_of(entry):
             inclusion = inclusion_of(entry, name)
             if inclusion != "automatic" and name in properties_of(entry):
-                yield Problem(f"{name} is {inclusion or 'nothing'}", name_of(entry))
+                yield Violation(f"{name} is {inclusion or 'nothing'}", name_of(entry))
 
 
 @check(
     "replication-key-is-automatic", "discovery", "warning", 3, DISCOVERY_MODE,
     "Write `inclusion: automatic` for the replication key: without it in the records no bookmark can move.",
 )  # fmt: skip
-def replication_key_is_automatic(trials: Trials) -> Iterator[Problem]:
+def replication_key_is_automatic(trials: Trials) -> Iterator[Violation]:
     """The replication key of a stream that has one cannot be deselected: its ``inclusion`` is ``automatic``."""
     judged = 0
     for entry in entries(catalog_of(trials)):
         key = replication_key_of(entry)
-        if key not in properties_of(entry) or not (metadata_of(entry) or says_inclusion(entry)):
+        if key not in properties_of(entry) or not (metadata_of(entry) or has_inclusion(entry)):
             continue
         judged += 1
         inclusion = inclusion_of(entry, key)
         if inclusion != "automatic":
-            yield Problem(f"{key} is {inclusion or 'nothing'}", name_of(entry))
+            yield Violation(f"{key} is {inclusion or 'nothing'}", name_of(entry))
     if not judged:
         raise Skip("no stream says one replication key, and what may be left out")
 
@@ -144,7 +146,7 @@ def replication_key_is_automatic(trials: Trials) -> Iterator[Problem]:
     "keys-are-one-story", "discovery", "warning", 2, DISCOVERY_MODE,
     "Say the same keys in `key_properties` of the entry and in its metadata.",
 )  # fmt: skip
-def keys_are_one_story(trials: Trials) -> Iterator[Problem]:
+def keys_are_one_story(trials: Trials) -> Iterator[Violation]:
     """The entry's ``key_properties`` and the metadata's ``table-key-properties`` are the same."""
     for entry in entries(catalog_of(trials)):
         said, older = metadata_of(entry).get((), {}).get("table-key-properties"), entry.get("key_properties")
@@ -154,14 +156,14 @@ def keys_are_one_story(trials: Trials) -> Iterator[Problem]:
             and older
             and sorted(map(str, said)) != sorted(map(str, older))
         ):
-            yield Problem("they differ", name_of(entry))
+            yield Violation("they differ", name_of(entry))
 
 
 @check(
     "replication-is-valid", "discovery", "error", 6, DISCOVERY_MODE,
     "Say FULL_TABLE, INCREMENTAL or LOG_BASED, and for INCREMENTAL which property of the schema is the key.",
 )  # fmt: skip
-def replication_is_valid(trials: Trials) -> Iterator[Problem]:
+def replication_is_valid(trials: Trials) -> Iterator[Violation]:
     """Replication methods are Singer's, and replication keys are properties of the schema."""
     for entry in entries(catalog_of(trials)):
         root, schema = metadata_of(entry).get((), {}), properties_of(entry)
@@ -170,41 +172,41 @@ def replication_is_valid(trials: Trials) -> Iterator[Problem]:
         if isinstance(method, dict):  # early taps wrote {"replication-method": …}
             method = method.get("replication-method")
         if method is not None and method not in _METHODS:
-            yield Problem(f"the replication method is none of {', '.join(_METHODS)}", name_of(entry))
+            yield Violation(f"the replication method is none of {', '.join(_METHODS)}", name_of(entry))
         valid, key = root.get("valid-replication-keys"), entry.get("replication_key") or root.get("replication-key")
         keys = [*(valid if isinstance(valid, list) else ()), *([key] if key else ())]
         missing = [str(name) for name in dict.fromkeys(map(str, keys)) if name not in schema]
         if missing and method != "LOG_BASED":
-            yield Problem(f"the schema has no {_some(missing)}, the replication key", name_of(entry))
+            yield Violation(f"the schema has no {_some(missing)}, the replication key", name_of(entry))
         if method == "INCREMENTAL" and not keys:
-            yield Problem("INCREMENTAL, and no replication key is said", name_of(entry))
+            yield Violation("INCREMENTAL, and no replication key is said", name_of(entry))
 
 
 @check(
     "replication-is-said", "discovery", "advice", 1, DISCOVERY_MODE,
     "Write `forced-replication-method`, or `valid-replication-keys` where one may choose.",
 )  # fmt: skip
-def replication_is_said(trials: Trials) -> Iterator[Problem]:
+def replication_is_said(trials: Trials) -> Iterator[Violation]:
     """The catalog says how each stream is replicated, or between what one may choose."""
     for entry in entries(catalog_of(trials)):
         root = metadata_of(entry).get((), {})
         said = ("forced-replication-method", "valid-replication-keys", "replication-method")
         if not any(root.get(key) for key in said) and not entry.get("replication_method"):
-            yield Problem("nothing is said", name_of(entry))
+            yield Violation("nothing is said", name_of(entry))
 
 
 @check(
     "discovery-selects-nothing", "discovery", "advice", 1, DISCOVERY_MODE,
     "Write `selected-by-default`; `selected` is for who chooses.",
 )  # fmt: skip
-def discovery_selects_nothing(trials: Trials) -> Iterator[Problem]:
+def discovery_selects_nothing(trials: Trials) -> Iterator[Violation]:
     """Discovery leaves ``selected`` to who chooses."""
     document = catalog_of(trials)
     if not any(metadata_of(entry) for entry in entries(document)):
         raise Skip("there is no metadata")
     for entry in entries(document):
         if any("selected" in said for said in metadata_of(entry).values()):
-            yield Problem("its metadata has selected", name_of(entry))
+            yield Violation("its metadata has selected", name_of(entry))
 
 
 def _some(names: list[str]) -> str:

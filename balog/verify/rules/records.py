@@ -6,23 +6,23 @@ from collections import Counter
 from collections.abc import Iterator
 
 from balog.distribution import install_command
-from balog.verify.rules.registration import BEST_PRACTICES, SDK_TESTS, SPEC, Problem, check
-from balog.verify.rules.selection import looked_at
-from balog.verify.stream_stats import StreamSeen
+from balog.verify.rules.registration import BEST_PRACTICES, SDK_TESTS, SPEC, Violation, check
+from balog.verify.rules.selection import require_output
+from balog.verify.stream_stats import StreamStats
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []
 
 
-def _with_schema(trials: Trials) -> Iterator[tuple[str, StreamSeen]]:
-    streams = looked_at(trials.sync).reading.streams
+def _with_schema(trials: Trials) -> Iterator[tuple[str, StreamStats]]:
+    streams = require_output(trials.sync).output.streams
     found = [(name, stream) for name, stream in streams.items() if stream.schemas and stream.records]
     if not found:
         raise Skip("no records came of a stream with a SCHEMA")
     yield from found
 
 
-def _validated(trials: Trials) -> Iterator[tuple[str, StreamSeen]]:
+def _validated(trials: Trials) -> Iterator[tuple[str, StreamStats]]:
     found = [(name, stream) for name, stream in _with_schema(trials) if stream.can_validate]
     if not found:
         try:
@@ -37,41 +37,41 @@ def _validated(trials: Trials) -> Iterator[tuple[str, StreamSeen]]:
     "schema-messages-are-json-schema", "records", "error", 6, SPEC,
     "Write schemas that a JSON Schema validator takes.",
 )  # fmt: skip
-def schema_messages_are_json_schema(trials: Trials) -> Iterator[Problem]:
+def schema_messages_are_json_schema(trials: Trials) -> Iterator[Violation]:
     """Each SCHEMA has a JSON Schema."""
-    for name, stream in looked_at(trials.sync).reading.streams.items():
+    for name, stream in require_output(trials.sync).output.streams.items():
         if stream.schema_fault:
-            yield Problem(stream.schema_fault, name)
+            yield Violation(stream.schema_fault, name)
 
 
 @check(
     "records-match-schema", "records", "error", 10, SPEC,
     "Make the records fit (coerce types, allow null where the source has it) or the schema say what comes.",
 )  # fmt: skip
-def records_match_schema(trials: Trials) -> Iterator[Problem]:
+def records_match_schema(trials: Trials) -> Iterator[Violation]:
     """Each record is valid against its stream's schema."""
     for name, stream in _validated(trials):
         if stream.invalid:
             said = f"{stream.invalid} of {stream.records} records are not, the first in line {stream.first_invalid}"
-            yield Problem(f"{said}: {_most(stream.faults)}", name)
+            yield Violation(f"{said}: {_most(stream.faults)}", name)
 
 
 @check(
     "formats-hold", "records", "warning", 4, BEST_PRACTICES,
     "Write times by RFC 3339 with an offset, 2026-11-20T07:00:00Z, or leave the format out of the schema.",
 )  # fmt: skip
-def formats_hold(trials: Trials) -> Iterator[Problem]:
+def formats_hold(trials: Trials) -> Iterator[Violation]:
     """Values have the formats that the schema says: ``date-time`` by RFC 3339, and so on."""
     for name, stream in _validated(trials):
         if stream.format_faults:
-            yield Problem(_most(stream.format_faults), name)
+            yield Violation(_most(stream.format_faults), name)
 
 
 @check(
     "properties-are-declared", "records", "warning", 3, SDK_TESTS,
     "Put the property in the schema, or leave it out of the records: most targets drop it.",
 )  # fmt: skip
-def properties_are_declared(trials: Trials) -> Iterator[Problem]:
+def properties_are_declared(trials: Trials) -> Iterator[Violation]:
     """Records have no property at their top that the schema does not have."""
     for name, stream in _with_schema(trials):
         declared = stream.schema.get("properties")
@@ -79,20 +79,20 @@ def properties_are_declared(trials: Trials) -> Iterator[Problem]:
             continue
         others = [key for key in stream.properties if key not in declared]
         if others:
-            yield Problem(f"{len(others)} are not in it: {', '.join(others[:5])}", name)
+            yield Violation(f"{len(others)} are not in it: {', '.join(others[:5])}", name)
 
 
 @check(
     "properties-are-used", "records", "advice", 1, SDK_TESTS,
     "See whether the source still has it; a column that is always empty tells nobody anything.",
 )  # fmt: skip
-def properties_are_used(trials: Trials) -> Iterator[Problem]:
+def properties_are_used(trials: Trials) -> Iterator[Violation]:
     """Each property of the schema is in some record."""
     for name, stream in _with_schema(trials):
         declared = stream.schema.get("properties")
         unused = [key for key in declared if not stream.properties[key]] if isinstance(declared, dict) else []
         if unused:
-            yield Problem(f"{len(unused)} are in none: {', '.join(unused[:5])}", name)
+            yield Violation(f"{len(unused)} are in none: {', '.join(unused[:5])}", name)
 
 
 def _most(faults: Counter[str]) -> str:

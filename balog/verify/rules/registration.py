@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from balog.verify.results import Finding, Group, Rule, Severity
+from balog.verify.results import Group, RuleResult, Severity, VerifyRule
 from balog.verify.trials import Skip, Trials
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "SYNC_MODE",
     "TARGETS",
     "Check",
-    "Problem",
+    "Violation",
     "check",
 ]
 
@@ -45,7 +45,7 @@ _MOST_PROBLEMS = 25
 _GRAVE_WEIGHT = 8
 
 
-class Problem(NamedTuple):
+class Violation(NamedTuple):
     """What is wrong, as a clause, and of which stream.
 
     Attributes:
@@ -57,36 +57,36 @@ class Problem(NamedTuple):
     is_grave: bool = False
 
 
-Look = Callable[[Trials], Iterable[Problem]]
+Look = Callable[[Trials], Iterable[Violation]]
 
 
 class Check(NamedTuple):
     """A rule, and how it is looked at."""
 
-    rule: Rule
+    rule: VerifyRule
     look: Look
 
     @property
-    def _grave(self) -> Rule:
+    def _grave(self) -> VerifyRule:
         return msgspec.structs.replace(self.rule, severity="error", weight=max(self.rule.weight, _GRAVE_WEIGHT))
 
-    def findings(self, trials: Trials) -> Iterator[Finding]:
+    def findings(self, trials: Trials) -> Iterator[RuleResult]:
         """Give one finding when the rule is kept or cannot be judged, else one for each of at most 25 problems."""
         found = 0
         try:
             for problem in self.look(trials):
                 found += 1
                 if found > _MOST_PROBLEMS:
-                    yield Finding(rule=self.rule, outcome="failed", detail="and more of this kind")
+                    yield RuleResult(rule=self.rule, outcome="failed", detail="and more of this kind")
                     return
                 rule = self._grave if problem.is_grave else self.rule
-                yield Finding(rule=rule, outcome="failed", detail=problem.detail, stream=problem.stream)
+                yield RuleResult(rule=rule, outcome="failed", detail=problem.detail, stream=problem.stream)
         except Skip as why:
             if not found:
-                yield Finding(rule=self.rule, outcome="skipped", detail=str(why))
+                yield RuleResult(rule=self.rule, outcome="skipped", detail=str(why))
             return
         if not found:
-            yield Finding(rule=self.rule, outcome="passed")
+            yield RuleResult(rule=self.rule, outcome="passed")
 
 
 CHECKS: dict[str, Check] = {}
@@ -94,11 +94,13 @@ CHECKS: dict[str, Check] = {}
 
 
 def check(name: str, group: Group, severity: Severity, weight: int, source: str, remedy: str) -> Callable[[Look], Look]:
-    """Declare a rule by the function that looks; the first line of its docstring is the title. See ``Rule``."""
+    """Declare a rule by the function that looks; the first line of its docstring is the title. See ``VerifyRule``."""
 
     def declare(look: Look) -> Look:
         title = (inspect.getdoc(look) or "").splitlines()[0]
-        rule = Rule(id=name, group=group, title=title, severity=severity, weight=weight, source=source, remedy=remedy)
+        rule = VerifyRule(
+            id=name, group=group, title=title, severity=severity, weight=weight, source=source, remedy=remedy
+        )
         CHECKS[name] = Check(rule, look)
         return look
 

@@ -10,26 +10,26 @@ from balog.verify.rules.registration import (
     CURRENTLY_SYNCING,
     PRACTICE,
     SPEC,
-    Problem,
+    Violation,
     check,
 )
-from balog.verify.rules.selection import looked_at
-from balog.verify.stream_stats import StreamSeen
+from balog.verify.rules.selection import require_output
+from balog.verify.stream_stats import StreamStats
 from balog.verify.trials import Skip, Trials
 from balog.verify.values import is_after, mentions, seconds_between
 
 __all__ = ["advance_of"]
 
 
-def _incremental(trials: Trials) -> list[tuple[str, StreamSeen]]:
-    streams = looked_at(trials.sync).reading.streams
+def _incremental(trials: Trials) -> list[tuple[str, StreamStats]]:
+    streams = require_output(trials.sync).output.streams
     found = [(name, stream) for name, stream in streams.items() if stream.replication_key and stream.records]
     if not found:
         raise Skip("no records came of an incremental stream")
     return found
 
 
-def advance_of(stream: StreamSeen) -> float | None:
+def advance_of(stream: StreamStats) -> float | None:
     """Give the seconds by which a run moved a stream's bookmark; None where it is no time."""
     began = stream.started_from if stream.started_from is not None else stream.lowest
     return seconds_between(began, stream.bookmark)
@@ -39,85 +39,85 @@ def advance_of(stream: StreamSeen) -> float | None:
     "state-is-written", "state", "error", 6, CONFIG_AND_STATE,
     "Write a STATE at the end of a sync.",
 )  # fmt: skip
-def state_is_written(trials: Trials) -> Iterator[Problem]:
+def state_is_written(trials: Trials) -> Iterator[Violation]:
     """A sync of an incremental stream ends with a STATE."""
-    run = looked_at(trials.sync)
-    if run.ending.stopped:
+    run = require_output(trials.sync)
+    if run.result.stopped:
         raise Skip("the run was ended before its end")
-    incremental = [(name, stream) for name, stream in run.reading.streams.items() if stream.replication_key]
-    if not incremental and run.reading.records:
+    incremental = [(name, stream) for name, stream in run.output.streams.items() if stream.replication_key]
+    if not incremental and run.output.records:
         raise Skip("no stream is incremental")
-    last = run.reading.last_state
+    last = run.output.last_state
     if last is None:
-        if run.reading.records:
-            yield Problem("no STATE came")
+        if run.output.records:
+            yield Violation("no STATE came")
         return
     for name, stream in incremental:
         late = stream.records - last.records.get(name, 0)
         if late:
-            yield Problem(f"{late} records came after the last STATE", name)
+            yield Violation(f"{late} records came after the last STATE", name)
 
 
 @check(
     "state-is-an-object", "state", "error", 4, CONFIG_AND_STATE,
     "Write a JSON object as `value`: runners merge states by key.",
 )  # fmt: skip
-def state_is_an_object(trials: Trials) -> Iterator[Problem]:
+def state_is_an_object(trials: Trials) -> Iterator[Violation]:
     """The value of each STATE is an object."""
-    reading = looked_at(trials.sync).reading
-    if not reading.state_count:
+    output = require_output(trials.sync).output
+    if not output.state_count:
         raise Skip("no STATE came")
-    if reading.bad_states:
-        yield Problem(f"line {reading.bad_states} is the first whose value is none")
+    if output.bad_states:
+        yield Violation(f"line {output.bad_states} is the first whose value is none")
 
 
 @check(
     "bookmark-advances", "state", "error", 6, CONFIG_AND_STATE,
     "Set the stream's bookmark to the largest replication value that was written, before the STATE at the end.",
 )  # fmt: skip
-def bookmark_advances(trials: Trials) -> Iterator[Problem]:
+def bookmark_advances(trials: Trials) -> Iterator[Violation]:
     """The bookmark of a stream moves when newer records came."""
-    if trials.sync.ending.stopped:
+    if trials.sync.result.stopped:
         raise Skip("the run was ended before its end")
     for name, stream in _incremental(trials):
         if stream.highest is None:
             continue
         if stream.bookmark is None:
-            last, entry = trials.sync.reading.last_state, trials.entries.get(name)
+            last, entry = trials.sync.output.last_state, trials.entries.get(name)
             said_otherwise = last is not None and any(
                 mentions(last.value, word) for word in {name, id_of(entry) if entry else name}
             )
             if not said_otherwise:
-                yield Problem("the last STATE has no bookmark of it", name)
+                yield Violation("the last STATE has no bookmark of it", name)
         elif stream.bookmark == stream.started_from and is_after(stream.highest, stream.started_from):
-            yield Problem("the bookmark is where it was, and newer records came", name)
+            yield Violation("the bookmark is where it was, and newer records came", name)
         elif stream.started_from is not None and is_after(stream.started_from, stream.bookmark):
-            yield Problem("the bookmark went back", name)
+            yield Violation("the bookmark went back", name)
 
 
 @check(
     "bookmark-reaches-the-records", "state", "advice", 2, PRACTICE,
     "Bookmark the largest value that was written, and look back when asking, so that what was seen shows in the state.",
 )  # fmt: skip
-def bookmark_reaches_the_records(trials: Trials) -> Iterator[Problem]:
+def bookmark_reaches_the_records(trials: Trials) -> Iterator[Violation]:
     """At the end the bookmark is not behind what was written."""
-    if trials.sync.ending.stopped:
+    if trials.sync.result.stopped:
         raise Skip("the run was ended before its end")
     for name, stream in _incremental(trials):
         if is_after(stream.highest, stream.bookmark):
             behind = seconds_between(stream.bookmark, stream.highest)
-            yield Problem("it is behind them" + (f" by {behind:g} s" if behind is not None else ""), name)
+            yield Violation("it is behind them" + (f" by {behind:g} s" if behind is not None else ""), name)
 
 
 @check(
     "bookmark-is-not-ahead", "state", "error", 10, CONFIG_AND_STATE,
     "Write a bookmark in the middle of a stream only when its records come in ascending order; else at its end.",
 )  # fmt: skip
-def bookmark_is_not_ahead(trials: Trials) -> Iterator[Problem]:
+def bookmark_is_not_ahead(trials: Trials) -> Iterator[Violation]:
     """After a STATE no record comes that is older than its bookmark: a run from there would lose it."""
     for name, stream in _incremental(trials):
         if stream.lost:
-            yield Problem(
+            yield Violation(
                 f"{stream.lost} records came after a STATE whose bookmark is later than they are, "
                 f"the first in line {stream.lost_at}",
                 name,
@@ -128,91 +128,91 @@ def bookmark_is_not_ahead(trials: Trials) -> Iterator[Problem]:
     "bookmark-is-of-a-record", "state", "advice", 2, PRACTICE,
     "Bookmark what came, not the time of the run: a source that is late shows records for before it.",
 )  # fmt: skip
-def bookmark_is_of_a_record(trials: Trials) -> Iterator[Problem]:
+def bookmark_is_of_a_record(trials: Trials) -> Iterator[Violation]:
     """No bookmark is later than all records that had come."""
     for name, stream in _incremental(trials):
         if stream.ahead:
-            yield Problem(f"{stream.ahead} STATEs say later than all that had come", name)
+            yield Violation(f"{stream.ahead} STATEs say later than all that had come", name)
 
 
 @check(
     "replication-values-are-there", "state", "warning", 3, CONFIG_AND_STATE,
     "Write the replication key in each record; what has none is never synced again.",
 )  # fmt: skip
-def replication_values_are_there(trials: Trials) -> Iterator[Problem]:
+def replication_values_are_there(trials: Trials) -> Iterator[Violation]:
     """The replication key is in each record, and not null."""
     for name, stream in _incremental(trials):
         if stream.valueless:
-            yield Problem(f"{stream.replication_key} is missing or null in {stream.valueless} records", name)
+            yield Violation(f"{stream.replication_key} is missing or null in {stream.valueless} records", name)
 
 
 @check(
     "bookmark-properties-are-said", "state", "advice", 1, SPEC,
     "Write `bookmark_properties` in the SCHEMA of an incremental stream.",
 )  # fmt: skip
-def bookmark_properties_are_said(trials: Trials) -> Iterator[Problem]:
+def bookmark_properties_are_said(trials: Trials) -> Iterator[Violation]:
     """The SCHEMA of an incremental stream says its ``bookmark_properties``."""
     for name, stream in _incremental(trials):
         if stream.schemas and not stream.bookmark_properties:
-            yield Problem("it says none", name)
+            yield Violation("it says none", name)
 
 
 @check(
     "state-comes-on-the-way", "state", "advice", 2, CONFIG_AND_STATE,
     "Write a STATE now and then, where records are in order, and after each stream.",
 )  # fmt: skip
-def state_comes_on_the_way(trials: Trials) -> Iterator[Problem]:
+def state_comes_on_the_way(trials: Trials) -> Iterator[Violation]:
     """A long sync writes STATE on its way, so that an interrupted one need not begin anew."""
-    reading = looked_at(trials.sync).reading
+    output = require_output(trials.sync).output
     incremental = [stream for _, stream in _incremental(trials)]
-    if reading.records < 1000 and len(incremental) < 2:
+    if output.records < 1000 and len(incremental) < 2:
         raise Skip("it is short, and of one stream")
-    if reading.state_count < 2:
-        yield Problem(f"{reading.state_count} STATE for {reading.records} records")
+    if output.state_count < 2:
+        yield Violation(f"{output.state_count} STATE for {output.records} records")
 
 
 @check(
     "currently-syncing-is-cleared", "state", "warning", 2, CURRENTLY_SYNCING,
     "Take `currently_syncing` out of the state at the end: the next run would begin with that stream.",
 )  # fmt: skip
-def currently_syncing_is_cleared(trials: Trials) -> Iterator[Problem]:
+def currently_syncing_is_cleared(trials: Trials) -> Iterator[Violation]:
     """The last STATE of a whole sync names no stream that is at work."""
-    run = looked_at(trials.sync)
-    if not run.is_whole or run.reading.last_state is None:
+    run = require_output(trials.sync)
+    if not run.is_whole or run.output.last_state is None:
         raise Skip("no sync went to its end with a STATE")
-    if run.reading.last_state.value.get("currently_syncing"):
-        yield Problem("it does")
+    if run.output.last_state.value.get("currently_syncing"):
+        yield Violation("it does")
 
 
 @check(
     "currently-syncing-is-said", "state", "advice", 1, CURRENTLY_SYNCING,
     "Write `currently_syncing` into the state while a stream is at work.",
 )  # fmt: skip
-def currently_syncing_is_said(trials: Trials) -> Iterator[Problem]:
+def currently_syncing_is_said(trials: Trials) -> Iterator[Violation]:
     """STATEs in the middle of several streams name the one that is at work."""
-    reading = looked_at(trials.sync).reading
-    if reading.state_count < 2 or len(reading.streams) < 2:
+    output = require_output(trials.sync).output
+    if output.state_count < 2 or len(output.streams) < 2:
         raise Skip("there are no STATEs in the middle of several streams")
-    if not reading.cuts:
-        yield Problem(f"none of {reading.state_count} does")
+    if not output.cuts:
+        yield Violation(f"none of {output.state_count} does")
 
 
 @check(
     "order-is-as-declared", "state", "error", 6, PRACTICE,
     "Ask the source for that order, or don't count on it.",
 )  # fmt: skip
-def order_is_as_declared(trials: Trials) -> Iterator[Problem]:
+def order_is_as_declared(trials: Trials) -> Iterator[Violation]:
     """Records come in the order that was asked for (``--ordered STREAM=KEY``)."""
     ordered = trials.options.ordered
     if not ordered:
         raise Skip("no order was asked for (--ordered)")
-    streams = looked_at(trials.sync).reading.streams
+    streams = require_output(trials.sync).output.streams
     for name, key in ordered.items():
         if name not in streams or not streams[name].properties[key]:
-            yield Problem(f"no record with {key} came", name)
+            yield Violation(f"no record with {key} came", name)
         elif streams[name].disordered:
             stream = streams[name]
-            yield Problem(
+            yield Violation(
                 f"{stream.disordered} of {stream.records} records come after one with a larger {key}, "
                 f"the first in line {stream.disordered_at}",
                 name,
