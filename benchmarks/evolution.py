@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from balog.registry import Schema
-from balog.registry.comparing import Verdict, compare
+from balog.registry.comparing import CompatibilityReport, compare
 
 COMMIT = "8c2c20b57d7f1d3239fe81ba621e8364d95bde2b"
 PLACE = (
@@ -75,7 +75,7 @@ def _cases(name: str, folder: Path | None) -> list[dict[str, Any]] | None:
     return cases
 
 
-def _judge(case: dict[str, Any], open: bool) -> Verdict:
+def _judge(case: dict[str, Any], open: bool) -> CompatibilityReport:
     old, new = (
         Schema("case", version, "json", json.dumps(case[word]).encode())
         for version, word in (("1.0.0", "original_schema"), ("1.1.0", "update_schema"))
@@ -83,7 +83,7 @@ def _judge(case: dict[str, Any], open: bool) -> Verdict:
     return compare(old, new, open=open)
 
 
-def _difference(case: dict[str, Any], verdict: Verdict, way: str) -> str:
+def _difference(case: dict[str, Any], verdict: CompatibilityReport, way: str) -> str:
     said = "compatible" if verdict.compatible else "not compatible"
     why = [
         f"{one.path}: {one.reason}" + (f", as {json.dumps(one.example)} shows" if one.example is not None else "")

@@ -17,8 +17,8 @@ from balog.cli.registries import name_of, open_named, registry_options
 from balog.cli.schema_validating import validate
 from balog.errors import ConfigError, EventError
 from balog.registry import IncompatibleError, Registry, Schema
-from balog.registry.comparing import Mode, Verdict
-from balog.registry.naming import parse_file_name
+from balog.registry.comparing import CompatibilityReport, Mode
+from balog.registry.names import parse_file_name
 from balog.registry.schema import Form
 
 __all__ = ["command"]
@@ -149,7 +149,7 @@ def infer(files: Sequence[IO[bytes]], type: str | None, limit: int) -> None:
 
     A person reads the draft before it is registered: it knows what came, not what may come.
     """
-    from balog.registry.inferring import from_singer, is_singer_schema
+    from balog.registry.inference import from_singer, is_singer_schema
     from balog.registry.samples import read_samples
 
     drafts = _Drafts(type)
@@ -202,7 +202,7 @@ class _Drafts:
         self._found: dict[str, Any] = {}
 
     def add(self, payload: bytes) -> None:
-        from balog.registry.inferring import Inference
+        from balog.registry.inference import Inference
 
         said = msgspec.json.decode(payload).get("cls_type")
         name = said if isinstance(said, str) else self._type
@@ -247,12 +247,12 @@ def _with_least_version(registry: Registry, schema: Schema, mode: Mode) -> Schem
     return msgspec.structs.replace(schema, version=least_version(history, verdict))
 
 
-def _judge(registry: Registry, schema: Schema, mode: Mode) -> Verdict:
+def _judge(registry: Registry, schema: Schema, mode: Mode) -> CompatibilityReport:
     registry.check(schema)
     return msgspec.structs.replace(registry.judge(schema, mode), defects=registry.defects(schema))
 
 
-def _explain(verdict: Verdict) -> None:
+def _explain(verdict: CompatibilityReport) -> None:
     for defect in verdict.defects:
         _say(f"defect: {defect}")
     for found in verdict.findings:

@@ -15,11 +15,11 @@ import msgspec
 from balog.cli.registries import name_of, open_named, registry_options
 from balog.errors import ConfigError, EventError
 from balog.registry import Registry, Schema, make_validator
-from balog.registry.comparing import Mode, Verdict, compare, compare_history, least_version
-from balog.registry.comparing.differ import differences
+from balog.registry.comparing import CompatibilityReport, Mode, compare, compare_history, least_version
+from balog.registry.comparing.comparison import document_of
+from balog.registry.comparing.diff import differences
 from balog.registry.comparing.document import path_of
-from balog.registry.comparing.judging import document_of
-from balog.registry.naming import order, parse_file_name
+from balog.registry.names import order, parse_file_name
 from balog.registry.samples import read_samples
 from balog.topics import open_topics
 from balog.topics.inspection import look
@@ -228,7 +228,7 @@ def _is_other(payload: bytes, type: str) -> bool:
     return bool(type) and said not in (None, type)
 
 
-def _as_json(new: Schema, verdict: Verdict, least: str | None, tried: _Events | None) -> bytes:
+def _as_json(new: Schema, verdict: CompatibilityReport, least: str | None, tried: _Events | None) -> bytes:
     said: dict[str, Any] = {"type": new.type, "version": new.version, **msgspec.to_builtins(verdict)}
     said["least_version"] = least
     if tried is not None:
@@ -236,7 +236,7 @@ def _as_json(new: Schema, verdict: Verdict, least: str | None, tried: _Events | 
     return msgspec.json.encode(said)
 
 
-def _print(verdict: Verdict) -> None:
+def _print(verdict: CompatibilityReport) -> None:
     rows = [("LAYER", "", "PATH", "WHAT")]
     for found in verdict.findings:
         word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
@@ -253,7 +253,7 @@ def _print(verdict: Verdict) -> None:
 
 
 def _summarize(
-    new: Schema, verdict: Verdict, mode: Mode, least: str | None, too_small: bool, tried: _Events | None
+    new: Schema, verdict: CompatibilityReport, mode: Mode, least: str | None, too_small: bool, tried: _Events | None
 ) -> None:
     if tried is not None:
         for fault in tried.faults[:_MOST_TOLD]:

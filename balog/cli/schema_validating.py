@@ -50,8 +50,8 @@ def validate(
     balog schema validate --schema draft.json events.jsonl
     """
     from balog.registry import Schema, make_validator
+    from balog.registry.payload_check import PayloadCheck
     from balog.registry.samples import read_samples
-    from balog.registry.validating import PayloadCheck
 
     validator = None
     if draft is not None:

@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from balog.errors import ConfigError
-from balog.registry import IncompatibleError, Registry, Schema, SchemaError, VersionTakenError, open_registry
-from balog.registry.comparing import Mode, Verdict
-from balog.registry.naming import is_type, parse_file_name
-from balog.registry.store import Kept, Listing
+from balog.registry import IncompatibleError, InvalidSchemaError, Registry, Schema, VersionTakenError, open_registry
+from balog.registry.comparing import CompatibilityReport, Mode
+from balog.registry.names import is_type, parse_file_name
+from balog.registry.store import Listing, StoredVersion
 from balog.sinks.base import SinkError
 from balog.sinks.http import HttpClient, HttpError
 from balog.storage import StorageError
@@ -48,7 +48,7 @@ class Refused(Struct, frozen=True):
     problem: str
     path: str = "$"
     kind: Literal["", "schema", "name", "taken", "incompatible", "unknown"] = ""
-    verdict: Verdict | None = None
+    verdict: CompatibilityReport | None = None
 
 
 class RemoteStore:
@@ -77,10 +77,12 @@ class RemoteStore:
         for entry in entries:
             names = {each: parse_file_name(each.file) for each in entry.versions}
             if is_type(entry.type):
-                found[entry.type] = {name.version: Kept(name, each.mark) for each, name in names.items() if name}
+                found[entry.type] = {
+                    name.version: StoredVersion(name, each.mark) for each, name in names.items() if name
+                }
         return found
 
-    def read(self, type: str, kept: Kept) -> bytes | None:
+    def read(self, type: str, kept: StoredVersion) -> bytes | None:
         """See ``Store``."""
         try:
             return self._ask("GET", f"/{quote(type)}/{quote(kept.name.version)}", None)
@@ -94,7 +96,7 @@ class RemoteStore:
         self.register(schema, "backward")
         return True
 
-    def register(self, schema: Schema, mode: Mode) -> Verdict:
+    def register(self, schema: Schema, mode: Mode) -> CompatibilityReport:
         """Post a version; errors as of ``Registry.register``."""
         query = {"mode": mode} | ({"message": schema.message} if schema.message else {})
         path = f"/{quote(schema.type)}/{quote(schema.version)}?{urlencode(query)}"
@@ -104,7 +106,7 @@ class RemoteStore:
             if isinstance(error.__cause__, HttpError):
                 self._refuse(schema, error.__cause__.answer.body)
             raise
-        return msgspec.json.decode(answer, type=Verdict)
+        return msgspec.json.decode(answer, type=CompatibilityReport)
 
     def close(self) -> None:
         """See ``Store``."""
@@ -120,7 +122,7 @@ class RemoteStore:
         if said.kind == "incompatible" and said.verdict is not None:
             raise IncompatibleError(said.problem, said.verdict)
         if said.kind in ("schema", "name"):
-            raise SchemaError(said.problem, f"{schema.type}/{schema.version}", said.path)
+            raise InvalidSchemaError(said.problem, f"{schema.type}/{schema.version}", said.path)
 
     def _ask(self, method: str, path: str, body: bytes | None, kind: str = "application/json") -> bytes:
         headers = {**self._headers, "User-Agent": "balog", **({} if body is None else {"Content-Type": kind})}
@@ -137,7 +139,7 @@ class RemoteRegistry(Registry):
         self._remote = RemoteStore(url, token)
         super().__init__(self._remote, patience)
 
-    def register(self, schema: Schema, mode: Mode = "backward") -> Verdict:
+    def register(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
         """See ``Registry``."""
         self.check(schema)
         verdict = self._remote.register(schema, mode)

@@ -13,19 +13,19 @@ from balog.registry.registry import (
     make_validator,
     open_registry,
 )
-from balog.registry.schema import Fault, Form, Schema, SchemaError, Validator
+from balog.registry.schema import Form, InvalidSchemaError, PayloadValidator, Schema, Violation
 
 __all__ = [
-    "Fault",
     "Form",
     "IncompatibleError",
+    "InvalidSchemaError",
+    "PayloadValidator",
     "Registry",
     "Schema",
-    "SchemaError",
     "UnknownTypeError",
     "UnknownVersionError",
-    "Validator",
     "VersionTakenError",
+    "Violation",
     "make_validator",
     "open_registry",
 ]

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from balog.registry.naming import is_type, is_version
-from balog.registry.schema import Schema, SchemaError
+from balog.registry.names import is_type, is_version
+from balog.registry.schema import InvalidSchemaError, Schema
+from balog.registry.subschemas import copy_schema, subschemas
 
 __all__ = ["bundle"]
 
 _OTHER = re.compile(r"(?:\.\./|/v1/schemas/)?([^/#]+)/([^/#]+?)(?:\.json)?(#.*)?")
-_DATA = frozenset({"enum", "const", "default", "examples"})
 _OLD = ("draft-04", "draft-06", "draft-07")
 _MOST_TYPES = 100
 
@@ -31,7 +31,7 @@ def bundle(schema: Schema, document: dict[str, Any], find: Callable[[str, str], 
         The document itself where it refers to no other type.
 
     Raises:
-        SchemaError: it refers to more than 100 types, or to one of another draft; what ``find`` raises.
+        InvalidSchemaError: it refers to more than 100 types, or to one of another draft; what ``find`` raises.
     """
     if next(_others(document), None) is None:
         return document
@@ -46,28 +46,22 @@ def bundle(schema: Schema, document: dict[str, Any], find: Callable[[str, str], 
         if key in held:
             continue
         if len(held) >= _MOST_TYPES:
-            raise SchemaError(f"refers to more than {_MOST_TYPES} types", where)
+            raise InvalidSchemaError(f"refers to more than {_MOST_TYPES} types", where)
         other = find(type, version)
         if other.get("$schema", draft) != draft and other.get("$schema"):
-            raise SchemaError(f"refers to {type}/{version}, whose $schema is another one", where)
+            raise InvalidSchemaError(f"refers to {type}/{version}, whose $schema is another one", where)
         waiting += _others(other)
         own = {name: inner for name, inner in other.items() if name not in ("$schema", "$id", "id")}
-        held[key] = _rewritten(own, f"#/{place}/{key}", place)
-    found = _rewritten(document, "#", place)
+        held[key] = _relocate(own, f"#/{place}/{key}", place)
+    found = _relocate(document, "#", place)
     return {**found, place: {**found.get(place, {}), **held}}
 
 
-def _others(node: Any) -> Iterator[tuple[str, str]]:
+def _others(document: Any) -> Iterator[tuple[str, str]]:
     """Yield the types and versions that a document refers to."""
-    rest = [node]
-    while rest:
-        node = rest.pop()
-        if isinstance(node, list):
-            rest += node
-        elif isinstance(node, dict):
-            if (other := _other(node.get("$ref"))) is not None:
-                yield other[0], other[1]
-            rest += (inner for name, inner in node.items() if name not in _DATA)
+    for _, node in subschemas(document):
+        if (other := _other(node.get("$ref"))) is not None:
+            yield other[0], other[1]
 
 
 def _other(reference: Any) -> tuple[str, str, str] | None:
@@ -77,16 +71,15 @@ def _other(reference: Any) -> tuple[str, str, str] | None:
     return found[1], found[2], (found[3] or "#")[1:]
 
 
-def _rewritten(node: Any, root: str, place: str) -> Any:
-    """Return a document whose references lead to where its parts are in the bundle."""
-    if isinstance(node, list):
-        return [_rewritten(inner, root, place) for inner in node]
-    if not isinstance(node, dict):
+def _relocate(document: Any, root: str, place: str) -> Any:
+    """Copy a document and point its references to where their targets are in the bundle."""
+
+    def change(node: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
+        reference = original.get("$ref")
+        if (other := _other(reference)) is not None:
+            node["$ref"] = f"#/{place}/{other[0]}@{other[1]}{other[2]}"
+        elif isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
+            node["$ref"] = root + reference[1:]
         return node
-    made = {name: inner if name in _DATA else _rewritten(inner, root, place) for name, inner in node.items()}
-    reference = node.get("$ref")
-    if (other := _other(reference)) is not None:
-        made["$ref"] = f"#/{place}/{other[0]}@{other[1]}{other[2]}"
-    elif isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
-        made["$ref"] = root + reference[1:]
-    return made
+
+    return copy_schema(document, change)

@@ -12,7 +12,7 @@ from balog.errors import BalogError
 from balog.registry.json_schema import decode_schema
 from balog.registry.registry import Registry
 from balog.registry.schema import Schema
-from balog.registry.unfolding import resolve
+from balog.registry.subschemas import resolve
 
 __all__ = ["Field", "fields_of", "render"]
 

@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from balog.registry.schema import SchemaError
+from balog.registry.json_compiler import MAX_PATTERN_BYTES, compile_schema
+from balog.registry.schema import InvalidSchemaError
+from balog.registry.subschemas import subschemas
 
-__all__ = ["MAX_PATTERN_BYTES", "byte_ns", "check_patterns", "own_patterns"]
-
-MAX_PATTERN_BYTES = 4 << 20
-"""Size of one compiled pattern."""
+__all__ = ["byte_ns", "check_patterns", "own_patterns"]
 
 MAX_PATTERNS_BYTES = 32 << 20
 """Size of all compiled patterns of a schema together, each at least 4 KiB."""
@@ -25,21 +24,19 @@ _SIZES = (4 << 10, 16 << 10, 128 << 10, 1 << 20, MAX_PATTERN_BYTES)
 _TOO_LARGE = 1 << 40
 _REPEAT = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
 _STATE_NS = 20.0  # a byte, for each KiB of the compiled pattern
-_DATA = frozenset({"enum", "const", "default", "examples"})
-_MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 
 
 def check_patterns(document: Any, where: str = "") -> None:
     """Look at the size of each pattern of a schema.
 
     Raises:
-        SchemaError: one of them, or all together, are too large; ``path`` says which.
+        InvalidSchemaError: one of them, or all together, are too large; ``path`` says which.
     """
     total = 0
-    for path, pattern in _patterns(document, "$"):
+    for path, pattern in _patterns(document):
         size = _size(pattern)
         if size > MAX_PATTERN_BYTES:
-            raise SchemaError(
+            raise InvalidSchemaError(
                 f"the pattern compiles to more than {MAX_PATTERN_BYTES >> 20} MiB; want smaller numbers of repeats, "
                 "or minLength and maxLength beside it",
                 where,
@@ -47,7 +44,7 @@ def check_patterns(document: Any, where: str = "") -> None:
             )
         total += size
         if total > MAX_PATTERNS_BYTES:
-            raise SchemaError(
+            raise InvalidSchemaError(
                 f"the schema's patterns compile to more than {MAX_PATTERNS_BYTES >> 20} MiB together", where, path
             )
 
@@ -65,19 +62,10 @@ def byte_ns(pattern: str) -> float:
     return _STATE_NS * _size(pattern) / 1024
 
 
-def _patterns(node: Any, path: str) -> Iterator[tuple[str, str]]:
-    rest: list[tuple[Any, str, bool]] = [(node, path, True)]
-    while rest:
-        node, path, is_schema = rest.pop()
-        if isinstance(node, dict):
-            for pattern in own_patterns(node) if is_schema else ():
-                yield f"{path}.pattern" if pattern == node.get("pattern") else f"{path}.patternProperties", pattern
-            for name, inner in node.items():
-                if isinstance(inner, (dict, list)) and not (is_schema and name in _DATA):
-                    is_map = is_schema and (name in _MAPS or name == "patternProperties")
-                    rest.append((inner, f"{path}.{name}", not is_map))
-        elif isinstance(node, list):
-            rest += ((inner, f"{path}[{number}]", True) for number, inner in enumerate(node))
+def _patterns(document: Any) -> Iterator[tuple[str, str]]:
+    for path, node in subschemas(document):
+        for pattern in own_patterns(node):
+            yield f"{path}.pattern" if pattern == node.get("pattern") else f"{path}.patternProperties", pattern
 
 
 @lru_cache(maxsize=4096)
@@ -97,9 +85,8 @@ def _size(pattern: str) -> int:
 def _compiles(pattern: str, size: int) -> bool:
     import jsonschema_rs
 
-    options = jsonschema_rs.RegexOptions(size_limit=size)
     try:
-        jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options, offline=True)
+        compile_schema({"pattern": pattern}, pattern_bytes=size)
     except (ValueError, jsonschema_rs.ValidationError):
         return False
     return True

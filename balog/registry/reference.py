@@ -10,20 +10,18 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from balog.registry.json_schema import json_path, reason_of, second_opinion
-from balog.registry.schema import Fault, SchemaError
+from balog.registry.reasons import describe_error, json_path
+from balog.registry.schema import InvalidSchemaError, Violation
+from balog.registry.subschemas import copy_schema
 
-__all__ = ["ReferenceValidator", "disagreement", "disagreements"]
+__all__ = ["ReferenceValidator"]
 
-_MOST_TRIED = 200
 _SPACES = "\\t\\n\\x0b\\f\\r \\xa0\\ufeff\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"
 _OUTSIDE = {"d": "[0-9]", "D": "[^0-9]", "w": "[0-9A-Za-z_]", "W": "[^0-9A-Za-z_]",
             "s": f"[{_SPACES}]", "S": f"[^{_SPACES}]"}  # fmt: skip
 _INSIDE = {"d": "0-9", "w": "0-9A-Za-z_", "s": _SPACES}
 _TOKEN = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)|\(\?.?|.", re.DOTALL)
 _SAME = frozenset("tnrfvbB")
-_DATA = frozenset({"enum", "const", "default", "examples"})
-_MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 
 
 class ReferenceValidator:
@@ -35,7 +33,7 @@ class ReferenceValidator:
         formats: whether ``format`` is checked, as far as jsonschema's own packages can.
 
     Raises:
-        SchemaError: it is no JSON Schema, or has a pattern that Python can't read alike.
+        InvalidSchemaError: it is no JSON Schema, or has a pattern that Python can't read alike.
         ImportError: jsonschema is not installed.
     """
 
@@ -43,22 +41,26 @@ class ReferenceValidator:
         import jsonschema
         from jsonschema_specifications import REGISTRY
 
-        said = document.get("$schema") if isinstance(document, dict) else None
-        kind = jsonschema.validators.validator_for(document, default=None if said else jsonschema.Draft202012Validator)
+        original = document.get("$schema") if isinstance(document, dict) else None
+        kind = jsonschema.validators.validator_for(
+            document, default=None if original else jsonschema.Draft202012Validator
+        )
         if kind is None:
-            raise SchemaError("$schema is none of the drafts 4, 6, 7, 2019-09 and 2020-12", where, "$.$schema")
+            raise InvalidSchemaError("$schema is none of the drafts 4, 6, 7, 2019-09 and 2020-12", where, "$.$schema")
         try:
             kind.check_schema(document, format_checker=None)
         except jsonschema.SchemaError as error:
-            raise SchemaError("not a JSON Schema", where, json_path(list(error.absolute_path))) from None
+            raise InvalidSchemaError("not a JSON Schema", where, json_path(list(error.absolute_path))) from None
         checker = kind.FORMAT_CHECKER if formats else None
         try:
-            self._validator = kind(_in_python(document, True), format_checker=checker, registry=REGISTRY)
+            self._validator = kind(
+                copy_schema(document, _with_python_patterns), format_checker=checker, registry=REGISTRY
+            )
             self.is_valid(None)
         except re.error as error:
-            raise SchemaError(f"not a regular expression: {error}", where) from None
+            raise InvalidSchemaError(f"not a regular expression: {error}", where) from None
         except ValueError as error:
-            raise SchemaError(str(error), where) from None
+            raise InvalidSchemaError(str(error), where) from None
 
     def is_valid(self, payload: Any) -> bool:
         """Return whether a decoded payload is valid.
@@ -68,7 +70,7 @@ class ReferenceValidator:
         """
         return next(self._errors(payload), None) is None
 
-    def faults(self, payload: Any, most: int) -> list[Fault]:
+    def faults(self, payload: Any, most: int) -> list[Violation]:
         """Return up to ``most`` faults of a decoded payload."""
         found = islice((fault for error in self._errors(payload) for fault in _faults(error)), most)
         return list(dict.fromkeys(found))
@@ -84,41 +86,11 @@ class ReferenceValidator:
             raise ValueError(f"$ref {str(error.ref)[:100]!r} leads nowhere") from None
 
 
-def disagreements(document: Any) -> list[str]:
-    """Return each payload, of those that a schema itself suggests, on which jsonschema-rs and jsonschema disagree."""
-    import jsonschema_rs
-    import msgspec
-
-    from balog.registry.comparing.document import Document
-    from balog.registry.comparing.examples import suggested
-
-    if not isinstance(document, dict):
-        return []
-    try:
-        reference = ReferenceValidator(document, formats=False)
-        plain = second_opinion(document)
-        tries = suggested(Document(document))
-    except (ValueError, SchemaError, jsonschema_rs.ValidationError):  # one of them does not know a pattern's letters
-        return []
-    found = []
-    for payload in tries[:_MOST_TRIED]:
-        fast, slow = plain.is_valid(payload), reference.is_valid(payload)
-        if fast != slow:
-            found.append(f"on {msgspec.json.encode(payload).decode()[:200]}: {disagreement(fast)}")
-    return found
-
-
-def disagreement(is_valid: bool) -> str:
-    """Say that jsonschema-rs calls a payload valid, or invalid, and jsonschema the opposite."""
-    words = "valid" if is_valid else "invalid"
-    return f"jsonschema-rs calls it {words}, jsonschema does not; this is a defect of balog, please report it"
-
-
-def _faults(error: Any) -> Iterator[Fault]:
+def _faults(error: Any) -> Iterator[Violation]:
 
     path = json_path(list(error.absolute_path))
-    for said in _said(error):
-        yield Fault(path, reason_of(said))
+    for original in _said(error):
+        yield Violation(path, describe_error(original))
 
 
 class _Kind:
@@ -141,7 +113,7 @@ def _said(error: Any) -> Iterator[_Said]:
     names = ("limit", "format", "multiple_of", "schema", "expected_value", "options")
     words: dict[str, Any] = dict.fromkeys(names, value)
     words["types"] = value if isinstance(value, list) else [value]
-    words["pattern"] = getattr(value, "said", value)
+    words["pattern"] = getattr(value, "original", value)
     words["error"] = _Said("its schema", {}, [])
     if name == "required" and isinstance(value, list):
         for each in value:
@@ -162,31 +134,18 @@ def _unexpected(error: Any) -> list[str]:
     ]  # fmt: skip
 
 
-def _in_python(node: Any, is_schema: bool) -> Any:
-    """Return a schema whose patterns are written for ``re``."""
-    if isinstance(node, list):
-        return [_in_python(inner, True) for inner in node]
-    if not isinstance(node, dict):
-        return node
-    found = {}
-    for name, inner in node.items():
-        if not is_schema:
-            found[name] = _in_python(inner, True)
-        elif name in _DATA:
-            found[name] = inner
-        elif name == "pattern" and isinstance(inner, str):
-            found[name] = _pattern(inner)
-        elif name == "patternProperties" and isinstance(inner, dict):
-            found[name] = {_pattern(pattern): _in_python(schema, True) for pattern, schema in inner.items()}
-        else:
-            found[name] = _in_python(inner, not (name in _MAPS and isinstance(inner, dict)))
-    return found
+def _with_python_patterns(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(pattern := original.get("pattern"), str):
+        schema["pattern"] = _pattern(pattern)
+    if isinstance(patterns := schema.get("patternProperties"), dict):
+        schema["patternProperties"] = {_pattern(pattern): inner for pattern, inner in patterns.items()}
+    return schema
 
 
 class _Pattern(str):
-    """A pattern for ``re``; ``said`` is how the schema writes it."""
+    """A pattern for ``re``; ``original`` is how the schema writes it."""
 
-    said: str
+    original: str
 
 
 def _pattern(pattern: str) -> str:
@@ -221,5 +180,5 @@ def _pattern(pattern: str) -> str:
         made.append(part)
     found = _Pattern(f"(?a:{''.join(made)})")
     re.compile(found)
-    found.said = pattern
+    found.original = pattern
     return found

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from balog.errors import BalogError
-from balog.registry.naming import check_message, check_type, check_version, latest, major, order
-from balog.registry.schema import MAX_SCHEMA_BYTES, Schema, SchemaError, Validator
-from balog.registry.store import FolderStore, Kept, Listing, PackagedStore, Store
+from balog.registry.names import check_message, check_type, check_version, latest, major, order
+from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, PayloadValidator, Schema
+from balog.registry.store import FolderStore, Listing, PackagedStore, SchemaStore, StoredVersion
 from balog.registry.worker_pool import COMPARE_SECONDS, WorkExceededError, workers
 from balog.storage import StorageError
 
 if TYPE_CHECKING:
-    from balog.registry.comparing import Mode, Verdict
+    from balog.registry.comparing import CompatibilityReport, Mode
 
 __all__ = [
     "IncompatibleError",
@@ -66,7 +66,7 @@ class IncompatibleError(BalogError):
         verdict: why.
     """
 
-    def __init__(self, reason: str, verdict: Verdict) -> None:
+    def __init__(self, reason: str, verdict: CompatibilityReport) -> None:
         super().__init__(reason)
         self.verdict = verdict
 
@@ -90,20 +90,20 @@ class Registry:
             child process, for at most 30 s of processor time.
     """
 
-    def __init__(self, store: Store | None = None, patience: float = 5.0) -> None:
+    def __init__(self, store: SchemaStore | None = None, patience: float = 5.0) -> None:
         self._packaged = PackagedStore()
-        self._store: Store = store or self._packaged
+        self._store: SchemaStore = store or self._packaged
         self.place = self._store.place
         self.problem = ""
         self.is_shared = False
         self._patience = patience
         self._own = self._packaged.listing()
-        self._listing: dict[str, dict[str, tuple[Store, Kept]]] | None = None
+        self._listing: dict[str, dict[str, tuple[SchemaStore, StoredVersion]]] | None = None
         self._listed = 0.0
         self._listing_lock = threading.Lock()
-        self._schemas: dict[tuple[str, str, Store, Kept], Schema] = {}
-        self._bundled: dict[tuple[str, str, Store, Kept], Schema] = {}
-        self._validators: dict[tuple[str, str, Store, Kept], Validator | SchemaError] = {}
+        self._schemas: dict[tuple[str, str, SchemaStore, StoredVersion], Schema] = {}
+        self._bundled: dict[tuple[str, str, SchemaStore, StoredVersion], Schema] = {}
+        self._validators: dict[tuple[str, str, SchemaStore, StoredVersion], PayloadValidator | InvalidSchemaError] = {}
         self._registering = threading.Lock()
 
     def types(self) -> list[str]:
@@ -127,7 +127,7 @@ class Registry:
         """Return a version of a type, with the other types that it refers to; errors as of ``original``, and
 
         Raises:
-            SchemaError: it refers to a type or version that the registry does not have.
+            InvalidSchemaError: it refers to a type or version that the registry does not have.
         """
         version, store, kept = self._find(type, version)
         key = (type, version, store, kept)
@@ -140,7 +140,7 @@ class Registry:
         """Return a schema whose document holds the types of this registry that it refers to.
 
         Raises:
-            SchemaError: it refers to a type or version that there is not, or is no JSON object.
+            InvalidSchemaError: it refers to a type or version that there is not, or is no JSON object.
         """
         if schema.form != "json" or b'"$ref"' not in schema.source:
             return schema
@@ -153,9 +153,9 @@ class Registry:
             try:
                 other = self.original(type, version)
             except (UnknownTypeError, UnknownVersionError) as error:
-                raise SchemaError(f"$ref to {type}/{version}: {error}", where) from None
+                raise InvalidSchemaError(f"$ref to {type}/{version}: {error}", where) from None
             if other.form != "json":
-                raise SchemaError(f"$ref to {type}/{version}: it is described by protobuf", where)
+                raise InvalidSchemaError(f"$ref to {type}/{version}: it is described by protobuf", where)
             return decode_schema(other.source, f"{type}/{version}")
 
         document = decode_schema(schema.source, where)
@@ -180,11 +180,11 @@ class Registry:
             schema = self._schemas[key] = Schema(type, version, kept.name.form, source, kept.name.message)
         return schema
 
-    def validator(self, type: str, version: str | None = None) -> Validator:
+    def validator(self, type: str, version: str | None = None) -> PayloadValidator:
         """Give the validator of a version's payloads; the same one until the version is gone.
 
         Raises:
-            SchemaError: somebody put a file there that is no schema.
+            InvalidSchemaError: somebody put a file there that is no schema.
             MissingExtraError: what the schema's form needs is not installed.
             UnknownTypeError, UnknownVersionError, StorageError: as ``get``.
         """
@@ -194,14 +194,14 @@ class Registry:
         if validator is None:
             try:
                 validator = make_validator(self.get(type, version))
-            except SchemaError as error:  # protoc does not run anew for each payload
+            except InvalidSchemaError as error:  # protoc does not run anew for each payload
                 validator = error
             self._validators[key] = validator
-        if isinstance(validator, SchemaError):
-            raise SchemaError(validator.reason, validator.source, validator.path)
+        if isinstance(validator, InvalidSchemaError):
+            raise InvalidSchemaError(validator.reason, validator.source, validator.path)
         return validator
 
-    def register(self, schema: Schema, mode: Mode = "backward") -> Verdict:
+    def register(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
         """Keep a new version for ever, if it may follow those that there are.
 
         It must be higher than every version of its major. Within a major (of 0.x: within a minor) it must be compatible
@@ -210,7 +210,7 @@ class Registry:
 
         Raises:
             ConfigError: the type's name, the version or the message is none.
-            SchemaError: the document is no schema, or that of another type.
+            InvalidSchemaError: the document is no schema, or that of another type.
             VersionTakenError: the version is there with another document.
             IncompatibleError: it may not follow; ``verdict`` says why.
             StorageError: the store can't be reached.
@@ -232,13 +232,13 @@ class Registry:
             if self.is_shared:
                 return list(workers().run("disagreements", [schema.source]))
             from balog.registry.json_schema import decode_schema
-            from balog.registry.reference import disagreements
+            from balog.registry.validator_pair import disagreements
 
             return disagreements(decode_schema(schema.source))
         except (BalogError, ImportError):
             return []
 
-    def _register(self, schema: Schema, mode: Mode) -> Verdict:
+    def _register(self, schema: Schema, mode: Mode) -> CompatibilityReport:
         self.refresh()
         if self.problem:
             raise StorageError(self.problem)
@@ -253,20 +253,20 @@ class Registry:
         self.refresh()
         return verdict
 
-    def judge(self, schema: Schema, mode: Mode = "backward") -> Verdict:
+    def judge(self, schema: Schema, mode: Mode = "backward") -> CompatibilityReport:
         """Tell what ``register`` would say of a new version, without keeping it; errors as there."""
-        from balog.registry.comparing import Verdict
+        from balog.registry.comparing import CompatibilityReport
 
         there = list(self._now().get(schema.type, ()))
         rivals = [v for v in there if major(v) == major(schema.version) and order(v) >= order(schema.version)]
         if rivals:
             raise IncompatibleError(
                 f"{schema.type} {schema.version} would come after {rivals[-1]}; take a higher version",
-                Verdict(compatible=False, bump="none"),
+                CompatibilityReport(compatible=False, bump="none"),
             )
         before = [self.get(schema.type, v) for v in there if order(v) < order(schema.version)]
         if not before:
-            return Verdict(compatible=True, bump="none")
+            return CompatibilityReport(compatible=True, bump="none")
         from balog.registry.comparing import compare_history, least_version
 
         schema = self.bundle(schema)
@@ -282,8 +282,8 @@ class Registry:
             )
         return verdict
 
-    def _compare_apart(self, before: list[Schema], schema: Schema, mode: Mode) -> Verdict:
-        from balog.registry.comparing import Verdict
+    def _compare_apart(self, before: list[Schema], schema: Schema, mode: Mode) -> CompatibilityReport:
+        from balog.registry.comparing import CompatibilityReport
 
         try:
             found = workers().run("judge", [before, schema, mode], COMPARE_SECONDS)
@@ -291,22 +291,22 @@ class Registry:
             raise IncompatibleError(
                 f"{schema.type} {schema.version} can't be compared with {before[-1].version} within "
                 f"{COMPARE_SECONDS:g} s; take a new major version, or a simpler schema",
-                Verdict(compatible=False, bump="major"),
+                CompatibilityReport(compatible=False, bump="major"),
             ) from None
-        return msgspec.convert(found, Verdict)
+        return msgspec.convert(found, CompatibilityReport)
 
-    def check(self, schema: Schema) -> Validator:
+    def check(self, schema: Schema) -> PayloadValidator:
         """See whether a schema can be registered at all, apart from what there is; errors as of ``register``."""
         check_type(schema.type)
         check_version(schema.version)
         check_message(schema.message, schema.form)
         where = f"{schema.type}/{schema.version}"
         if len(schema.source) > MAX_SCHEMA_BYTES:
-            raise SchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
+            raise InvalidSchemaError(f"larger than {MAX_SCHEMA_BYTES >> 20} MiB", where)
         validator = make_validator(self.bundle(schema))
         said = _said_type(schema)
         if said not in (None, schema.type):
-            raise SchemaError(f"is of the type {_said(str(said))}", where, "$.properties.cls_type.const")
+            raise InvalidSchemaError(f"is of the type {_said(str(said))}", where, "$.properties.cls_type.const")
         return validator
 
     def refresh(self) -> None:
@@ -328,7 +328,7 @@ class Registry:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    def _now(self, patience: float | None = None) -> dict[str, dict[str, tuple[Store, Kept]]]:
+    def _now(self, patience: float | None = None) -> dict[str, dict[str, tuple[SchemaStore, StoredVersion]]]:
         patience = self._patience if patience is None else patience
         if self._listing is None:
             with self._listing_lock:
@@ -352,7 +352,7 @@ class Registry:
                 raise
             self._listed = time.monotonic()
             return
-        listing: dict[str, dict[str, tuple[Store, Kept]]] = {}
+        listing: dict[str, dict[str, tuple[SchemaStore, StoredVersion]]] = {}
         for store, part in ((self._packaged, self._own), (self._store, found)):
             for type, versions in part.items():
                 there = listing.setdefault(type, {})
@@ -364,13 +364,13 @@ class Registry:
         self._bundled = {key: schema for key, schema in self._bundled.items() if key in alive}
         self._validators = {key: validator for key, validator in self._validators.items() if key in alive}
 
-    def _of(self, type: str) -> dict[str, tuple[Store, Kept]]:
+    def _of(self, type: str) -> dict[str, tuple[SchemaStore, StoredVersion]]:
         found = self._now().get(type) or self._now(min(self._patience, _MISS_SECONDS)).get(type)
         if found is None:
             raise UnknownTypeError(type, self.types())
         return found
 
-    def _find(self, type: str, version: str | None) -> tuple[str, Store, Kept]:
+    def _find(self, type: str, version: str | None) -> tuple[str, SchemaStore, StoredVersion]:
         versions = self._of(type)
         if version is None:
             version = latest(list(versions))
@@ -380,19 +380,19 @@ class Registry:
                 raise UnknownVersionError(type, version, list(versions))
         return version, *versions[version]
 
-    def _again(self, schema: Schema) -> Verdict | None:
+    def _again(self, schema: Schema) -> CompatibilityReport | None:
         """Give the verdict on a version that is there already, None when there is none.
 
         Raises:
             VersionTakenError: it is another one.
         """
-        from balog.registry.comparing import Verdict
+        from balog.registry.comparing import CompatibilityReport
 
         if schema.version not in self._now().get(schema.type, ()):
             return None
         if self.original(schema.type, schema.version) != schema:
             raise VersionTakenError(schema)
-        return Verdict(compatible=True, bump="none")
+        return CompatibilityReport(compatible=True, bump="none")
 
 
 def open_registry(
@@ -411,14 +411,14 @@ def open_registry(
     return Registry(None if place is None else FolderStore(place, options), patience)
 
 
-def make_validator(schema: Schema, where: str = "") -> Validator:
+def make_validator(schema: Schema, where: str = "") -> PayloadValidator:
     """Compile a schema, by its form.
 
     Args:
         where: its file, for errors; ``TYPE/VERSION`` when "".
 
     Raises:
-        SchemaError: it is none.
+        InvalidSchemaError: it is none.
         MissingExtraError: what its form needs is not installed.
     """
     where = where or f"{schema.type}/{schema.version}"

@@ -15,12 +15,12 @@ from msgspec import Raw
 from balog.errors import EventError, MissingExtraError, split_refusal
 from balog.event import MAX_EVENT_BYTES, decode
 
-__all__ = ["Sample", "read_samples"]
+__all__ = ["PayloadSample", "read_samples"]
 
 _MAX_WHOLE = 64 << 20
 
 
-class Sample(NamedTuple):
+class PayloadSample(NamedTuple):
     """A payload out of a file.
 
     Attributes:
@@ -43,7 +43,7 @@ _raw = msgspec.json.Decoder(Raw)
 _array = msgspec.json.Decoder(list[Raw])
 
 
-def read_samples(file: IO[bytes]) -> Iterator[Sample]:
+def read_samples(file: IO[bytes]) -> Iterator[PayloadSample]:
     """Give each payload of a file, of events their payloads; what is none comes with its problem.
 
     Lines are read as a stream; an array or a single document of at most 64 MiB at once.
@@ -82,28 +82,28 @@ def read_samples(file: IO[bytes]) -> Iterator[Sample]:
             number += 1
 
 
-def _items(data: bytes) -> Iterator[Sample]:
+def _items(data: bytes) -> Iterator[PayloadSample]:
     if len(data) > _MAX_WHOLE:
         raise EventError(f"an array of more than {_MAX_WHOLE >> 20} MiB; write one event a line")
     for number, item in enumerate(_array.decode(data), 1):
         yield _sample(f"item {number}", bytes(item))
 
 
-def _sample(place: str, data: bytes) -> Sample:
+def _sample(place: str, data: bytes) -> PayloadSample:
     if len(data) > MAX_EVENT_BYTES:
-        return Sample(place, b"", EventError(f"more than {MAX_EVENT_BYTES} bytes"))
+        return PayloadSample(place, b"", EventError(f"more than {MAX_EVENT_BYTES} bytes"))
     try:
         if not _members.decode(data).keys() >= _EVENT:
-            return Sample(place, data.strip())
-        return Sample(place, bytes(decode(data).raw_payload), prefix="$.payload")
+            return PayloadSample(place, data.strip())
+        return PayloadSample(place, bytes(decode(data).raw_payload), prefix="$.payload")
     except EventError as error:
-        return Sample(place, b"", error)
+        return PayloadSample(place, b"", error)
     except msgspec.ValidationError:
-        return Sample(place, b"", EventError("want an object"))
+        return PayloadSample(place, b"", EventError("want an object"))
     except (msgspec.DecodeError, UnicodeError) as error:
-        return Sample(place, b"", EventError(_malformed(error)))
+        return PayloadSample(place, b"", EventError(_malformed(error)))
     except RecursionError:
-        return Sample(place, b"", EventError("nested too deep"))
+        return PayloadSample(place, b"", EventError("nested too deep"))
 
 
 def _is_whole(data: bytes) -> bool:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from balog.errors import ConfigError
 
-__all__ = ["MAX_SCHEMA_BYTES", "Fault", "Form", "Schema", "SchemaError", "Validator"]
+__all__ = ["MAX_SCHEMA_BYTES", "Form", "InvalidSchemaError", "PayloadValidator", "Schema", "Violation"]
 
 Form = Literal["json", "protobuf"]
 """JSON Schema (draft 2020-12 where it does not say), or a ``.proto`` file."""
@@ -17,7 +17,7 @@ MAX_SCHEMA_BYTES = 4 << 20
 """A larger document is refused unread."""
 
 
-class SchemaError(ConfigError):
+class InvalidSchemaError(ConfigError):
     """A document that should have been a schema is none, or one that payloads cannot be held against in bounded time.
 
     ``source`` is the file or ``TYPE/VERSION``, ``path`` the place in it.
@@ -43,17 +43,17 @@ class Schema(Struct, frozen=True):
     message: str = ""
 
 
-class Fault(NamedTuple):
+class Violation(NamedTuple):
     """What is wrong with a payload: where, as a JSONPath (``$.lines[2].price``), and what, never with a value in it."""
 
     path: str
     reason: str
 
 
-class Validator(Protocol):
+class PayloadValidator(Protocol):
     """Tells whether payloads are of one version of one type; may be used from any thread."""
 
-    def check(self, payload: bytes) -> list[Fault]:
+    def check(self, payload: bytes) -> list[Violation]:
         """Return every fault of a payload, which is JSON; none when it is valid.
 
         A payload that may take long is checked in a child process, for at most 1 s of processor time. One that takes

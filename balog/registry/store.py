@@ -7,26 +7,26 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any, NamedTuple, Protocol
 
-from balog.registry.naming import FileName, is_type, parse_file_name
-from balog.registry.schema import MAX_SCHEMA_BYTES, Schema, SchemaError
+from balog.registry.names import FileName, is_type, parse_file_name
+from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, Schema
 from balog.storage import StorageError, open_storage
 from balog.storage.remote import RemoteStorage
 
-__all__ = ["FolderStore", "Kept", "Listing", "PackagedStore", "Store"]
+__all__ = ["FolderStore", "Listing", "PackagedStore", "SchemaStore", "StoredVersion"]
 
 
-class Kept(NamedTuple):
+class StoredVersion(NamedTuple):
     """A version in a store: its file's name, and a mark that changes when somebody changes the file by hand."""
 
     name: FileName
     mark: str = ""
 
 
-Listing = dict[str, dict[str, Kept]]
+Listing = dict[str, dict[str, StoredVersion]]
 """What there is: by type, by version."""
 
 
-class Store(Protocol):
+class SchemaStore(Protocol):
     """Keeps schemas; may be used from any thread.
 
     Every method raises ``StorageError`` when the place can't be reached.
@@ -40,7 +40,7 @@ class Store(Protocol):
     def listing(self) -> Listing:
         """Give all that there is."""
 
-    def read(self, type: str, kept: Kept) -> bytes | None:
+    def read(self, type: str, kept: StoredVersion) -> bytes | None:
         """Give a version's document; None when it is gone."""
 
     def create(self, schema: Schema) -> bool:
@@ -54,7 +54,7 @@ class Store(Protocol):
 
 
 class FolderStore:
-    """See ``Store``: a path or URL that ``balog.storage`` opens. What is no ``TYPE/VERSION.…`` is looked over.
+    """See ``SchemaStore``: a path or URL that ``balog.storage`` opens. What is no ``TYPE/VERSION.…`` is looked over.
 
     Raises:
         ConfigError, MissingExtraError: as ``open_storage``.
@@ -66,7 +66,7 @@ class FolderStore:
         self._lock = threading.Lock()  # a storage is for one thread at a time
 
     def listing(self) -> Listing:
-        """See ``Store``. A folder that is not there yet has nothing in it."""
+        """See ``SchemaStore``. A folder that is not there yet has nothing in it."""
         found: Listing = {}
         with self._lock:
             for path, mark in self._files():
@@ -74,16 +74,16 @@ class FolderStore:
                 name = parse_file_name(last)
                 # Of one version in two forms the first one counts, in the alphabet's order: json before proto.
                 if name is not None and is_type(type):
-                    found.setdefault(type, {}).setdefault(name.version, Kept(name, mark))
+                    found.setdefault(type, {}).setdefault(name.version, StoredVersion(name, mark))
         return found
 
-    def read(self, type: str, kept: Kept) -> bytes | None:
-        """See ``Store``."""
+    def read(self, type: str, kept: StoredVersion) -> bytes | None:
+        """See ``SchemaStore``."""
         with self._lock:
             return self._storage.read(f"{type}/{kept.name}", MAX_SCHEMA_BYTES)
 
     def create(self, schema: Schema) -> bool:
-        """See ``Store``."""
+        """See ``SchemaStore``."""
         name = str(FileName(schema.version, schema.form, schema.message))
         with self._lock:
             if not self._storage.create(schema.source, f"{schema.type}/{name}"):
@@ -97,7 +97,7 @@ class FolderStore:
             return True
 
     def close(self) -> None:
-        """See ``Store``."""
+        """See ``SchemaStore``."""
         with self._lock:
             self._storage.close()
 
@@ -136,30 +136,32 @@ class FolderStore:
 
 
 class PackagedStore:
-    """See ``Store``: the types that come with balog."""
+    """See ``SchemaStore``: the types that come with balog."""
 
     place = "balog"
 
     def listing(self) -> Listing:
-        """See ``Store``."""
+        """See ``SchemaStore``."""
         found: Listing = {}
         for folder in resources.files("balog.schemas").joinpath("payload").iterdir():
             names = [parse_file_name(file.name) for file in folder.iterdir()] if folder.is_dir() else []
             if names:
-                found[folder.name] = {name.version: Kept(name) for name in names if name is not None}
+                found[folder.name] = {name.version: StoredVersion(name) for name in names if name is not None}
         return found
 
-    def read(self, type: str, kept: Kept) -> bytes | None:
-        """See ``Store``."""
+    def read(self, type: str, kept: StoredVersion) -> bytes | None:
+        """See ``SchemaStore``."""
         return resources.files("balog.schemas").joinpath("payload").joinpath(type).joinpath(str(kept.name)).read_bytes()
 
     def create(self, schema: Schema) -> bool:
         """Nothing is added to the package.
 
         Raises:
-            SchemaError: always.
+            InvalidSchemaError: always.
         """
-        raise SchemaError("nothing can be registered among the types that come with balog; name a registry to keep it")
+        raise InvalidSchemaError(
+            "nothing can be registered among the types that come with balog; name a registry to keep it"
+        )
 
     def close(self) -> None:
         """Nothing is open."""

@@ -18,13 +18,13 @@ import msgspec
 from balog.errors import EventError
 from balog.registry import worker_pool
 from balog.registry.json_schema import decode_schema
-from balog.registry.reference import disagreements
 from balog.registry.registry import make_validator
-from balog.registry.schema import Schema, SchemaError
+from balog.registry.schema import InvalidSchemaError, Schema
+from balog.registry.validator_pair import disagreements
 from balog.registry.worker_pool import read_frame, write_frame
 
 if TYPE_CHECKING:
-    from balog.registry.comparing import Verdict
+    from balog.registry.comparing import CompatibilityReport
 
 __all__ = ["main"]
 
@@ -46,12 +46,12 @@ def _read(schema: Any, wire: bytes) -> Any:
 def _compile(schema: Any) -> Any:
     try:
         _validator(msgspec.convert(schema, Schema))
-    except SchemaError as error:
+    except InvalidSchemaError as error:
         return {"reason": error.reason, "path": error.path}
     return None
 
 
-def _judge(before: Any, schema: Any, mode: Any) -> Verdict:
+def _judge(before: Any, schema: Any, mode: Any) -> CompatibilityReport:
     from balog.registry.comparing import compare_history
 
     return compare_history(msgspec.convert(before, list[Schema]), msgspec.convert(schema, Schema), mode)

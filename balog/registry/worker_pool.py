@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from balog.errors import BalogError, EventError
-from balog.registry.schema import Fault, Schema, SchemaError
+from balog.registry.schema import InvalidSchemaError, Schema, Violation
 
 __all__ = [
     "CHECK_SECONDS",
@@ -199,37 +199,37 @@ def compile_apart(schema: Schema) -> None:
     """Compile a schema in a child process and try its rules.
 
     Raises:
-        SchemaError: it is none, or its rules run for more than 3 s.
+        InvalidSchemaError: it is none, or its rules run for more than 3 s.
     """
     try:
         refusal = workers().run("compile", [schema], COMPILE_SECONDS)
     except WorkExceededError:
-        raise SchemaError(f"its rules take more than {COMPILE_SECONDS:g} s") from None
+        raise InvalidSchemaError(f"its rules take more than {COMPILE_SECONDS:g} s") from None
     if refusal is not None:
-        raise SchemaError(refusal["reason"], path=refusal["path"])
+        raise InvalidSchemaError(refusal["reason"], path=refusal["path"])
 
 
-def read_apart(schema: Schema, wire: bytes) -> tuple[bytes, list[Fault]]:
+def read_apart(schema: Schema, wire: bytes) -> tuple[bytes, list[Violation]]:
     """Read an encoded protobuf message in a child process; see ``CompiledMessage.read``."""
     try:
         found = workers().run("read", [schema, wire])
     except WorkExceededError:
-        return b"{}", [Fault("$", TOO_LONG)]
+        return b"{}", [Violation("$", TOO_LONG)]
     if isinstance(found, dict):
         raise EventError(found["reason"], found["path"])
-    return found[0], [Fault(*each) for each in found[1]]
+    return found[0], [Violation(*each) for each in found[1]]
 
 
 _pools: dict[int, WorkerPool] = {}
 
 
-def check_apart(schema: Schema, payload: bytes) -> list[Fault]:
-    """Hold a payload against a schema in a child process; see ``Validator.check``."""
+def check_apart(schema: Schema, payload: bytes) -> list[Violation]:
+    """Hold a payload against a schema in a child process; see ``PayloadValidator.check``."""
     try:
         found = workers().run("check", [schema, payload])
     except WorkExceededError:
-        return [Fault("$", TOO_LONG)]
-    return [Fault(*each) for each in found]
+        return [Violation("$", TOO_LONG)]
+    return [Violation(*each) for each in found]
 
 
 def workers() -> WorkerPool:

@@ -11,7 +11,7 @@ import msgspec
 
 from balog.errors import MissingExtraError
 from balog.registry.json_schema import JsonValidator
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
 from balog.verify.validators import validator_for
 from balog.verify.values import is_after
 
@@ -97,7 +97,7 @@ class StreamStats:
         self.schema = schema
         try:
             self._validator = validator_for(schema)
-        except SchemaError as error:
+        except InvalidSchemaError as error:
             self._validator, self.schema_fault = None, str(error)
         except MissingExtraError:
             self._validator = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from balog.registry.json_schema import JsonValidator
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
 
 __all__ = ["validator_for"]
 
@@ -16,16 +16,16 @@ def validator_for(schema: dict[str, Any]) -> JsonValidator:
     """Give a validator. Taps seldom name a draft; ``exclusiveMaximum: true`` of those of databases is draft 4.
 
     Raises:
-        SchemaError: it is no JSON Schema by any of them.
+        InvalidSchemaError: it is no JSON Schema by any of them.
         MissingExtraError: jsonschema-rs is not installed.
     """
     try:
         return JsonValidator(schema)
-    except SchemaError:
+    except InvalidSchemaError:
         if "$schema" in schema:
             raise
         try:
             return JsonValidator({"$schema": _DRAFT_4, **schema})
-        except SchemaError:
+        except InvalidSchemaError:
             pass
         raise

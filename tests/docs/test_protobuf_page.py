@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from balog.registry.comparing.wire import compare_wire
-from balog.registry.protobuf import compile_proto, compiling, describing, message, writing
+from balog.registry.protobuf import compile_proto, compiler, descriptors, json_writer, message
 from balog.registry.schema import Schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protobuf.md").read_text(encoding="utf-8")
@@ -35,13 +35,13 @@ def test_the_blocks_run_and_say_what_the_page_says(tmp_path: Path) -> None:
 
 def test_its_bounds_are_the_codes() -> None:
     assert (
-        f"{compiling.MAX_SOURCE_BYTES >> 20} MiB; protoc runs in a process of its own for {compiling.MAX_SECONDS} s"
+        f"{compiler.MAX_SOURCE_BYTES >> 20} MiB; protoc runs in a process of its own for {compiler.MAX_SECONDS} s"
         in PAGE
     )
-    assert f"and {compiling.MAX_MEMORY >> 30} GiB at most" in PAGE
-    assert f"| {writing.MAX_DEPTH} deep, on the wire and in JSON |" in PAGE
+    assert f"and {compiler.MAX_MEMORY >> 30} GiB at most" in PAGE
+    assert f"| {json_writer.MAX_DEPTH} deep, on the wire and in JSON |" in PAGE
     assert f"and all in it | {message.MAX_DEFAULTS:,} |" in PAGE
-    assert f"| {describing.MAX_MESSAGES:,} |" in PAGE
+    assert f"| {descriptors.MAX_MESSAGES:,} |" in PAGE
     assert f"| faults that are told | {message.MAX_FAULTS} |" in PAGE
 
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from balog.cli.schema import command
-from balog.registry import json_schema, unfolding
+from balog.registry import complexity, json_schema
 from balog.registry.schema import MAX_SCHEMA_BYTES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "registry.md").read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_commands_on_the_page_have_options_that_there_are() -> None:
 
 def test_its_numbers_are_the_code_s() -> None:
     assert (
-        f"a schema: {MAX_SCHEMA_BYTES >> 20} MiB, {unfolding.MAX_DEPTH} levels deep, {unfolding.MAX_UNFOLDED:,} "
+        f"a schema: {MAX_SCHEMA_BYTES >> 20} MiB, {complexity.MAX_DEPTH} levels deep, {complexity.MAX_UNFOLDED:,} "
         in PAGE
     )
     assert f"At most {json_schema.MAX_FAULTS} faults" in PAGE

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.registry import IncompatibleError, Schema, SchemaError, open_registry
+from balog.registry import IncompatibleError, InvalidSchemaError, Schema, open_registry
 from balog.registry.comparing import compare
 from tests.delivery.serving import put_schema
 
@@ -62,7 +62,7 @@ def test_a_reference_may_lead_into_the_other_type_and_through_further_ones(tmp_p
 def test_a_reference_to_what_is_not_there_is_refused(tmp_path: Path, reference: str, said: str):
     with open_registry(str(tmp_path)) as registry:
         registry.register(schema("customer", "1.0.0", CUSTOMER))
-        with pytest.raises(SchemaError, match=said):
+        with pytest.raises(InvalidSchemaError, match=said):
             registry.register(schema("order", "1.0.0", order(reference)))
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from balog.registry import SchemaError
-from balog.registry.json_schema import JsonValidator, json_path
+from balog.registry import InvalidSchemaError
+from balog.registry.json_schema import JsonValidator
+from balog.registry.reasons import json_path
 
 
 def faults(schema: Any, payload: Any) -> list[str]:
@@ -138,7 +139,7 @@ def test_at_most_a_hundred_faults_are_told() -> None:
     ids=str,
 )
 def test_a_document_that_is_no_schema_is_one_line(schema: Any, said: str) -> None:
-    with pytest.raises(SchemaError) as caught:
+    with pytest.raises(InvalidSchemaError) as caught:
         JsonValidator(schema, "order.json")
 
     assert str(caught.value).startswith("order.json: ")
@@ -158,7 +159,7 @@ def test_a_document_that_is_no_schema_is_one_line(schema: Any, said: str) -> Non
     ids=["half", "array", "utf-16", "deep", "large"],
 )
 def test_bytes_that_are_no_schema_are_one_line(source: bytes, said: str) -> None:
-    with pytest.raises(SchemaError, match=said):
+    with pytest.raises(InvalidSchemaError, match=said):
         JsonValidator(source)
 
 
@@ -171,14 +172,14 @@ def test_a_text_that_would_make_a_backtracking_pattern_run_for_ever_does_not() -
 def test_alternatives_that_double_with_each_step_are_refused() -> None:
     steps = {f"s{n}": {"anyOf": [{"$ref": f"#/$defs/s{n + 1}"}, {"$ref": f"#/$defs/s{n + 1}"}]} for n in range(40)}
 
-    with pytest.raises(SchemaError, match="unfolds to more than 100000 checks"):
+    with pytest.raises(InvalidSchemaError, match="unfolds to more than 100000 checks"):
         JsonValidator({"$ref": "#/$defs/s0", "$defs": {**steps, "s40": {"type": "string"}}})
 
 
 def test_a_chain_of_references_without_end_is_refused() -> None:
     chain = {f"s{n}": {"$ref": f"#/$defs/s{n + 1}"} for n in range(5000)}
 
-    with pytest.raises(SchemaError, match="lead through too many others"):
+    with pytest.raises(InvalidSchemaError, match="lead through too many others"):
         JsonValidator({"$ref": "#/$defs/s0", "$defs": {**chain, "s5000": {}}})
 
 
@@ -193,7 +194,7 @@ def test_a_chain_of_references_without_end_is_refused() -> None:
     ],
 )
 def test_a_schema_that_asks_itself_of_the_same_value_is_refused(schema: dict[str, Any]) -> None:
-    with pytest.raises(SchemaError, match="leads back to where it is"):
+    with pytest.raises(InvalidSchemaError, match="leads back to where it is"):
         JsonValidator(schema)
 
 

@@ -7,7 +7,7 @@ import jsonschema
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from balog.registry import SchemaError
+from balog.registry import InvalidSchemaError
 from balog.registry.json_schema import JsonValidator
 
 NAMES = st.sampled_from(["a", "b", "c", "a b"])
@@ -83,7 +83,7 @@ def test_both_agree_on_what_is_valid(schema: dict[str, Any], definition: dict[st
 
     try:
         faults = JsonValidator(schema).check(payload)
-    except SchemaError:  # it asks itself of the same value
+    except InvalidSchemaError:  # it asks itself of the same value
         assume(False)
 
     expected = jsonschema.Draft202012Validator(schema).is_valid(json.loads(payload))
@@ -106,7 +106,7 @@ def _has_large(value: Any) -> bool:
 def test_any_bytes_are_a_schema_or_one_line(source: bytes) -> None:
     try:
         said = repr(JsonValidator(source, "x.json").document)
-    except SchemaError as error:
+    except InvalidSchemaError as error:
         said = str(error)
     assert said.startswith(("x.json: ", "{"))
     assert "\n" not in said

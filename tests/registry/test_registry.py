@@ -15,9 +15,9 @@ import pytest
 from balog.errors import ConfigError
 from balog.registry import (
     IncompatibleError,
+    InvalidSchemaError,
     Registry,
     Schema,
-    SchemaError,
     UnknownTypeError,
     UnknownVersionError,
     VersionTakenError,
@@ -163,7 +163,9 @@ def test_a_message_that_is_none_never_becomes_a_file_s_name(tmp_path: Path, form
 
 
 def test_a_schema_of_another_type_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=r"order/1\.0\.0: \$\.properties\.cls_type\.const: is of the type 'refund'"):
+    with pytest.raises(
+        InvalidSchemaError, match=r"order/1\.0\.0: \$\.properties\.cls_type\.const: is of the type 'refund'"
+    ):
         open_registry(str(tmp_path)).register(order(document={"properties": {"cls_type": {"const": "refund"}}}))
 
 
@@ -176,7 +178,7 @@ def test_a_version_comes_after_all_of_its_major(tmp_path: Path) -> None:
 
 
 def test_nothing_is_registered_without_a_store() -> None:
-    with pytest.raises(SchemaError, match="name a registry"):
+    with pytest.raises(InvalidSchemaError, match="name a registry"):
         open_registry().register(order())
 
 
@@ -245,7 +247,7 @@ def test_a_file_that_is_no_schema_is_told_when_it_is_used(tmp_path: Path) -> Non
     registry = open_registry(str(tmp_path))
 
     assert registry.versions("order") == ["1.0.0"]
-    with pytest.raises(SchemaError, match=r"order/1\.0\.0: \$\.type: not a JSON Schema"):
+    with pytest.raises(InvalidSchemaError, match=r"order/1\.0\.0: \$\.type: not a JSON Schema"):
         registry.validator("order")
 
 
@@ -278,7 +280,7 @@ def test_what_is_no_schema_is_found_out_once(tmp_path: Path, monkeypatch: pytest
     )
 
     for _ in range(3):
-        with pytest.raises(SchemaError, match=r"^order/1\.0\.0: \$\.type: "):
+        with pytest.raises(InvalidSchemaError, match=r"^order/1\.0\.0: \$\.type: "):
             registry.validator("order")
 
     assert len(tried) == 1

@@ -11,12 +11,12 @@ import zstandard
 
 from balog.errors import EventError
 from balog.event import Event, encode
-from balog.registry.samples import Sample, read_samples
+from balog.registry.samples import PayloadSample, read_samples
 
 EVENT = encode(Event.new("a", {"cls_type": "x", "n": 1}))
 
 
-def read(data: bytes) -> list[Sample]:
+def read(data: bytes) -> list[PayloadSample]:
     return list(read_samples(io.BytesIO(data)))
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from balog.registry.comparing.verdict import Finding, Mode
+from balog.registry.comparing.verdict import CompatibilityFinding, Mode
 from balog.registry.comparing.wire import compare_wire
 from balog.registry.schema import Schema
 
 HEADS = {2: 'syntax = "proto2"; ', 3: 'syntax = "proto3"; import "buf/validate/validate.proto"; '}
 
 
-def compared(old: str, new: str, mode: Mode = "backward", syntax: int = 3) -> list[Finding]:
+def compared(old: str, new: str, mode: Mode = "backward", syntax: int = 3) -> list[CompatibilityFinding]:
     versions = [
         Schema("a", version, "protobuf", (HEADS[syntax] + text).encode(), "A")
         for version, text in (("1.0.0", old), ("1.1.0", new))
@@ -21,7 +21,7 @@ def compared(old: str, new: str, mode: Mode = "backward", syntax: int = 3) -> li
     return compare_wire(*versions, mode)
 
 
-def breaks(old: str, new: str, mode: Mode = "backward", syntax: int = 3) -> list[Finding]:
+def breaks(old: str, new: str, mode: Mode = "backward", syntax: int = 3) -> list[CompatibilityFinding]:
     return [finding for finding in compared(old, new, mode, syntax) if finding.breaks]
 
 

@@ -17,7 +17,7 @@ from balog.errors import ConfigError
 from balog.registry import UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.columns import Column, List, Struct, column_of
 from balog.registry.json_schema import decode_schema
-from balog.registry.naming import is_type
+from balog.registry.names import is_type
 from balog.storage import is_url
 
 __all__ = ["find_schema", "payload_type", "spark_type", "typed_events"]

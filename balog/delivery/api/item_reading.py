@@ -15,10 +15,10 @@ from balog.delivery.settings import ServiceConfig
 from balog.duplicate_keys import printable
 from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
 from balog.event import Event, check_keys, decode, decode_checked, encode
-from balog.registry import Fault, Schema, Validator
+from balog.registry import PayloadValidator, Schema, Violation
 from balog.registry.nesting import is_deeper
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
 from balog.registry.worker_pool import TOO_LONG, WorkBusyError, end_workers
 from balog.sinks.service import Problem
 
@@ -82,7 +82,7 @@ class ItemReader:
         self._registry = registry
         self._limits = config.limits
         self._takes_unknown = config.unknown_types == "accept"
-        self._validators: dict[tuple[str, str | None], Validator | None] = {}
+        self._validators: dict[tuple[str, str | None], PayloadValidator | None] = {}
         self._latest: dict[str, str] = {}
         self._is_stopping = False
 
@@ -177,7 +177,7 @@ class ItemReader:
         try:
             kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
             inner, faults = kind.read(item)
-        except (MissingExtraError, SchemaError, WorkBusyError) as error:
+        except (MissingExtraError, InvalidSchemaError, WorkBusyError) as error:
             raise _Refuse(Refused(503, (Problem("$", str(error)),), type=wire.type)) from None
         if len(inner) > self._limits.event_bytes:  # a byte on the wire may be many in JSON
             problem = Problem("$", f"{len(inner)} bytes as JSON; the limit is {self._limits.event_bytes}")
@@ -195,7 +195,7 @@ class ItemReader:
         return self._judge(event, caller, "$", may_wait, faults)
 
     def _judge(
-        self, event: Event, caller: Caller, path: str, may_wait: bool, faults: Sequence[Fault] | None = None
+        self, event: Event, caller: Caller, path: str, may_wait: bool, faults: Sequence[Violation] | None = None
     ) -> Accepted | Refused:
         """Hold an event against its type; ``faults`` are those of its payload where they are known already."""
         try:
@@ -237,7 +237,7 @@ class ItemReader:
         return Accepted(event, encode(event))
 
     @staticmethod
-    def _check(validator: Validator, payload: bytes, may_wait: bool) -> list[Fault]:
+    def _check(validator: PayloadValidator, payload: bytes, may_wait: bool) -> list[Violation]:
         """Return the faults of a payload.
 
         Raises:
@@ -248,7 +248,7 @@ class ItemReader:
             raise Cold
         return validator.check(payload)
 
-    def _validator(self, type: str, version: str | None, may_wait: bool) -> Validator | None:
+    def _validator(self, type: str, version: str | None, may_wait: bool) -> PayloadValidator | None:
         """Give the validator of a version, or None where an unknown one is taken as it is."""
         key = (type, version)
         known = self._validators  # `forget` may put another one there meanwhile
@@ -258,7 +258,7 @@ class ItemReader:
         if not may_wait:
             raise Cold
         try:
-            validator: Validator | None = self._registry.validator(type, version)
+            validator: PayloadValidator | None = self._registry.validator(type, version)
         except (UnknownTypeError, UnknownVersionError):
             if not self._takes_unknown:
                 raise

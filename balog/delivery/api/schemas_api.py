@@ -18,14 +18,14 @@ from balog.delivery.remote_registry import FORMS, Refused, TypeEntry, VersionEnt
 from balog.errors import BalogError, ConfigError
 from balog.registry import (
     IncompatibleError,
+    InvalidSchemaError,
     Registry,
     Schema,
-    SchemaError,
     UnknownTypeError,
     UnknownVersionError,
     VersionTakenError,
 )
-from balog.registry.comparing import Mode, Verdict
+from balog.registry.comparing import CompatibilityReport, Mode
 from balog.registry.schema import MAX_SCHEMA_BYTES, Form
 
 __all__ = ["routes"]
@@ -77,7 +77,7 @@ def routes(service: Any) -> list[Route]:
         if kind not in _FORMS:
             raise Refusal(415, f"want {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
         schema = Schema(type, version, _FORMS[kind], await read_whole(request, MAX_SCHEMA_BYTES, "schema"), message)
-        verdict: Verdict = await run_in_threadpool(service.registry.register, schema, mode)
+        verdict: CompatibilityReport = await run_in_threadpool(service.registry.register, schema, mode)
         return _json(verdict, 201)
 
     return [
@@ -109,7 +109,7 @@ def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
             return _json(Refused(str(error), kind="taken"), 409)
         except IncompatibleError as error:
             return _json(Refused(str(error), kind="incompatible", verdict=error.verdict), 422)
-        except SchemaError as error:
+        except InvalidSchemaError as error:
             return _json(Refused(error.reason, error.path or "$", kind="schema"), 422)
         except ConfigError as error:
             return _json(Refused(error.reason, kind="name"), 422)

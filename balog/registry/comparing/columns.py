@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from balog.registry.columns import TEXT, Column, List, Map, Struct, column_of
-from balog.registry.comparing.document import Document, Node
+from balog.registry.comparing.document import Node, SchemaDocument
 
 __all__ = ["Column", "List", "Struct", "columns_of", "type_text"]
 
 _DEEPEST = 64
 
 
-def columns_of(document: Document) -> dict[str, Column]:
+def columns_of(document: SchemaDocument) -> dict[str, Column]:
     """Give the fields of a payload, ``cls_type`` aside, whose columns are sure."""
     kind = _Sure(document).part(column_of(document.root, document.target), document.root)
     return {name: one for name, one in kind.fields.items() if name != "cls_type"} if isinstance(kind, Struct) else {}
@@ -32,7 +32,7 @@ def type_text(kind: Column) -> str:
 
 
 class _Sure:
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: SchemaDocument) -> None:
         self._document = document
 
     def part(self, kind: Column, schema: Node) -> Column | None:

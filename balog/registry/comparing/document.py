@@ -9,12 +9,25 @@ from functools import lru_cache
 from typing import Any
 
 from balog.errors import MissingExtraError
-from balog.registry.comparing.evaluated import evaluated
-from balog.registry.json_schema import json_path
-from balog.registry.schema import SchemaError
-from balog.registry.unfolding import resolve, unfold
+from balog.registry.comparing.unevaluated import evaluated
+from balog.registry.complexity import measure_complexity
+from balog.registry.json_compiler import compile_schema
+from balog.registry.reasons import json_path
+from balog.registry.schema import InvalidSchemaError
+from balog.registry.subschemas import copy_schema, resolve
 
-__all__ = ["DEEPEST", "ITEMS", "OTHERS", "Document", "Node", "Step", "draft_of", "is_anything", "matches", "path_of"]
+__all__ = [
+    "DEEPEST",
+    "ITEMS",
+    "OTHERS",
+    "Node",
+    "SchemaDocument",
+    "Step",
+    "draft_of",
+    "is_anything",
+    "matches",
+    "path_of",
+]
 
 DEEPEST = 40
 """Levels of a payload that a comparison looks at one by one; deeper ones are judged as a whole."""
@@ -43,21 +56,16 @@ _ALL = ("allOf",)
 _SOME = ("anyOf", "oneOf")
 _BRANCHES = ("if", "then", "else", "not")
 _ROOT = "root"
-_OF_NAMES = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
-_OF_NODES = {
-    "additionalItems", "additionalProperties", "allOf", "anyOf", "contains", "contentSchema", "else", "if", "items",
-    "not", "oneOf", "prefixItems", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",
-}  # fmt: skip
 
 
-class Document:
+class SchemaDocument:
     """One JSON Schema, its references followed, and what can be asked of it.
 
     Args:
         document: the decoded schema; references lead into it.
 
     Raises:
-        SchemaError: it is none.
+        InvalidSchemaError: it is none.
         MissingExtraError: jsonschema-rs is not installed.
     """
 
@@ -70,11 +78,11 @@ class Document:
         self.draft = draft_of(document)
         self.root: dict[str, Any] = {name: value for name, value in document.items() if name not in ("$id", "id")}
         if isinstance(base := document.get("$id", document.get("id")), str):
-            self.root = _rewritten(self.root, lambda reference: _local(reference, base))
+            self.root = _relocate(self.root, lambda reference: _local(reference, base))
         if self.draft in _REF_ALONE:
-            self.root = _alone(self.root)
+            self.root = copy_schema(self.root, _alone)
         self.root = evaluated(self.root)
-        unfold(self.root)
+        measure_complexity(self.root)
         self._moved: Any = None
         self._canonical: dict[tuple[int, ...], Any] = {}
         self._tests: dict[tuple[int, ...], Callable[[Any], bool]] = {}
@@ -86,7 +94,7 @@ class Document:
         found = resolve(self.root, node["$ref"])
         return False if found is None else found
 
-    def also(self, node: Node, definitions: Mapping[str, Any]) -> Document:
+    def also(self, node: Node, definitions: Mapping[str, Any]) -> SchemaDocument:
         """Give the schema of what is valid here and by another node, too, whose references lead to ``definitions``."""
         schema = {
             "allOf": [{"$ref": f"#/$defs/{_ROOT}"}, node],
@@ -94,7 +102,7 @@ class Document:
         }
         if "$schema" in self.root:
             schema["$schema"] = self.root["$schema"]
-        return Document(schema)
+        return SchemaDocument(schema)
 
     def spread(self, nodes: Iterable[Node], sure: bool = False) -> list[dict[str, Any]]:
         """Give every object that says something of one place: the nodes, what they refer to and combine.
@@ -206,11 +214,9 @@ class Document:
 
     def _compiled(self, schema: dict[str, Any]) -> Any:
         try:
-            return self._rust.validator_for(
-                schema, validate_formats=True, pattern_options=self._rust.RegexOptions(), offline=True
-            )
+            return compile_schema(schema)
         except (ValueError, RecursionError) as error:
-            raise SchemaError(f"not a JSON Schema: {str(error).splitlines()[0][:200]}") from None
+            raise InvalidSchemaError(f"not a JSON Schema: {str(error).splitlines()[0][:200]}") from None
 
 
 def draft_of(document: Mapping[str, Any]) -> str:
@@ -241,46 +247,27 @@ def matches(pattern: str, name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _matcher(pattern: str) -> Callable[[Any], bool]:
-    import jsonschema_rs
-
-    schema = {"pattern": pattern}
-    compiled = jsonschema_rs.validator_for(schema, pattern_options=jsonschema_rs.RegexOptions(), offline=True)
-    is_valid: Callable[[Any], bool] = compiled.is_valid
+    is_valid: Callable[[Any], bool] = compile_schema({"pattern": pattern}).is_valid
     return is_valid
 
 
-def _alone(node: Node) -> Node:
-    """Copy a node without what stands beside a ``$ref``, but for what may be referred to."""
-
-    def bare(one: dict[str, Any]) -> dict[str, Any]:
-        kept = {"$ref", "$schema", "$defs", "definitions", "title", "description"}
-        return {name: said for name, said in one.items() if name in kept} if isinstance(one.get("$ref"), str) else one
-
-    return _rewritten(node, str, bare)
+def _alone(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
+    """Remove the keywords beside a ``$ref``, except those that hold definitions."""
+    kept = {"$ref", "$schema", "$defs", "definitions", "title", "description"}
+    if not isinstance(original.get("$ref"), str):
+        return schema
+    return {name: value for name, value in schema.items() if name in kept}
 
 
-def _rewritten(
-    node: Node, change: Callable[[str], str], before: Callable[[dict[str, Any]], dict[str, Any]] = dict
-) -> Node:
-    """Copy a node with other references; what only looks like one (in a default, say) stays."""
-    if not isinstance(node, dict):
-        return node
-    copy: dict[str, Any] = {}
-    node = before(node)
-    for name, value in node.items():
-        if name == "$ref" and isinstance(value, str):
-            copy[name] = change(value)
-        elif name in _OF_NAMES and isinstance(value, dict):
-            copy[name] = {key: _rewritten(one, change, before) for key, one in value.items()}
-        elif name in _OF_NODES:
-            copy[name] = (
-                [_rewritten(one, change, before) for one in value]
-                if isinstance(value, list)
-                else (_rewritten(value, change, before))
-            )
-        else:
-            copy[name] = value
-    return copy
+def _relocate(node: Node, change: Callable[[str], str]) -> Node:
+    """Copy a schema and change each of its references."""
+
+    def relocated(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(reference := original.get("$ref"), str):
+            schema["$ref"] = change(reference)
+        return schema
+
+    return copy_schema(node, relocated)
 
 
 def _moved(node: Node, referring: list[str] | None = None) -> Node:
@@ -291,7 +278,7 @@ def _moved(node: Node, referring: list[str] | None = None) -> Node:
             referring.append(reference)
         return f"#/$defs/{_ROOT}{reference[1:]}" if reference[:1] == "#" else reference
 
-    copy = _rewritten(node, move)
+    copy = _relocate(node, move)
     return {name: value for name, value in copy.items() if name != "$schema"} if isinstance(copy, dict) else copy
 
 

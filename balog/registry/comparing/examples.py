@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from balog.registry.comparing.document import ITEMS, OTHERS, Document, Node, Step
-from balog.registry.comparing.texts import OF_FORMATS, matching
+from balog.registry.comparing.document import ITEMS, OTHERS, Node, SchemaDocument, Step
+from balog.registry.comparing.strings import OF_FORMATS, matching
 
-__all__ = ["Example", "find_examples", "suggested"]
+__all__ = ["Counterexample", "find_examples", "suggested"]
 
 _MOST_A_PLACE = 40
 _MOST_IN_ALL = 20_000
@@ -28,7 +28,7 @@ _LONGEST = 1_000
 _UNNAMED = "another"
 
 
-class Example(NamedTuple):
+class Counterexample(NamedTuple):
     """A payload that the writer takes and the reader refuses, and where the reader finds fault with it."""
 
     payload: Any
@@ -39,28 +39,28 @@ class Example(NamedTuple):
         return any(missing == presence and _leads(fault, path) for fault, missing in self.faults)
 
 
-def find_examples(reader: Document, writer: Document) -> list[Example]:
+def find_examples(reader: SchemaDocument, writer: SchemaDocument) -> list[Counterexample]:
     """Give some, the smallest first; none where none was found, which proves nothing."""
     tries = _Tries(reader, writer)
-    found: dict[tuple[Any, ...], tuple[bytes, Example]] = {}
+    found: dict[tuple[Any, ...], tuple[bytes, Counterexample]] = {}
     looked = 0
     for source in (_of_difference(reader, writer), iter(tries.at([writer.root], [reader.root], 0))):
         for payload in islice(source, _MOST_IN_ALL):
             if looked < _MOST_LOOKED_AT and writer.takes(payload) and not reader.takes(payload):
                 looked += 1
-                example, text = Example(payload, _faults(reader, payload)), msgspec.json.encode(payload)
+                example, text = Counterexample(payload, _faults(reader, payload)), msgspec.json.encode(payload)
                 key = tuple(example.faults)
                 if key not in found or (len(text), text) < (len(found[key][0]), found[key][0]):
                     found[key] = text, example
     return [example for text, example in sorted(found.values(), key=lambda one: (len(one[0]), one[0]))]
 
 
-def suggested(document: Document) -> list[Any]:
+def suggested(document: SchemaDocument) -> list[Any]:
     """Return payloads that a schema itself speaks of, valid ones and others."""
     return _Tries(document, document).at([], [document.root], 0)
 
 
-def _of_difference(reader: Document, writer: Document) -> Iterator[Any]:
+def _of_difference(reader: SchemaDocument, writer: SchemaDocument) -> Iterator[Any]:
     """Give tries of the schema that has exactly what is searched for, where jsonschema-rs can write it."""
     old, new = writer.canonical([writer.root]), reader.canonical([reader.root])
     try:
@@ -68,11 +68,11 @@ def _of_difference(reader: Document, writer: Document) -> Iterator[Any]:
     except ValueError:
         return
     if isinstance(schema, dict):
-        document = Document(schema)
+        document = SchemaDocument(schema)
         yield from _Tries(reader, document).at([document.root], [], 0)
 
 
-def _faults(reader: Document, payload: Any) -> list[tuple[tuple[str | int, ...], bool]]:
+def _faults(reader: SchemaDocument, payload: Any) -> list[tuple[tuple[str | int, ...], bool]]:
     """Give the places of faults, and whether something is missing there."""
     found: list[tuple[tuple[str | int, ...], bool]] = []
     errors = list(islice(reader.validator.iter_errors(payload), 50))
@@ -97,7 +97,7 @@ def _leads(fault: Sequence[Any], path: Sequence[Step]) -> bool:
 
 
 class _Tries:
-    def __init__(self, reader: Document, writer: Document) -> None:
+    def __init__(self, reader: SchemaDocument, writer: SchemaDocument) -> None:
         self._reader, self._writer = reader, writer
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Any]] = {}
 

@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from balog.registry.comparing.columns import Column, List, Struct, columns_of, type_text
-from balog.registry.comparing.document import Document
-from balog.registry.comparing.verdict import Finding
+from balog.registry.comparing.document import SchemaDocument
+from balog.registry.comparing.verdict import CompatibilityFinding
 
-__all__ = ["Step", "compare_tables", "table_steps"]
+__all__ = ["TableChange", "compare_tables", "table_steps"]
 
 _FACILITY = {"id", "timestamp", "channel", "level", "run_id", "application"}
 _RESERVED = {*_FACILITY, "payload_recovered", "date"}
 _LONGEST_NAME = 120
 
 
-class Step(NamedTuple):
+class TableChange(NamedTuple):
     """A column that is added: where (``element`` is a list's item), as what, and whose values it takes over."""
 
     path: tuple[str, ...]
@@ -49,7 +49,7 @@ class _Cell:
             return f"struct<{','.join(f'{name}:{cell.text()}' for name, cell in self.fields.columns())}>"
         return self.scalar if self.item is None else f"array<{self.item.text()}>"
 
-    def take(self, kind: Column, path: tuple[str, ...], field: str) -> list[Step] | None:
+    def take(self, kind: Column, path: tuple[str, ...], field: str) -> list[TableChange] | None:
         """Hold values of another type, too; None where that can't be."""
         if self.fields is not None and isinstance(kind, Struct):
             return list(self.fields.take(kind, path, field))
@@ -70,13 +70,13 @@ class _Fields:
     def columns(self) -> Iterator[tuple[str, _Cell]]:
         return (column for field in self._fields.values() for column in field.columns)
 
-    def take(self, struct: Struct, path: tuple[str, ...], where: str) -> Iterator[Step]:
+    def take(self, struct: Struct, path: tuple[str, ...], where: str) -> Iterator[TableChange]:
         for name, kind in struct.fields.items():
             field, here = self._fields.get(name), f"{where}.{name}"
             if field is None:
                 column = self._free(_named(name, self._top))
                 self._fields[name] = _Field(column, kind)
-                yield Step((*path, column), self._fields[name].columns[0][1].text(), here)
+                yield TableChange((*path, column), self._fields[name].columns[0][1].text(), here)
                 continue
             for column, cell in field.columns:
                 inner = cell.take(kind, (*path, column), here)
@@ -88,7 +88,7 @@ class _Fields:
                     had = field.columns[0]
                     column = self._free(f"{had[0]}_recovered")
                     field.columns.append((column, _Cell(kind)))
-                    yield Step((*path, column), field.columns[1][1].text(), here, f"{had[0]} {had[1].text()}")
+                    yield TableChange((*path, column), field.columns[1][1].text(), here, f"{had[0]} {had[1].text()}")
 
     def _free(self, name: str) -> str:
         free, number = name, 2
@@ -98,13 +98,13 @@ class _Fields:
         return free
 
 
-def table_steps(old: Document, new: Document) -> list[Step]:
+def table_steps(old: SchemaDocument, new: SchemaDocument) -> list[TableChange]:
     """Give the columns that the table of the old version gets for the new one, in order."""
     table = _Fields(Struct(columns_of(old)), top=True)
     return list(table.take(Struct(columns_of(new)), (), "$"))
 
 
-def compare_tables(old: Document, new: Document, name: str) -> list[Finding]:
+def compare_tables(old: SchemaDocument, new: SchemaDocument, name: str) -> list[CompatibilityFinding]:
     """Give what a table has to be altered by; ``name`` is the table's, as the type's."""
     findings = []
     for step in table_steps(old, new):
@@ -112,7 +112,7 @@ def compare_tables(old: Document, new: Document, name: str) -> list[Finding]:
         if step.instead_of:
             said = f"the column {step.instead_of} can't hold {step.type}, which goes to a {said}"
         ddl = f"ALTER TABLE {_quoted(name)} ADD COLUMNS ({'.'.join(map(_quoted, step.path))} {step.type})"
-        findings.append(Finding(layer="table", path=step.field, reason=said, breaks=False, ddl=ddl))
+        findings.append(CompatibilityFinding(layer="table", path=step.field, reason=said, breaks=False, ddl=ddl))
     return findings
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-__all__ = ["Bump", "Finding", "Layer", "Mode", "Verdict"]
+__all__ = ["Bump", "CompatibilityFinding", "CompatibilityReport", "Layer", "Mode"]
 
 Mode = Literal["backward", "forward", "full", "backward_transitive", "forward_transitive", "full_transitive"]
 """Backward: who knows the new version can read what was written by the old one. Forward: the other way round."""
@@ -17,7 +17,7 @@ Bump = Literal["none", "patch", "minor", "major"]
 """The least step of the version that a change asks for."""
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class CompatibilityFinding(Struct, frozen=True, kw_only=True):
     """One thing that a comparison found.
 
     Attributes:
@@ -41,7 +41,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     ddl: str = ""
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class CompatibilityReport(Struct, frozen=True, kw_only=True):
     """Whether a new version may follow, why not, and the least version that it may have.
 
     ``defects`` has a line for each payload on which balog's two validators of JSON Schema disagree.
@@ -49,5 +49,5 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
     compatible: bool
     bump: Bump
-    findings: list[Finding] = []
+    findings: list[CompatibilityFinding] = []
     defects: list[str] = []

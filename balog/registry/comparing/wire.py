@@ -11,11 +11,11 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from balog.registry.comparing.verdict import Finding, Mode
+from balog.registry.comparing.verdict import CompatibilityFinding, Mode
 from balog.registry.comparing.wire_examples import show
 from balog.registry.comparing.wire_types import misread, sample
 from balog.registry.protobuf import compile_proto
-from balog.registry.protobuf.describing import is_map, is_plain, reached
+from balog.registry.protobuf.descriptors import is_map, is_plain, reached
 from balog.registry.protobuf.message import CompiledMessage
 from balog.registry.protobuf.schema import unsaid
 from balog.registry.schema import Schema
@@ -23,7 +23,7 @@ from balog.registry.schema import Schema
 __all__ = ["compare_wire"]
 
 
-def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[Finding]:
+def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFinding]:
     """Compare two versions of a type that are described in protobuf.
 
     Args:
@@ -35,13 +35,13 @@ def compare_wire(old: Schema, new: Schema, mode: Mode) -> list[Finding]:
         side that encoded it and on the side that decoded it.
 
     Raises:
-        SchemaError: one of them does not compile.
+        InvalidSchemaError: one of them does not compile.
         MissingExtraError: the extra ``protobuf`` is not installed.
     """
     one = compile_proto(old.source, old.message, f"{old.type}/{old.version}")
     two = compile_proto(new.source, new.message, f"{new.type}/{new.version}")
     direction = mode.removesuffix("_transitive")
-    found: list[Finding] = []
+    found: list[CompatibilityFinding] = []
     if direction in ("backward", "full"):
         found += _Reading(one, two, "the new version").findings()
     if direction in ("forward", "full"):
@@ -78,7 +78,7 @@ class _Reading:
     def __init__(self, writer: CompiledMessage, reader: CompiledMessage, name: str) -> None:
         self._writer, self._reader, self._name = writer, reader, name
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[CompatibilityFinding]:
         for writer, reader, path in _pairs(self._writer.descriptor, self._reader.descriptor):
             for field in writer.fields:
                 other = reader.fields_by_number.get(field.number)
@@ -88,13 +88,13 @@ class _Reading:
             yield from self._oneofs(writer, reader, path)
             yield from self._rules(writer, reader)
 
-    def _finding(self, about: Any, reason: str, path: tuple[Any, ...], values: Any = ()) -> Finding:
+    def _finding(self, about: Any, reason: str, path: tuple[Any, ...], values: Any = ()) -> CompatibilityFinding:
         example = show(self._writer, self._reader, path, values)
-        return Finding(
+        return CompatibilityFinding(
             layer="wire", path=about.full_name, reason=f"for who knows {self._name}, {reason}", example=example
         )
 
-    def _field(self, field: Any, other: Any, path: tuple[Any, ...]) -> Iterator[Finding]:
+    def _field(self, field: Any, other: Any, path: tuple[Any, ...]) -> Iterator[CompatibilityFinding]:
         if is_map(field) and is_map(other):
             for name in ("key", "value"):
                 entry, entry_of = (each.message_type.fields_by_name[name] for each in (field, other))
@@ -113,14 +113,14 @@ class _Reading:
             value = 2 if field.message_type is not None else [sample(field)] * 2
             yield self._finding(other, "a list is read as one value", path, [(field, value)])
 
-    def _required(self, writer: Any, reader: Any, path: tuple[Any, ...]) -> Iterator[Finding]:
+    def _required(self, writer: Any, reader: Any, path: tuple[Any, ...]) -> Iterator[CompatibilityFinding]:
         for other in reader.fields:
             if other.is_required:
                 field = writer.fields_by_number.get(other.number)
                 if field is None or not field.is_required:
                     yield self._finding(other, "is required, and messages may be without it", path)
 
-    def _oneofs(self, writer: Any, reader: Any, path: tuple[Any, ...]) -> Iterator[Finding]:
+    def _oneofs(self, writer: Any, reader: Any, path: tuple[Any, ...]) -> Iterator[CompatibilityFinding]:
         for oneof in reader.oneofs:
             fields = [writer.fields_by_number.get(other.number) for other in oneof.fields]
             known = [field for field in fields if field is not None]
@@ -137,12 +137,12 @@ class _Reading:
                     )
                     break
 
-    def _rules(self, writer: Any, reader: Any) -> Iterator[Finding]:
+    def _rules(self, writer: Any, reader: Any) -> Iterator[CompatibilityFinding]:
         before = unsaid(writer, self._writer.pool)
         for name, lines in unsaid(reader, self._reader.pool).items():
             for line in lines:
                 if line not in before.get(name, []):
-                    yield Finding(
+                    yield CompatibilityFinding(
                         layer="json",
                         path=f"{reader.full_name}.{name}" if name else reader.full_name,
                         reason=f"{self._name} has the rule {line[:200]}, which the other one need not keep",
@@ -157,21 +157,21 @@ def _some(field: Any) -> Any:
     return None if field.message_type is not None else [sample(field)] if field.is_repeated else sample(field)
 
 
-def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[Finding]:
+def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[CompatibilityFinding]:
     """What a number or a name would mean to those who knew the old version, in whichever direction they read."""
     for one, two, path in _pairs(old.descriptor, new.descriptor):
         yield from _numbers(one, two)
         for field in one.fields:
             other = two.fields_by_number.get(field.number)
             if other is not None and other.json_name != field.json_name and is_plain(one):
-                yield Finding(
+                yield CompatibilityFinding(
                     layer="json",
                     path=other.full_name,
                     reason=f"is called {other.json_name} in JSON, and was called {field.json_name}",
                     example=show(old, new, path, [(field, _some(field))]),
                 )
             if other is not None and _has_other_default(field, other):
-                yield Finding(
+                yield CompatibilityFinding(
                     layer="wire",
                     path=other.full_name,
                     reason="another default: who leaves it out is understood otherwise",
@@ -182,18 +182,18 @@ def _history(old: CompiledMessage, new: CompiledMessage) -> Iterator[Finding]:
             yield from _values(before[enum.full_name], enum)
 
 
-def _numbers(old: Any, new: Any) -> Iterator[Finding]:
+def _numbers(old: Any, new: Any) -> Iterator[CompatibilityFinding]:
     was, now = _reserved(old), _reserved(new)
     for field in old.fields:
         if field.number not in new.fields_by_number and not _within(field.number, now):
-            yield Finding(
+            yield CompatibilityFinding(
                 layer="wire",
                 path=field.full_name,
                 reason=f"was deleted and its number is not reserved; say: reserved {field.number};",
             )
     for field in new.fields:
         if field.number not in old.fields_by_number and _within(field.number, was):
-            yield Finding(
+            yield CompatibilityFinding(
                 layer="wire",
                 path=field.full_name,
                 reason=f"has the number {field.number}, which was reserved: it may have had another meaning",
@@ -202,13 +202,15 @@ def _numbers(old: Any, new: Any) -> Iterator[Finding]:
         for begin in (first, *(end for _, end in now if first <= end < last)):  # where a hole can begin
             hole = next(number for number in itertools.count(begin) if number not in new.fields_by_number)
             if hole < last and not _within(hole, now):
-                yield Finding(layer="wire", path=new.full_name, reason=f"the number {hole} is not reserved any more")
+                yield CompatibilityFinding(
+                    layer="wire", path=new.full_name, reason=f"the number {hole} is not reserved any more"
+                )
                 break
     gone = {field.name for field in old.fields} - {field.name for field in new.fields}
     names = set(_proto(new).reserved_name)
     for field in old.fields:
         if field.name in gone and field.name not in names and field.number not in new.fields_by_number:
-            yield Finding(
+            yield CompatibilityFinding(
                 layer="json",
                 path=field.full_name,
                 reason=f'was deleted and its name is not reserved; say: reserved "{field.name}";',
@@ -216,11 +218,11 @@ def _numbers(old: Any, new: Any) -> Iterator[Finding]:
             )
 
 
-def _values(old: Any, new: Any) -> Iterator[Finding]:
+def _values(old: Any, new: Any) -> Iterator[CompatibilityFinding]:
     numbers, now = set(new.values_by_number), [(part.start, part.end + 1) for part in _proto(new).reserved_range]
     for value in old.values:
         if value.number not in numbers and not _within(value.number, now):
-            yield Finding(
+            yield CompatibilityFinding(
                 layer="wire",
                 path=f"{new.full_name}.{value.name}",
                 reason=f"was deleted and its number is not reserved; say: reserved {value.number};",
@@ -228,7 +230,7 @@ def _values(old: Any, new: Any) -> Iterator[Finding]:
     was = [(part.start, part.end + 1) for part in _proto(old).reserved_range]
     for value in new.values:
         if value.number not in old.values_by_number and _within(value.number, was):
-            yield Finding(
+            yield CompatibilityFinding(
                 layer="wire",
                 path=f"{new.full_name}.{value.name}",
                 reason=f"has the number {value.number}, which was reserved",

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf import message_factory
 
 from balog.errors import EventError
-from balog.registry.protobuf.describing import is_map
+from balog.registry.protobuf.descriptors import is_map
 from balog.registry.protobuf.message import CompiledMessage
 
 __all__ = ["show"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from balog.errors import MissingExtraError
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
 
 if TYPE_CHECKING:
     from balog.registry.protobuf.message import CompiledMessage
@@ -26,8 +26,8 @@ def compile_proto(source: bytes, message: str = "", where: str = "") -> Compiled
         where: the file or ``TYPE/VERSION``, for errors.
 
     Raises:
-        SchemaError: protoc refuses it (``path`` is ``line:column``), there is no such message, or payloads of it could
-            not be stored as JSON.
+        InvalidSchemaError: protoc rejects the file (``path`` is ``line:column``), the file has no such message, or its
+            payloads could not be stored as JSON.
         MissingExtraError: the extra ``protobuf`` is not installed.
     """
     try:
@@ -39,5 +39,5 @@ def compile_proto(source: bytes, message: str = "", where: str = "") -> Compiled
         raise MissingExtraError("a type in protobuf", "protobuf") from None
     try:
         return compiled(source, message)
-    except SchemaError as error:
-        raise SchemaError(error.reason, where, error.path) from None
+    except InvalidSchemaError as error:
+        raise InvalidSchemaError(error.reason, where, error.path) from None

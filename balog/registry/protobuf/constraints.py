@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from balog.registry.protobuf.describing import is_map
+from balog.registry.protobuf.descriptors import is_map
 
 __all__ = ["constrain", "rule_lines"]
 

@@ -13,15 +13,15 @@ from google.protobuf.message import DecodeError
 
 from balog.errors import EventError, split_refusal
 from balog.registry import worker_pool
-from balog.registry.json_schema import json_path
-from balog.registry.protobuf import describing
-from balog.registry.protobuf.compiling import run_protoc
-from balog.registry.protobuf.reading import Steps, make_reader
+from balog.registry.protobuf import descriptors
+from balog.registry.protobuf.compiler import run_protoc
+from balog.registry.protobuf.json_reader import Steps, make_reader
+from balog.registry.protobuf.json_writer import UnwritableError, make_writer
 from balog.registry.protobuf.rules import Rules
 from balog.registry.protobuf.schema import make_json_schema
-from balog.registry.protobuf.unknown import has_more_defaults, missing, unknown
-from balog.registry.protobuf.writing import UnwritableError, make_writer
-from balog.registry.schema import Fault, Schema, SchemaError
+from balog.registry.protobuf.unknown_fields import has_more_defaults, missing, unknown
+from balog.registry.reasons import json_path
+from balog.registry.schema import InvalidSchemaError, Schema, Violation
 from balog.registry.worker_pool import MAX_SECONDS, check_apart, compile_apart, read_apart
 
 __all__ = ["CompiledMessage", "compiled"]
@@ -45,7 +45,7 @@ class CompiledMessage:
 
     def __init__(self, descriptor: Any, pool: Any, schema: Schema) -> None:
         self._schema = schema
-        describing.check_storable(descriptor)
+        descriptors.check_storable(descriptor)
         self.name: str = descriptor.full_name
         self.descriptor, self.pool = descriptor, pool
         self.rules = Rules(descriptor, pool)
@@ -55,23 +55,23 @@ class CompiledMessage:
         self._read, self._write = make_reader(descriptor), make_writer(descriptor)
         self._decode, self._encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
         names = {field.json_name for field in descriptor.fields}
-        self._beside = [name for name in describing.BESIDE if name not in names]
+        self._beside = [name for name in descriptors.BESIDE if name not in names]
         self._widest = max(
-            sum(not field.has_presence for field in here.fields) for here in describing.reached(descriptor)
+            sum(not field.has_presence for field in here.fields) for here in descriptors.reached(descriptor)
         )
-        self._own = [name for name in describing.BESIDE if name in names]
+        self._own = [name for name in descriptors.BESIDE if name in names]
 
     def worst_seconds(self, payload: bytes) -> float:
-        """See ``Validator``. Only rules are counted: all else is Python, during which others go on."""
+        """See ``PayloadValidator``. Only rules are counted: all else is Python, during which others go on."""
         return self.rules.worst_seconds(len(payload))
 
-    def check(self, payload: bytes) -> list[Fault]:
-        """See ``Validator``; at most 100 faults."""
+    def check(self, payload: bytes) -> list[Violation]:
+        """See ``PayloadValidator``; at most 100 faults."""
         if self.worst_seconds(payload) > MAX_SECONDS and not worker_pool.is_worker:
             return check_apart(self._schema, payload)
         return self.check_here(payload)
 
-    def check_here(self, payload: bytes) -> list[Fault]:
+    def check_here(self, payload: bytes) -> list[Violation]:
         """Check in this process, however long it takes."""
         message, found = self._parsed(payload)
         if message is not None:
@@ -87,7 +87,7 @@ class CompiledMessage:
         """
         return self._encode(self._written(wire)[1])
 
-    def read(self, wire: bytes) -> tuple[bytes, list[Fault]]:
+    def read(self, wire: bytes) -> tuple[bytes, list[Violation]]:
         """Give the JSON that is stored of an encoded message, and the faults that ``check`` would find in it, at once.
 
         Raises:
@@ -98,7 +98,7 @@ class CompiledMessage:
             return read_apart(self._schema, wire)
         return self.read_here(wire)
 
-    def read_here(self, wire: bytes) -> tuple[bytes, list[Fault]]:
+    def read_here(self, wire: bytes) -> tuple[bytes, list[Violation]]:
         """Read in this process, however long it takes."""
         message, document = self._written(wire)
         return self._encode(document), _faults(self._broken(message))
@@ -173,8 +173,8 @@ def _apart(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> l
     ]  # fmt: skip
 
 
-def _faults(found: list[tuple[Steps, str]]) -> list[Fault]:
-    return [Fault(json_path(steps), reason) for steps, reason in found[:MAX_FAULTS]]
+def _faults(found: list[tuple[Steps, str]]) -> list[Violation]:
+    return [Violation(json_path(steps), reason) for steps, reason in found[:MAX_FAULTS]]
 
 
 def compiled(source: bytes, message: str) -> CompiledMessage:
@@ -190,11 +190,11 @@ _LOCKS = [threading.Lock() for _ in range(16)]
 @lru_cache(maxsize=256)
 def _compiled(source: bytes, message: str) -> CompiledMessage:
     pool = _pool(source)
-    return CompiledMessage(describing.choose_message(pool, message), pool, Schema("", "", "protobuf", source, message))
+    return CompiledMessage(descriptors.choose_message(pool, message), pool, Schema("", "", "protobuf", source, message))
 
 
 @lru_cache(maxsize=256)
 def _pool(source: bytes) -> Any:
     if not source.strip():
-        raise SchemaError("an empty file has no message")
-    return describing.load_pool(run_protoc(source))
+        raise InvalidSchemaError("an empty file has no message")
+    return descriptors.load_pool(run_protoc(source))

@@ -12,9 +12,9 @@ from google.protobuf import message_factory
 
 from balog.registry import worker_pool
 from balog.registry.pattern_size import byte_ns
-from balog.registry.protobuf.describing import is_map, reached
-from balog.registry.protobuf.reading import Steps
-from balog.registry.schema import SchemaError
+from balog.registry.protobuf.descriptors import is_map, reached
+from balog.registry.protobuf.json_reader import Steps
+from balog.registry.schema import InvalidSchemaError
 
 __all__ = ["Rules", "annotated"]
 
@@ -27,7 +27,7 @@ class Rules:
     """The rules of a message and of all that it holds; may be used from any thread.
 
     Raises:
-        SchemaError: a rule's CEL expression does not compile, or asks for a field that there is not.
+        InvalidSchemaError: a rule's CEL expression does not compile, or asks for a field that there is not.
     """
 
     def __init__(self, message: Any, pool: Any) -> None:
@@ -47,10 +47,10 @@ class Rules:
                 try:
                     self._validator.collect_violations(tried)
                 except protovalidate.CompilationError as error:
-                    raise SchemaError(_told(here, error)) from None
+                    raise InvalidSchemaError(_told(here, error)) from None
                 except protovalidate.EvaluationError as error:
                     if "no_such_field" in str(error):  # others are of the values only
-                        raise SchemaError(_told(here, error)) from None
+                        raise InvalidSchemaError(_told(here, error)) from None
 
     def worst_seconds(self, size: int) -> float:
         """Return an upper bound, estimated, of the seconds that ``faults`` takes.

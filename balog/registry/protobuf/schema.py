@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf.descriptor import FieldDescriptor as Field
 
 from balog.registry.protobuf.constraints import constrain, rule_lines
-from balog.registry.protobuf.describing import WRAPPERS, is_map, is_plain, reached
+from balog.registry.protobuf.descriptors import WRAPPERS, is_map, is_plain, reached
 from balog.registry.protobuf.rules import Rules, annotated
 from balog.registry.protobuf.scalars import FLOAT_MAX, INTEGERS
 

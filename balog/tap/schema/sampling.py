@@ -62,7 +62,7 @@ def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable
     Raises:
         SchemaError: there are none, or one is no object that JSON can say, or lacks a key.
     """
-    from balog.registry.inferring import Inference  # the registry is much to import for who has schemas
+    from balog.registry.inference import Inference  # the registry is much to import for who has schemas
 
     seen = Inference({"date-time": _is_date_time, "date": _is_date})
     encode = msgspec.json.Encoder(decimal_format="number").encode

@@ -73,7 +73,7 @@ _shape("a text", lambda value: isinstance(value, str), "format", "pattern", "tit
 
 def fault(reason: str, source: str = "", steps: Steps = ()) -> SchemaError:
     """Make the error that says where in which document something is wrong."""
-    from balog.registry.json_schema import json_path  # only who has an error needs the registry
+    from balog.registry.reasons import json_path  # only who has an error needs the registry
 
     return SchemaError(reason, source, json_path(steps))
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from balog.errors import MissingExtraError
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
 from balog.verify.catalogs import Document, entries, name_of
 from balog.verify.rules.registration import DISCOVERY_MODE, PRACTICE, Violation, check
 from balog.verify.trials import Skip, Trials
@@ -111,7 +111,7 @@ def schemas_are_json_schema(trials: Trials) -> Iterator[Violation]:
             continue
         try:
             validator_for(schema)
-        except SchemaError as error:
+        except InvalidSchemaError as error:
             yield Violation(str(error), name_of(entry))
             continue
         except MissingExtraError as error:

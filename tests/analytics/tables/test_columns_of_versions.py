@@ -14,7 +14,7 @@ from balog.analytics.tables.evolution import merge, steps
 from balog.analytics.tables.shapes import from_registry
 from balog.errors import ConfigError
 from balog.registry.comparing.columns import columns_of, type_text
-from balog.registry.comparing.document import Document
+from balog.registry.comparing.document import SchemaDocument
 from balog.registry.comparing.table import table_steps
 
 scalars = st.sampled_from([
@@ -74,7 +74,7 @@ def test_the_steps_are_those_of_a_load(tmp_path_factory: pytest.TempPathFactory,
 
     wanted = [(step.path, step.type.simpleString()) for step in steps(table, merge(table, after).schema)]
 
-    found = [(step.path, step.type) for step in table_steps(Document(old), Document(new))]
+    found = [(step.path, step.type) for step in table_steps(SchemaDocument(old), SchemaDocument(new))]
     assert sorted(found) == sorted(wanted)
 
 
@@ -83,7 +83,7 @@ def test_the_steps_are_those_of_a_load(tmp_path_factory: pytest.TempPathFactory,
 def test_the_columns_are_those_of_a_load(tmp_path_factory: pytest.TempPathFactory, document: Any) -> None:
     columns = registered(tmp_path_factory.getbasetemp(), document)
 
-    found = columns_of(Document(document))
+    found = columns_of(SchemaDocument(document))
 
     assert {name: type_text(kind) for name, kind in found.items()} == {
         column.name: column.dataType.simpleString() for column in columns

@@ -18,9 +18,9 @@ from balog.delivery.api.tokens import Tokens, add_token, make_token
 from balog.delivery.remote_registry import open_any_registry
 from balog.registry import (
     IncompatibleError,
+    InvalidSchemaError,
     Registry,
     Schema,
-    SchemaError,
     UnknownTypeError,
     UnknownVersionError,
     VersionTakenError,
@@ -181,7 +181,7 @@ def test_a_server_that_is_none_of_ours_is_told(home: SimpleNamespace, url: str) 
 
 
 def test_a_broken_schema_is_refused_before_it_is_sent(remote: Registry) -> None:
-    with pytest.raises(SchemaError, match=r"\$\.type"):
+    with pytest.raises(InvalidSchemaError, match=r"\$\.type"):
         remote.register(Schema("order", "1.0.0", "json", b'{"type": "strin"}'))
 
 

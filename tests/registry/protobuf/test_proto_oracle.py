@@ -18,10 +18,10 @@ from order_proto import ORDER
 
 from balog.errors import EventError
 from balog.registry.protobuf import compile_proto
-from balog.registry.protobuf.compiling import run_protoc
-from balog.registry.protobuf.describing import is_map
+from balog.registry.protobuf.compiler import run_protoc
+from balog.registry.protobuf.descriptors import is_map
 from balog.registry.protobuf.scalars import INTEGERS
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
 
 ORDER_TYPE = compile_proto(ORDER)
 SCHEMA = jsonschema_rs.validator_for(ORDER_TYPE.json_schema(), validate_formats=False)
@@ -182,13 +182,13 @@ def test_the_messages_of_others_go_there_and_back(path: Path) -> None:
     source = path.read_bytes()
     try:
         file = run_protoc(source).file[-1]
-    except SchemaError as error:
+    except InvalidSchemaError as error:
         pytest.skip(str(error))  # it imports another one of them
     for proto in file.message_type:
         name = f"{file.package}.{proto.name}"
         try:
             compiled = compile_proto(source, name)
-        except SchemaError as error:
+        except InvalidSchemaError as error:
             assert "Any" in str(error)  # noqa: PT017
             continue
         stored = compiled.to_json(b"")

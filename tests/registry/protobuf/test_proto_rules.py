@@ -12,7 +12,7 @@ import pytest
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf.message import CompiledMessage
 from balog.registry.protobuf.schema import unsaid
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
 
 HEAD = 'syntax = "proto3"; package p; import "buf/validate/validate.proto"; import "google/protobuf/timestamp.proto"; '
 
@@ -106,7 +106,7 @@ def test_a_rule_that_fails_at_work_is_one_fault() -> None:
 @pytest.mark.parametrize("expression", ["this +", "nope(this)"])
 def test_a_rule_that_does_not_compile_is_refused_at_once(expression: str) -> None:
     cel = f'{{id: "x" expression: "{expression}"}}'
-    with pytest.raises(SchemaError) as caught:
+    with pytest.raises(InvalidSchemaError) as caught:
         compiled(f"message A {{ B b = 1; }} message B {{ int32 n = 1 [(buf.validate.field).cel = {cel}]; }}")
     assert "\n" not in str(caught.value)
 
@@ -117,7 +117,7 @@ def test_a_rule_that_does_not_compile_is_refused_at_once(expression: str) -> Non
 )
 def test_a_rule_about_a_field_that_is_not_there_is_refused_at_once(expression: str) -> None:
     cel = f'{{id: "x" message: "m" expression: "{expression}"}}'
-    with pytest.raises(SchemaError, match="no_such_field : nope"):
+    with pytest.raises(InvalidSchemaError, match="no_such_field : nope"):
         compiled(
             f"message A {{ option (buf.validate.message).cel = {cel}; B one = 1; repeated B many = 2;"
             " map<int32, B> named = 3; } message B { int32 n = 1; }"
@@ -141,7 +141,7 @@ def test_a_rule_that_walks_lists_within_lists_ends() -> None:
 
 
 def test_a_rule_for_another_type_is_refused_at_once() -> None:
-    with pytest.raises(SchemaError):
+    with pytest.raises(InvalidSchemaError):
         rule("int32", "string.min_len = 1")
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from balog.registry.json_schema import JsonValidator
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
-from balog.registry.schema import Fault, Validator
+from balog.registry.schema import PayloadValidator, Violation
+
+if TYPE_CHECKING:
+    from balog.registry.validator_pair import ValidatorPair
 
 __all__ = ["PayloadCheck"]
 
@@ -37,39 +40,54 @@ class PayloadCheck:
         registry: Registry,
         type: str | None = None,
         version: str | None = None,
-        validator: Validator | None = None,
+        validator: PayloadValidator | None = None,
         reference: bool = False,
     ) -> None:
         self._reference = reference
+        self._pairs: dict[JsonValidator, ValidatorPair] = {}
         self._registry, self._type, self._version, self._validator = registry, type, version, validator
 
-    def check(self, payload: bytes) -> list[Fault]:
+    def check(self, payload: bytes) -> list[Violation]:
         """Give every fault of a payload, which is a JSON object.
 
         Raises:
-            SchemaError, MissingExtraError, StorageError: as ``Registry.validator``.
+            InvalidSchemaError, MissingExtraError, StorageError: as ``Registry.validator``.
         """
         if self._validator is not None:
-            return self._judged(self._validator, payload)
+            return self._violations(self._validator, payload)
         head = _head.decode(payload)
         name = self._type if head.cls_type is None else head.cls_type
         version = self._version if self._version is not None or head.version is None else head.version
         if name is None:
-            return [Fault("$", "'cls_type' is missing")]
+            return [Violation("$", "'cls_type' is missing")]
         if not isinstance(name, str) or (self._type is not None and name != self._type):
-            return [Fault("$.cls_type", f"want '{self._type}'" if self._type is not None else "want string")]
+            return [Violation("$.cls_type", f"want '{self._type}'" if self._type is not None else "want string")]
         if version is not None and not isinstance(version, str):
-            return [Fault("$.version", "want string")]
+            return [Violation("$.version", "want string")]
         try:
             validator = self._registry.validator(name, version)
         except UnknownTypeError as error:
-            return [Fault("$.cls_type", str(error))]
+            return [Violation("$.cls_type", str(error))]
         except UnknownVersionError as error:
-            return [Fault("$.version", str(error))]
-        return self._judged(validator, payload)
+            return [Violation("$.version", str(error))]
+        return self._violations(validator, payload)
 
-    def _judged(self, validator: Validator, payload: bytes) -> list[Fault]:
+    def _violations(self, validator: PayloadValidator, payload: bytes) -> list[Violation]:
         found = validator.check(payload)
-        if self._reference and isinstance(validator, JsonValidator) and (said := validator.disagreement(payload)):
-            found.append(Fault("$", said))
+        if (
+            self._reference
+            and isinstance(validator, JsonValidator)
+            and (reason := self._disagreement(validator, payload))
+        ):
+            found.append(Violation("$", reason))
         return found
+
+    def _disagreement(self, validator: JsonValidator, payload: bytes) -> str:
+        from balog.registry.validator_pair import ValidatorPair
+
+        if validator not in self._pairs:
+            self._pairs[validator] = ValidatorPair(validator.document)
+        try:
+            return self._pairs[validator].disagreement(msgspec.json.decode(payload))
+        except (msgspec.DecodeError, UnicodeError, RecursionError, ValueError):
+            return ""  # `check` has reported it

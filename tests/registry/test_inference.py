@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.errors import EventError
-from balog.registry.inferring import Inference, from_singer, is_singer_schema
+from balog.registry.inference import Inference, from_singer, is_singer_schema
 from balog.registry.json_schema import JsonValidator
 
 

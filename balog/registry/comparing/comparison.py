@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from balog.registry.comparing.covering import covers
-from balog.registry.comparing.differ import Difference, differences
-from balog.registry.comparing.document import Document, path_of
-from balog.registry.comparing.examples import Example, find_examples
-from balog.registry.comparing.promise import promised
+from balog.registry.comparing.coverage import covers
+from balog.registry.comparing.diff import Difference, differences
+from balog.registry.comparing.document import SchemaDocument, path_of
+from balog.registry.comparing.examples import Counterexample, find_examples
+from balog.registry.comparing.open_content import promised
 from balog.registry.comparing.table import compare_tables
-from balog.registry.comparing.verdict import Bump, Finding, Mode, Verdict
+from balog.registry.comparing.verdict import Bump, CompatibilityFinding, CompatibilityReport, Mode
 from balog.registry.json_schema import decode_schema
-from balog.registry.naming import major, order
+from balog.registry.names import major, order
 from balog.registry.schema import Schema
 
 __all__ = ["compare", "compare_history", "document_of", "least_version"]
@@ -25,7 +25,7 @@ Side = Literal["old", "new"]
 _BUMPS: tuple[Bump, ...] = ("none", "patch", "minor", "major")
 
 
-def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = True) -> Verdict:
+def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = True) -> CompatibilityReport:
     """Tell whether a new version may follow an old one.
 
     Args:
@@ -34,7 +34,7 @@ def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = T
             optional property may be added to an open model (``promise``). False is by the letter.
 
     Raises:
-        SchemaError: one of them is no schema.
+        InvalidSchemaError: one of them is no schema.
         MissingExtraError: the packages of its form are not installed.
     """
     before, after = document_of(old), document_of(new)
@@ -42,10 +42,12 @@ def compare(old: Schema, new: Schema, mode: Mode = "backward", *, open: bool = T
     findings += _wire(old, new, mode)
     findings += compare_tables(before, after, new.type or old.type or "the_table")
     compatible = not any(finding.breaks for finding in findings)
-    return Verdict(compatible=compatible, bump=_bump(old, new, before, after, findings), findings=findings)
+    return CompatibilityReport(compatible=compatible, bump=_bump(old, new, before, after, findings), findings=findings)
 
 
-def compare_history(history: Sequence[Schema], new: Schema, mode: Mode = "backward", *, open: bool = True) -> Verdict:
+def compare_history(
+    history: Sequence[Schema], new: Schema, mode: Mode = "backward", *, open: bool = True
+) -> CompatibilityReport:
     """Tell whether a new version may follow those that there are.
 
     It is held against the latest one below it, in the transitive modes against each one of that one's major, too: what
@@ -56,7 +58,7 @@ def compare_history(history: Sequence[Schema], new: Schema, mode: Mode = "backwa
         key=lambda one: order(one.version),
     )
     if not before:
-        return Verdict(compatible=True, bump="none")
+        return CompatibilityReport(compatible=True, bump="none")
     last = before[-1]
     verdict = compare(last, new, mode, open=open)
     if not mode.endswith("_transitive"):
@@ -71,10 +73,10 @@ def compare_history(history: Sequence[Schema], new: Schema, mode: Mode = "backwa
                 if finding.breaks and not _has(findings, finding)
             ]
     compatible = not any(finding.breaks for finding in findings)
-    return Verdict(compatible=compatible, bump=verdict.bump if compatible else "major", findings=findings)
+    return CompatibilityReport(compatible=compatible, bump=verdict.bump if compatible else "major", findings=findings)
 
 
-def least_version(history: Sequence[Schema], verdict: Verdict) -> str:
+def least_version(history: Sequence[Schema], verdict: CompatibilityReport) -> str:
     """Give the least version that a schema with this verdict may have after those of ``history``.
 
     By semver.org: major for what breaks, minor for what adds, patch for words alone. In 0.x, where nothing is promised,
@@ -93,11 +95,13 @@ def least_version(history: Sequence[Schema], verdict: Verdict) -> str:
     return ".".join(map(str, [*numbers[:place], numbers[place] + 1, *[0] * (2 - place)]))
 
 
-def compare_documents(old: Document, new: Document, mode: Mode, *, open: bool = True) -> list[Finding]:
+def compare_documents(
+    old: SchemaDocument, new: SchemaDocument, mode: Mode, *, open: bool = True
+) -> list[CompatibilityFinding]:
     """Give the findings of the JSON layer: what changed, and which of it breaks whom."""
     changes = differences(old, new)
-    breaks: dict[Difference, Finding] = {}
-    general: list[Finding] = []
+    breaks: dict[Difference, CompatibilityFinding] = {}
+    general: list[CompatibilityFinding] = []
     for writer, reader, refused_by in _directions(old, new, mode):
         found, rest = _judge(writer, reader, changes, refused_by, open)
         general += rest
@@ -105,22 +109,25 @@ def compare_documents(old: Document, new: Document, mode: Mode, *, open: bool = 
             had = breaks.get(change)
             breaks[change] = finding if had is None or (had.undecided and not finding.undecided) else had
     told = [
-        breaks.get(change) or Finding(layer="json", path=path_of(change.path), reason=change.reason, breaks=False)
+        breaks.get(change)
+        or CompatibilityFinding(layer="json", path=path_of(change.path), reason=change.reason, breaks=False)
         for change in changes
     ]
     return sorted(general + told, key=lambda finding: not finding.breaks)
 
 
-def _directions(old: Document, new: Document, mode: Mode) -> list[tuple[Document, Document, Side]]:
-    backward: tuple[Document, Document, Side] = (old, new, "new")
-    forward: tuple[Document, Document, Side] = (new, old, "old")
+def _directions(
+    old: SchemaDocument, new: SchemaDocument, mode: Mode
+) -> list[tuple[SchemaDocument, SchemaDocument, Side]]:
+    backward: tuple[SchemaDocument, SchemaDocument, Side] = (old, new, "new")
+    forward: tuple[SchemaDocument, SchemaDocument, Side] = (new, old, "old")
     kind = mode.removesuffix("_transitive")
     return [backward, forward] if kind == "full" else [backward] if kind == "backward" else [forward]
 
 
 def _judge(
-    writer: Document, reader: Document, changes: list[Difference], refused_by: Side, open: bool
-) -> tuple[dict[Difference, Finding], list[Finding]]:
+    writer: SchemaDocument, reader: SchemaDocument, changes: list[Difference], refused_by: Side, open: bool
+) -> tuple[dict[Difference, CompatibilityFinding], list[CompatibilityFinding]]:
     """Give a finding for each change that breaks the reader, and one for a break that no change explains."""
     held, answer = writer, covers(reader, writer)
     if open and answer != "yes":
@@ -146,27 +153,29 @@ def _judge(
     )
     example = examples[0].payload if examples else None
     return {}, [
-        Finding(layer="json", path="$", reason=reason, undecided=not proved, example=example, refused_by=refused_by)
+        CompatibilityFinding(
+            layer="json", path="$", reason=reason, undecided=not proved, example=example, refused_by=refused_by
+        )
     ]
 
 
 def _blame(
-    change: Difference, reader: Document, writer: Document, examples: list[Example], refused_by: Side
-) -> Finding | None:
+    change: Difference, reader: SchemaDocument, writer: SchemaDocument, examples: list[Counterexample], refused_by: Side
+) -> CompatibilityFinding | None:
     shown = next((example for example in examples if example.shows(change.path, change.presence)), None)
     if shown is None and not change.presence:
         reads, writes = reader.at(change.path), writer.at(change.path)
         if not reads or covers(reader, writer, reads, writes or [True]) == "yes":
             return None
-    return Finding(
+    return CompatibilityFinding(
         layer="json", path=path_of(change.path), reason=change.reason, undecided=shown is None,
         example=None if shown is None else shown.payload, refused_by=refused_by,
     )  # fmt: skip
 
 
-def _wire(old: Schema, new: Schema, mode: Mode) -> list[Finding]:
+def _wire(old: Schema, new: Schema, mode: Mode) -> list[CompatibilityFinding]:
     if old.form != new.form:
-        return [Finding(layer="wire", path="$", reason=f"the form {old.form} became {new.form}")]
+        return [CompatibilityFinding(layer="wire", path="$", reason=f"the form {old.form} became {new.form}")]
     if new.form != "protobuf":
         return []
     from balog.registry.comparing.wire import compare_wire
@@ -174,7 +183,9 @@ def _wire(old: Schema, new: Schema, mode: Mode) -> list[Finding]:
     return compare_wire(old, new, mode)
 
 
-def _bump(old: Schema, new: Schema, before: Document, after: Document, findings: list[Finding]) -> Bump:
+def _bump(
+    old: Schema, new: Schema, before: SchemaDocument, after: SchemaDocument, findings: list[CompatibilityFinding]
+) -> Bump:
     if any(finding.breaks for finding in findings):
         return "major"
     if old.source == new.source or (old.form == new.form == "json" and before.root == after.root):
@@ -185,11 +196,11 @@ def _bump(old: Schema, new: Schema, before: Document, after: Document, findings:
     return "minor"
 
 
-def _has(findings: list[Finding], finding: Finding) -> bool:
+def _has(findings: list[CompatibilityFinding], finding: CompatibilityFinding) -> bool:
     return any((one.layer, one.path, one.breaks) == (finding.layer, finding.path, True) for one in findings)
 
 
-def document_of(schema: Schema) -> Document:
+def document_of(schema: Schema) -> SchemaDocument:
     """Give a version's JSON Schema; protobuf's is that of its JSON form.
 
     A version that its own schema names (``"version": {"const": "1.2.0"}``) is no difference to another one.
@@ -198,7 +209,7 @@ def document_of(schema: Schema) -> Document:
     if schema.form == "protobuf":
         from balog.registry.protobuf import compile_proto
 
-        return Document(compile_proto(schema.source, schema.message).json_schema())
+        return SchemaDocument(compile_proto(schema.source, schema.message).json_schema())
     document: dict[str, Any] = decode_schema(schema.source, where)
     properties = document.get("properties")
     said = properties.get("version") if isinstance(properties, dict) else None
@@ -208,4 +219,4 @@ def document_of(schema: Schema) -> Document:
         and schema.version in (said.get("const"), *said.get("enum", []))
     ):
         document = {**document, "properties": {**properties, "version": {"type": "string"}}}
-    return Document(document)
+    return SchemaDocument(document)

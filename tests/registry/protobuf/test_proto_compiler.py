@@ -9,11 +9,11 @@ import pytest
 
 from balog.registry.protobuf import compile_proto
 from balog.registry.protobuf import message as messages
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
 
 
 def refusal(source: str | bytes, message: str = "") -> str:
-    with pytest.raises(SchemaError) as caught:
+    with pytest.raises(InvalidSchemaError) as caught:
         compile_proto(source.encode() if isinstance(source, str) else source, message, "order/1.0.0")
     return str(caught.value)
 

@@ -17,8 +17,8 @@ from balog.registry.comparing.document import (
     DEEPEST,
     ITEMS,
     OTHERS,
-    Document,
     Node,
+    SchemaDocument,
     Step,
     is_anything,
 )
@@ -57,7 +57,7 @@ class Difference(NamedTuple):
     vague: bool = False
 
 
-def differences(old: Document, new: Document) -> list[Difference]:
+def differences(old: SchemaDocument, new: SchemaDocument) -> list[Difference]:
     """Give what changed, from the root down; at most 1,000 changes."""
     found = list(dict.fromkeys(islice(_Walk(old, new).every(), _MOST)))
     inner = {one.path[:length] for one in found for length in range(len(one.path))}
@@ -65,7 +65,7 @@ def differences(old: Document, new: Document) -> list[Difference]:
 
 
 class _Walk:
-    def __init__(self, old: Document, new: Document) -> None:
+    def __init__(self, old: SchemaDocument, new: SchemaDocument) -> None:
         self._old, self._new = old, new
         self._left: deque[tuple[list[Node], list[Node], tuple[Step, ...]]] = deque()
 
@@ -141,7 +141,7 @@ class _Walk:
             yield Difference((*path, OTHERS), f"members that are not named {said}", is_closed, was_closed)
 
 
-def _key(document: Document, nodes: list[Node]) -> tuple[int, ...]:
+def _key(document: SchemaDocument, nodes: list[Node]) -> tuple[int, ...]:
     """Give what a place within itself is known again by: the ids of what is said of it, references followed."""
     return tuple(sorted(id(node) for node in document.spread(nodes) if set(node) != {"$ref"})) or (
         id(next(iter(nodes), None)),
@@ -212,7 +212,7 @@ def _enumerated(nodes: Sequence[dict[str, Any]]) -> list[Any] | None:
     return None
 
 
-def _types(document: Document, nodes: Sequence[Node], known: dict[int, set[str]] | None = None) -> set[str]:
+def _types(document: SchemaDocument, nodes: Sequence[Node], known: dict[int, set[str]] | None = None) -> set[str]:
     """Give the types that values of a place may have, as far as its words tell.
 
     Args:
@@ -259,7 +259,7 @@ def _type_of(value: Any) -> str:
     return names.get(type(value), "null")
 
 
-def _required(document: Document, nodes: Sequence[Node]) -> set[str]:
+def _required(document: SchemaDocument, nodes: Sequence[Node]) -> set[str]:
     return {
         name
         for node in document.spread(nodes, sure=True)
@@ -268,7 +268,7 @@ def _required(document: Document, nodes: Sequence[Node]) -> set[str]:
     }
 
 
-def _closed(document: Document, nodes: Sequence[Node]) -> bool:
+def _closed(document: SchemaDocument, nodes: Sequence[Node]) -> bool:
     return any(
         node.get("additionalProperties") is False or node.get("unevaluatedProperties") is False
         for node in document.spread(nodes, sure=True)

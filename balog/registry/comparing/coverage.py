@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Literal
 
-from balog.registry.comparing.document import Document, Node, is_anything
+from balog.registry.comparing.document import Node, SchemaDocument, is_anything
 
 __all__ = ["Answer", "covers"]
 
@@ -22,7 +22,7 @@ _UNEVALUATED = {"unevaluatedItems", "unevaluatedProperties"}
 """What says more without the words beside it; of a writer it is left out with them."""
 _WEAKER = {*_STRUCTURE, *_UNEVALUATED, "oneOf", "prefixItems"}
 _SPREAD = {"$ref", "allOf", *_UNEVALUATED}
-"""What ``Document.spread`` has followed already."""
+"""What ``SchemaDocument.spread`` has followed already."""
 
 _MOST_STEPS = 500
 _DEEPEST = 60
@@ -30,7 +30,9 @@ _MOST_NODES = 100
 """What a proof may take into account at one place: each branch adds copies of what is beside it."""
 
 
-def covers(reader: Document, writer: Document, reads: Sequence[Node] = (), writes: Sequence[Node] = ()) -> Answer:
+def covers(
+    reader: SchemaDocument, writer: SchemaDocument, reads: Sequence[Node] = (), writes: Sequence[Node] = ()
+) -> Answer:
     """Tell whether the reader takes every value that the writer takes, at one place or (by default) altogether."""
     reads, writes = list(reads or [reader.root]), list(writes or [writer.root])
     answer = _canonical(reader, writer, reads, writes)
@@ -39,7 +41,7 @@ def covers(reader: Document, writer: Document, reads: Sequence[Node] = (), write
     return answer
 
 
-def _canonical(reader: Document, writer: Document, reads: Sequence[Node], writes: Sequence[Node]) -> Answer:
+def _canonical(reader: SchemaDocument, writer: SchemaDocument, reads: Sequence[Node], writes: Sequence[Node]) -> Answer:
     new, old = reader.canonical(reads), writer.canonical(writes)
     if new is None or old is None:
         return "unknown"
@@ -51,7 +53,7 @@ def _canonical(reader: Document, writer: Document, reads: Sequence[Node], writes
 
 
 class _Proof:
-    def __init__(self, reader: Document, writer: Document) -> None:
+    def __init__(self, reader: SchemaDocument, writer: SchemaDocument) -> None:
         self._reader, self._writer = reader, writer
         self._above: set[tuple[int, tuple[int, ...]]] = set()
         self._kept: list[Any] = []  # so that no id is used twice

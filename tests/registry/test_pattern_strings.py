@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.registry.comparing.texts import OF_FORMATS, matching
+from balog.registry.comparing.strings import OF_FORMATS, matching
 
 PATTERNS = ["^[a-z]{3}-\\d+$", "a|b", "^(ab)?c*$", "^[^a]$", "\\w+@\\w+", "^\\S{2,}$", "[A-F0-9]{8}"]
 

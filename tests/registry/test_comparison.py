@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from schema_pairs import json_schema
 
-from balog.registry import Schema, SchemaError
-from balog.registry.comparing import Mode, Verdict, compare, compare_history, least_version
+from balog.registry import InvalidSchemaError, Schema
+from balog.registry.comparing import CompatibilityReport, Mode, compare, compare_history, least_version
 
 TEXT, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 
@@ -15,11 +15,11 @@ def objects(*required: str, **properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": [*required]}
 
 
-def judge(old: Any, new: Any, mode: Mode = "backward", open: bool = True) -> Verdict:
+def judge(old: Any, new: Any, mode: Mode = "backward", open: bool = True) -> CompatibilityReport:
     return compare(json_schema(old), json_schema(new, "1.1.0"), mode, open=open)
 
 
-def broken(verdict: Verdict) -> list[tuple[str, str]]:
+def broken(verdict: CompatibilityReport) -> list[tuple[str, str]]:
     return [(one.path, one.reason) for one in verdict.findings if one.breaks]
 
 
@@ -94,7 +94,7 @@ def test_alternatives_of_the_whole_within_each_other_are_refused() -> None:
     whole = {"$ref": "#"}
     old = {"minimum": 0.3, "properties": {"a": {"type": "integer"}}, "oneOf": [{"maximum": 1, **whole}, whole, whole]}
 
-    with pytest.raises(SchemaError, match="leads back to where it is"):
+    with pytest.raises(InvalidSchemaError, match="leads back to where it is"):
         compare(json_schema(old), json_schema({**old, "properties": {"a": {"type": "string"}}}, "1.1.0"))
 
 
@@ -146,7 +146,7 @@ def test_a_version_follows_the_latest_one_below_it() -> None:
 
     assert compare_history(history, json_schema(objects(a=TEXT, b=TEXT), "1.1.0")).compatible
     assert not compare_history(history, json_schema(objects(a=TEXT, b=TEXT), "2.1.0")).compatible
-    assert compare_history([], json_schema(objects(a=TEXT))) == Verdict(compatible=True, bump="none")
+    assert compare_history([], json_schema(objects(a=TEXT))) == CompatibilityReport(compatible=True, bump="none")
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_version_follows_the_latest_one_below_it() -> None:
 def test_the_least_version(last: str, bump: Any, least: str) -> None:
     history = [json_schema({}, last), json_schema({}, "0.0.1")]
 
-    assert least_version(history, Verdict(compatible=bump != "major", bump=bump)) == least
+    assert least_version(history, CompatibilityReport(compatible=bump != "major", bump=bump)) == least
 
 
 def test_two_forms_do_not_follow_each_other() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 from google.protobuf import unknown_fields
 from google.protobuf.descriptor import FieldDescriptor
 
-from balog.registry.protobuf.describing import is_map
-from balog.registry.protobuf.reading import Steps
+from balog.registry.protobuf.descriptors import is_map
+from balog.registry.protobuf.json_reader import Steps
 
 __all__ = ["has_more_defaults", "missing", "unknown"]
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from schema_pairs import documents
 
-from balog.registry.comparing.differ import differences
-from balog.registry.comparing.document import Document, path_of
+from balog.registry.comparing.diff import differences
+from balog.registry.comparing.document import SchemaDocument, path_of
 
 TEXT, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
 
@@ -20,7 +20,7 @@ def told(old: Any, new: Any) -> list[tuple[str, str, str]]:
     """Give path, words, and ``-`` for what narrows, ``+`` for what widens."""
     return [
         (path_of(one.path), one.reason, "-" * one.narrows + "+" * one.widens)
-        for one in differences(Document(old), Document(new))
+        for one in differences(SchemaDocument(old), SchemaDocument(new))
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.registry import Schema, json_schema, open_registry, reference
+from balog.registry import Schema, open_registry, validator_pair
 
 SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer", "minimum": 1}}}
 
@@ -16,8 +16,8 @@ SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "i
 class Lenient:
     """A validator with a defect."""
 
-    def __init__(self, document: Any) -> None:
-        """Take any schema."""
+    def __init__(self, document: Any, formats: bool) -> None:
+        """Accept any schema."""
 
     def is_valid(self, payload: Any) -> bool:
         return True
@@ -25,8 +25,7 @@ class Lenient:
 
 @pytest.fixture
 def defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (json_schema, reference):
-        monkeypatch.setattr(module, "second_opinion", Lenient)
+    monkeypatch.setattr(validator_pair, "compile_schema", Lenient)
 
 
 def registered(folder: Path) -> Any:

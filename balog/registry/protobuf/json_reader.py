@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from balog.registry.protobuf.describing import WRAPPERS, is_map
+from balog.registry.protobuf.descriptors import WRAPPERS, is_map
+from balog.registry.protobuf.json_writer import MAX_DEPTH
 from balog.registry.protobuf.scalars import Convert, RefusedError, make_converter, make_key_converter
-from balog.registry.protobuf.writing import MAX_DEPTH
 
 __all__ = ["Read", "Steps", "make_reader"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool
 
-from balog.registry.protobuf.compiling import FILE
-from balog.registry.schema import SchemaError
+from balog.registry.protobuf.compiler import FILE
+from balog.registry.schema import InvalidSchemaError
 
 __all__ = ["BESIDE", "WRAPPERS", "check_storable", "choose_message", "is_map", "is_plain", "load_pool", "reached"]
 
@@ -30,18 +30,21 @@ def load_pool(files: descriptor_pb2.FileDescriptorSet) -> Any:
     """Give a ``DescriptorPool`` of compiled files.
 
     Raises:
-        SchemaError: the runtime that is installed does not know an edition, or the file says that it is protobuf's own.
+        InvalidSchemaError: the installed runtime does not know the edition, or the file declares a package of protobuf
+            itself.
     """
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
         if file.name == FILE and any(f"{file.package}.".startswith(f"{name}.") for name in _RESERVED):
-            raise SchemaError(f"the package {file.package} is not yours to define")
+            raise InvalidSchemaError(f"the package {file.package} is not yours to define")
         try:
             pool.Add(file)
             pool.FindFileByName(file.name)
         except (KeyError, TypeError) as error:  # what protoc lets pass, such as two fields of one name in JSON
             reason = " ".join(str(error).split())[:300]
-            raise SchemaError(f"the protobuf package that is installed does not take {file.name}: {reason}") from None
+            raise InvalidSchemaError(
+                f"the protobuf package that is installed does not take {file.name}: {reason}"
+            ) from None
     return pool
 
 
@@ -49,7 +52,7 @@ def choose_message(pool: Any, name: str) -> Any:
     """Give the descriptor of the message that is the payload; see ``compile_proto``.
 
     Raises:
-        SchemaError: there is none of the name, or several that could be meant.
+        InvalidSchemaError: there is none of the name, or several that could be meant.
     """
     file = pool.FindFileByName(FILE)
     tops = list(file.message_types_by_name.values())
@@ -61,11 +64,11 @@ def choose_message(pool: Any, name: str) -> Any:
                 continue
             if found.file is file or found.file.name == FILE:
                 return found
-        raise SchemaError(f"has no message {name[:200]}; {_listed(tops)}")
+        raise InvalidSchemaError(f"has no message {name[:200]}; {_listed(tops)}")
     used = {inner.full_name for top in tops for inner in reached(top) if inner is not top}
     free = [top for top in tops if top.full_name not in used]
     if len(free) != 1:
-        raise SchemaError(f"which message is the payload must be told; {_listed(tops)}")
+        raise InvalidSchemaError(f"which message is the payload must be told; {_listed(tops)}")
     return free[0]
 
 
@@ -90,23 +93,25 @@ def check_storable(message: Any) -> None:
     """Refuse a payload that could not be stored as JSON of one known form.
 
     Raises:
-        SchemaError: it holds a ``google.protobuf.Any`` or a message that others may extend, it is itself a well-known
-            type, it has a ``cls_type`` or ``version`` that is no string, or it reaches more than 1,000 messages.
+        InvalidSchemaError: the message holds a ``google.protobuf.Any`` or an extendable message, is a well-known type,
+            has a ``cls_type`` or ``version`` that is not a string, or reaches more than 1,000 messages.
     """
     if message.full_name in _OWN_FORM:
-        raise SchemaError(f"{message.full_name} is no payload: its JSON is not an object with fields")
+        raise InvalidSchemaError(f"{message.full_name} is no payload: its JSON is not an object with fields")
     for field in message.fields:
         if field.json_name in BESIDE and (field.type != field.TYPE_STRING or field.is_repeated):
-            raise SchemaError(f"{field.full_name} is no string, and each payload says its {field.json_name} as one")
+            raise InvalidSchemaError(
+                f"{field.full_name} is no string, and each payload says its {field.json_name} as one"
+            )
     for number, here in enumerate(reached(message)):
         if number >= MAX_MESSAGES:
-            raise SchemaError(f"{message.full_name} holds more than {MAX_MESSAGES} kinds of messages")
+            raise InvalidSchemaError(f"{message.full_name} holds more than {MAX_MESSAGES} kinds of messages")
         if here.full_name == f"{_GOOGLE}Any":
-            raise SchemaError(
+            raise InvalidSchemaError(
                 "holds a google.protobuf.Any, whose type nobody knows; use a oneof of the messages it may be, or bytes",
             )
         if here.is_extendable and here.file.name == FILE:
-            raise SchemaError(f"{here.full_name} may be extended, and an extension has no field to be stored in")
+            raise InvalidSchemaError(f"{here.full_name} may be extended, and an extension has no field to be stored in")
 
 
 def is_plain(message: Any) -> bool:

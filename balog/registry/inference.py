@@ -19,6 +19,7 @@ import msgspec
 
 from balog.errors import EventError
 from balog.registry.json_schema import JsonValidator
+from balog.registry.subschemas import copy_schema
 
 __all__ = ["Inference", "from_singer", "is_singer_schema"]
 
@@ -216,7 +217,7 @@ def from_singer(payload: bytes) -> tuple[str, dict[str, Any]]:
         found = msgspec.json.decode(payload, type=_Singer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise EventError(f"not a Singer SCHEMA message: {error}") from None
-    document = _modern({name: value for name, value in found.schema.items() if name != "$schema"})
+    document = copy_schema({name: value for name, value in found.schema.items() if name != "$schema"}, _modern)
     keys = [name for name in found.key_properties if name not in document.get("required", [])]
     if keys or "required" in document:
         document["required"] = [*document.get("required", []), *keys]
@@ -229,19 +230,12 @@ class _Singer(msgspec.Struct):
     key_properties: list[str] = []
 
 
-def _modern(node: Any) -> Any:
-    """Write what draft 4 says otherwise as later drafts do: bounds that are exclusive."""
-    if isinstance(node, list):
-        return [_modern(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    found = {
-        name: _modern(value) if name not in ("enum", "const", "default") else value for name, value in node.items()
-    }
+def _modern(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
+    """Write the exclusive bounds of draft 4 as later drafts do."""
     for bound, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
-        if isinstance(found.get(exclusive), bool) and found.pop(exclusive) and bound in found:
-            found[exclusive] = found.pop(bound)
-    return found
+        if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive) and bound in schema:
+            schema[exclusive] = schema.pop(bound)
+    return schema
 
 
 def _as_type(document: dict[str, Any], type: str, description: str) -> dict[str, Any]:

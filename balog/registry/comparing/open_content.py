@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.registry.comparing.document import DEEPEST, Document, Node, is_anything, matches
+from balog.registry.comparing.document import DEEPEST, Node, SchemaDocument, is_anything, matches
 
 __all__ = ["promised"]
 
 
-def promised(writer: Document, reader: Document) -> Document:
+def promised(writer: SchemaDocument, reader: SchemaDocument) -> SchemaDocument:
     """Give the writer's schema without the payloads that break the promise; the writer itself where it has none."""
     definitions: dict[str, Any] = {}
     name = _Promises(writer, reader, definitions).at([writer.root], [reader.root], 0)
@@ -23,7 +23,7 @@ def promised(writer: Document, reader: Document) -> Document:
 
 
 class _Promises:
-    def __init__(self, writer: Document, reader: Document, definitions: dict[str, Any]) -> None:
+    def __init__(self, writer: SchemaDocument, reader: SchemaDocument, definitions: dict[str, Any]) -> None:
         self._writer, self._reader, self._definitions = writer, reader, definitions
         self._known: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {}
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.registry.unfolding import resolve
+from balog.registry.subschemas import copy_schema, resolve, subschemas
 
 __all__ = ["evaluated"]
 
-_DATA = frozenset({"enum", "const", "default", "examples"})
-_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
 _CONDITIONAL = frozenset(
     {"anyOf", "oneOf", "if", "then", "else", "not", "dependentSchemas", "$dynamicRef", "$recursiveRef"}
 )
@@ -25,40 +23,18 @@ def evaluated(document: dict[str, Any]) -> dict[str, Any]:
     """Return a schema that takes the same payloads, and says ``additionalProperties`` where it can."""
     if any(old in str(document.get("$schema")) for old in _OLD):  # they do not know the word
         return document
-    if not _holds(document, lambda node: _WORD in node) or _holds(document, _refers_into):
+    nodes = [node for _, node in subschemas(document)]
+    if not any(_WORD in node for node in nodes) or any(_WORD in str(node.get("$ref", "")) for node in nodes):
         return document
-    found: dict[str, Any] = _rewritten(document, document, True)
+
+    def change(schema: dict[str, Any], original: dict[str, Any]) -> dict[str, Any]:
+        return _without_unevaluated(schema, original, document)
+
+    found: dict[str, Any] = copy_schema(document, change)
     return found
 
 
-def _holds(node: Any, test: Any) -> bool:
-    rest = [node]
-    while rest:
-        node = rest.pop()
-        if isinstance(node, list):
-            rest += node
-        elif isinstance(node, dict):
-            if test(node):
-                return True
-            rest += node.values()
-    return False
-
-
-def _refers_into(node: dict[str, Any]) -> bool:
-    return isinstance(reference := node.get("$ref"), str) and _WORD in reference
-
-
-def _rewritten(node: Any, document: dict[str, Any], is_schema: bool) -> Any:
-    if isinstance(node, list):
-        return [_rewritten(inner, document, True) for inner in node]
-    if not isinstance(node, dict):
-        return node
-    if not is_schema:
-        return {name: _rewritten(inner, document, True) for name, inner in node.items()}
-    made = {
-        name: inner if name in _DATA else _rewritten(inner, document, not (name in _MAPS and isinstance(inner, dict)))
-        for name, inner in node.items()
-    }
+def _without_unevaluated(made: dict[str, Any], node: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]:
     if _WORD not in node or _CONDITIONAL & set(node):
         return made
     named = _named(node, document, set())

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from balog.registry.pattern_size import byte_ns, check_patterns, own_patterns
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
+from balog.registry.subschemas import resolve
 
-__all__ = ["Unfolding", "resolve", "unfold"]
+__all__ = ["Complexity", "measure_complexity", "resolve"]
 
 MAX_DEPTH = 100
 MAX_UNFOLDED = 100_000
@@ -19,7 +20,7 @@ _CHOICES = frozenset({"anyOf", "oneOf", "allOf", "if", "patternProperties", "dep
 _ELSEWHERE = ("$dynamicRef", "$recursiveRef")
 
 
-class Unfolding(NamedTuple):
+class Complexity(NamedTuple):
     """How much there is to be checked.
 
     Attributes:
@@ -36,19 +37,20 @@ class Unfolding(NamedTuple):
     byte_ns: float
 
 
-def unfold(document: dict[str, Any], where: str = "") -> Unfolding:
+def measure_complexity(document: dict[str, Any], where: str = "") -> Complexity:
     """Measure a schema, and refuse one by which a look at a small payload could take for ever.
 
     Alternatives that refer to alternatives double with each step; 30 such steps are 10⁹ checks.
 
     Raises:
-        SchemaError: deeper than 100, unfolding to more than 100,000 sub-schemas, or asking of a value what it asks of
-            the same value. The specification leaves the meaning of that open, and validators go round in it.
+        InvalidSchemaError: the schema is nested deeper than 100 levels, unfolds to more than 100,000 subschemas, or
+            a ``$ref`` leads back to its own place. The specification leaves the meaning of such a schema open, and
+            validators recurse without end.
     """
     if _depth(document) > MAX_DEPTH:
-        raise SchemaError(f"nested deeper than {MAX_DEPTH}", where)
+        raise InvalidSchemaError(f"nested deeper than {MAX_DEPTH}", where)
     if _asks_itself(document):
-        raise SchemaError(
+        raise InvalidSchemaError(
             "a $ref leads back to where it is before it goes into a member or an item of the value", where
         )
     check_patterns(document, where)
@@ -56,28 +58,12 @@ def unfold(document: dict[str, Any], where: str = "") -> Unfolding:
     try:
         size, place_ns, byte_ns = walk.count(document)
     except RecursionError:
-        raise SchemaError("its references lead through too many others", where) from None
+        raise InvalidSchemaError("its references lead through too many others", where) from None
     if size > MAX_UNFOLDED:
-        raise SchemaError(
+        raise InvalidSchemaError(
             f"unfolds to more than {MAX_UNFOLDED} checks; let fewer alternatives refer to alternatives", where
         )
-    return Unfolding(size, walk.is_recursive and walk.has_choices, place_ns, byte_ns)
-
-
-def resolve(document: Any, reference: Any) -> Any:
-    """Give what a ``$ref`` into the document (``#/$defs/a``) leads to; None when it leads elsewhere."""
-    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
-        return None
-    node = document
-    for step in reference.split("/")[1:]:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(node, dict) and key in node:
-            node = node[key]
-        elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
-            node = node[int(key)]
-        else:
-            return None
-    return node
+    return Complexity(size, walk.is_recursive and walk.has_choices, place_ns, byte_ns)
 
 
 def _asks_itself(document: Any) -> bool:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from schema_pairs import json_schema, pairs, payloads
 
 from balog.registry.comparing import compare
-from balog.registry.comparing.covering import covers
-from balog.registry.comparing.document import Document
+from balog.registry.comparing.coverage import covers
+from balog.registry.comparing.document import SchemaDocument
 from balog.registry.comparing.examples import find_examples
-from balog.registry.comparing.promise import promised
+from balog.registry.comparing.open_content import promised
 
 by_chance = settings(max_examples=75, suppress_health_check=list(HealthCheck), deadline=None)
 
@@ -29,7 +29,7 @@ def objects(**properties: Any) -> dict[str, Any]:
 @given(pairs(), st.data())
 def test_what_is_proved_to_be_covered_is_taken(pair: tuple[Any, Any], data: st.DataObject) -> None:
     old, new = pair
-    if covers(Document(new), Document(old)) == "yes":
+    if covers(SchemaDocument(new), SchemaDocument(old)) == "yes":
         payload = data.draw(payloads(old, old))
         assert takes(new)(payload) or not takes(old)(payload)
 
@@ -38,8 +38,8 @@ def test_what_is_proved_to_be_covered_is_taken(pair: tuple[Any, Any], data: st.D
 @given(pairs(), st.data())
 def test_what_keeps_the_promise_is_taken_where_that_is_proved(pair: tuple[Any, Any], data: st.DataObject) -> None:
     old, new = pair
-    held = promised(Document(old), Document(new))
-    if covers(Document(new), held) == "yes":
+    held = promised(SchemaDocument(old), SchemaDocument(new))
+    if covers(SchemaDocument(new), held) == "yes":
         payload = data.draw(payloads(old, old))
         assert takes(new)(payload) or not (takes(old)(payload) and held.takes(payload))
 
@@ -48,10 +48,10 @@ def test_what_keeps_the_promise_is_taken_where_that_is_proved(pair: tuple[Any, A
 @given(pairs())
 def test_what_is_told_as_not_covered_has_an_example_that_one_side_takes_and_the_other_refuses(pair: Any) -> None:
     old, new = pair
-    for example in find_examples(Document(new), Document(old))[:5]:
+    for example in find_examples(SchemaDocument(new), SchemaDocument(old))[:5]:
         assert takes(old)(example.payload)
         assert not takes(new)(example.payload)
-        assert covers(Document(new), Document(old)) != "yes"
+        assert covers(SchemaDocument(new), SchemaDocument(old)) != "yes"
 
 
 @by_chance
@@ -108,15 +108,15 @@ def test_is_covered(case: str) -> None:
     if case == "one more alternative":
         old, new = ({"anyOf": [objects(a=INTEGER), *some["anyOf"][1:]]} for some in (old, new))
 
-    assert covers(Document(new), Document(old)) == "yes"
+    assert covers(SchemaDocument(new), SchemaDocument(old)) == "yes"
 
 
 @pytest.mark.parametrize("case", [case for case in COVERED if case.startswith(("a tree", "a closed", "a map"))])
 def test_the_other_way_round_has_an_example(case: str) -> None:
     old, new = COVERED[case]
 
-    assert covers(Document(old), Document(new)) != "yes"
-    assert find_examples(Document(old), Document(new))
+    assert covers(SchemaDocument(old), SchemaDocument(new)) != "yes"
+    assert find_examples(SchemaDocument(old), SchemaDocument(new))
 
 
 def test_beside_a_reference_nothing_counts_before_2019_09() -> None:
@@ -124,19 +124,19 @@ def test_beside_a_reference_nothing_counts_before_2019_09() -> None:
     old = {"$schema": draft, "$ref": "#/definitions/a", "type": "integer", "definitions": {"a": {}}}
     new = {"$schema": draft, "type": "integer"}
 
-    assert covers(Document(new), Document(old)) == "no"
+    assert covers(SchemaDocument(new), SchemaDocument(old)) == "no"
 
 
 def test_two_drafts_are_not_compared_by_guess() -> None:
     old = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "items": [TEXT]}
 
-    assert covers(Document({"type": "array", "items": TEXT}), Document(old)) != "yes"
+    assert covers(SchemaDocument({"type": "array", "items": TEXT}), SchemaDocument(old)) != "yes"
 
 
 def test_what_has_no_canonical_form_is_not_proved_by_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Document, "canonical", lambda document, nodes: None)
+    monkeypatch.setattr(SchemaDocument, "canonical", lambda document, nodes: None)
 
-    assert covers(Document(INTEGER), Document(TEXT)) == "unknown"
+    assert covers(SchemaDocument(INTEGER), SchemaDocument(TEXT)) == "unknown"
 
 
 _WITHIN = {"properties": {"l": {"$ref": "#"}}}  # what the canonical forms leave open
@@ -168,11 +168,11 @@ def test_is_not_covered(case: str) -> None:
 
     assert takes(old)(payload)
     assert not takes(new)(payload)
-    assert covers(Document(new), Document(old)) != "yes"
+    assert covers(SchemaDocument(new), SchemaDocument(old)) != "yes"
 
 
 def test_a_promise_says_nothing_of_maps_patterns_and_what_is_named_elsewhere() -> None:
-    read = Document(objects(a=TEXT, b=INTEGER))
+    read = SchemaDocument(objects(a=TEXT, b=INTEGER))
     for write in (
         {"type": "object"},
         {**objects(a=TEXT), "patternProperties": {"^b": TEXT}},
@@ -180,7 +180,7 @@ def test_a_promise_says_nothing_of_maps_patterns_and_what_is_named_elsewhere() -
         {**objects(a=TEXT), "additionalProperties": TEXT},
         {"allOf": [objects(a=TEXT), objects(b=TEXT)]},
     ):
-        assert covers(read, promised(Document(write), read)) != "yes"
+        assert covers(read, promised(SchemaDocument(write), read)) != "yes"
 
 
 def test_a_promise_holds_at_every_depth() -> None:
@@ -188,5 +188,5 @@ def test_a_promise_holds_at_every_depth() -> None:
     new["$defs"]["tree"]["properties"]["label"] = TEXT
     new["$defs"]["tree"]["properties"]["inner"]["items"] = TREE
 
-    assert covers(Document(new), Document(old)) != "yes"
-    assert covers(Document(new), promised(Document(old), Document(new))) == "yes"
+    assert covers(SchemaDocument(new), SchemaDocument(old)) != "yes"
+    assert covers(SchemaDocument(new), promised(SchemaDocument(old), SchemaDocument(new))) == "yes"

@@ -13,7 +13,7 @@ from typing import Any
 import protovalidate
 from google.protobuf import descriptor_pb2
 
-from balog.registry.schema import SchemaError
+from balog.registry.schema import InvalidSchemaError
 
 __all__ = ["FILE", "MAX_MEMORY", "MAX_SECONDS", "MAX_SOURCE_BYTES", "run_protoc"]
 
@@ -50,10 +50,10 @@ def run_protoc(source: bytes) -> descriptor_pb2.FileDescriptorSet:
     """Compile a file, and give it with all that it imports, dependencies first.
 
     Raises:
-        SchemaError: it is larger than 1 MiB, protoc refuses it, or protoc was not done in 30 s and 2 GiB.
+        InvalidSchemaError: it is larger than 1 MiB, protoc refuses it, or protoc was not done in 30 s and 2 GiB.
     """
     if len(source) > MAX_SOURCE_BYTES:
-        raise SchemaError(f"larger than {MAX_SOURCE_BYTES >> 20} MiB")
+        raise InvalidSchemaError(f"larger than {MAX_SOURCE_BYTES >> 20} MiB")
     with tempfile.TemporaryDirectory(prefix="balog-proto-") as folder:
         room = Path(folder)
         (room / "in").mkdir()
@@ -77,23 +77,23 @@ def run_protoc(source: bytes) -> descriptor_pb2.FileDescriptorSet:
                 timeout=MAX_SECONDS,
             )
         except subprocess.TimeoutExpired:
-            raise SchemaError(f"protoc was not done with it within {MAX_SECONDS} s") from None
+            raise InvalidSchemaError(f"protoc was not done with it within {MAX_SECONDS} s") from None
         if done.returncode:
             raise _refusal(done.returncode, done.stderr)
         return descriptor_pb2.FileDescriptorSet.FromString((room / "out").read_bytes())
 
 
-def _refusal(code: int, output: bytes) -> SchemaError:
+def _refusal(code: int, output: bytes) -> InvalidSchemaError:
     lines = output[: 1 << 20].decode(errors="replace").splitlines()
     found = [match for match in map(_COMPLAINT.match, lines) if match]
     if not found:
-        return SchemaError(f"protoc ended with {code}; is the file UTF-8 text, and of a usual size?")
+        return InvalidSchemaError(f"protoc ended with {code}; is the file UTF-8 text, and of a usual size?")
     for match in found:  # what is said of its own file follows from it
         if match["reason"] == "File not found.":
             wanted = "google/protobuf/*.proto and buf/validate/validate.proto"
-            return SchemaError(f"imports {_line(match['file'])}, and only {wanted} can be imported")
+            return InvalidSchemaError(f"imports {_line(match['file'])}, and only {wanted} can be imported")
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return SchemaError(_line(found[0]["reason"]) + more, "", found[0]["place"] or "")
+    return InvalidSchemaError(_line(found[0]["reason"]) + more, "", found[0]["place"] or "")
 
 
 def _line(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from balog.registry.protobuf.describing import WRAPPERS, is_map
+from balog.registry.protobuf.descriptors import WRAPPERS, is_map
 
 __all__ = ["MAX_DEPTH", "UnwritableError", "Write", "make_writer"]
 

@@ -1,0 +1,70 @@
+"""The subschemas of a JSON Schema: finding them, copying them with changes, and following references to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["copy_schema", "resolve", "subschemas"]
+
+_DATA = frozenset({"enum", "const", "default", "examples"})
+"""Keywords whose values are data."""
+
+_MAPS = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
+"""Keywords whose values map names to schemas."""
+
+Change = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+
+
+def subschemas(document: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each subschema that is an object, with its path in the document (``$.properties.id``)."""
+    rest: list[tuple[Any, str, bool]] = [(document, "$", True)]
+    while rest:
+        node, path, is_schema = rest.pop()
+        if isinstance(node, dict):
+            if is_schema:
+                yield path, node
+            for name, inner in node.items():
+                if isinstance(inner, (dict, list)) and not (is_schema and name in _DATA):
+                    rest.append((inner, f"{path}.{name}", not (is_schema and name in _MAPS)))
+        elif isinstance(node, list):
+            rest += ((inner, f"{path}[{number}]", True) for number, inner in enumerate(node))
+
+
+def copy_schema(schema: Any, change: Change) -> Any:
+    """Copy a schema and change each subschema, the innermost first.
+
+    Args:
+        change: takes the copy of a subschema and the original, and returns the replacement.
+    """
+    return _copy(schema, change, True)
+
+
+def _copy(node: Any, change: Change, is_schema: bool) -> Any:
+    if isinstance(node, list):
+        return [_copy(inner, change, True) for inner in node]
+    if not isinstance(node, dict):
+        return node
+    if not is_schema:
+        return {name: _copy(inner, change, True) for name, inner in node.items()}
+    made = {
+        name: inner if name in _DATA else _copy(inner, change, not (name in _MAPS and isinstance(inner, dict)))
+        for name, inner in node.items()
+    }
+    return change(made, node)
+
+
+def resolve(document: Any, reference: Any) -> Any:
+    """Return the target of a ``$ref`` into the document (``#/$defs/a``); None for any other reference."""
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        return None
+    node = document
+    for step in reference.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(node, dict) and key in node:
+            node = node[key]
+        elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
+            node = node[int(key)]
+        else:
+            return None
+    return node
