@@ -13,7 +13,7 @@ from balog.registry.registry import (
     make_validator,
     open_registry,
 )
-from balog.registry.schema import Form, InvalidSchemaError, PayloadValidator, Schema, Violation
+from balog.registry.schema import Form, InvalidSchemaError, PayloadValidator, Schema, SchemaViolation
 
 __all__ = [
     "Form",
@@ -22,10 +22,10 @@ __all__ = [
     "PayloadValidator",
     "Registry",
     "Schema",
+    "SchemaViolation",
     "UnknownTypeError",
     "UnknownVersionError",
     "VersionTakenError",
-    "Violation",
     "make_validator",
     "open_registry",
 ]

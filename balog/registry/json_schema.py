@@ -21,7 +21,7 @@ from balog.registry.complexity import measure_complexity
 from balog.registry.json_compiler import compile_schema
 from balog.registry.nesting import is_deeper
 from balog.registry.reasons import describe_error, json_path, shorten
-from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, Schema, Violation
+from balog.registry.schema import MAX_SCHEMA_BYTES, InvalidSchemaError, Schema, SchemaViolation
 from balog.registry.subschemas import copy_schema
 from balog.registry.worker_pool import MAX_SECONDS, check_apart
 
@@ -75,7 +75,7 @@ class JsonValidator:
         slower = 1.0 if self._reference is None else _SLOWER
         return (_places(payload) * unfolding.place_ns + len(payload) * unfolding.byte_ns) * 1e-9 * slower
 
-    def check(self, payload: bytes) -> list[Violation]:
+    def check(self, payload: bytes) -> list[SchemaViolation]:
         """See ``PayloadValidator``; at most 100 faults.
 
         For large payloads (thousands of values) and schemas that branch within themselves, validation stops at the
@@ -85,14 +85,14 @@ class JsonValidator:
             return self.check_here(payload)
         return check_apart(Schema("", "", "json", self._source), payload)
 
-    def check_here(self, payload: bytes) -> list[Violation]:
+    def check_here(self, payload: bytes) -> list[SchemaViolation]:
         """Check in this process, however long it takes."""
         try:
             document = self._decode(payload)
         except (msgspec.DecodeError, UnicodeError) as error:
-            return [Violation("$", _malformed(error))]
+            return [SchemaViolation("$", _malformed(error))]
         except RecursionError:
-            return [Violation("$", "nested too deep")]
+            return [SchemaViolation("$", "nested too deep")]
         try:
             if self._reference is not None:
                 return self._reference.faults(document, MAX_FAULTS)
@@ -104,9 +104,9 @@ class JsonValidator:
             found = islice(_faults(iter(self._validator.iter_errors(document))), MAX_FAULTS)
             return list(dict.fromkeys(found))
         except (ValueError, RecursionError):  # jsonschema-rs goes 255 deep
-            return [Violation("$", "nested too deep")]
+            return [SchemaViolation("$", "nested too deep")]
 
-    def _first(self, document: Any) -> Violation:
+    def _first(self, document: Any) -> SchemaViolation:
         """Give one fault, by a schema whose choices are not looked into."""
         import jsonschema_rs
 
@@ -115,8 +115,8 @@ class JsonValidator:
         try:
             self._searcher.validate(document)
         except jsonschema_rs.ValidationError as error:
-            return Violation(json_path(error.instance_path), f"{describe_error(error)} (there may be more)")
-        return Violation("$", "is not valid")
+            return SchemaViolation(json_path(error.instance_path), f"{describe_error(error)} (there may be more)")
+        return SchemaViolation("$", "is not valid")
 
 
 def _reference_alone(document: Any, where: str) -> ReferenceValidator | None:
@@ -205,13 +205,13 @@ def decode_schema(source: bytes, where: str = "") -> dict[str, Any]:
     return document
 
 
-def _faults(errors: Iterator[Any]) -> Iterator[Violation]:
+def _faults(errors: Iterator[Any]) -> Iterator[SchemaViolation]:
     for error in errors:
-        yield Violation(json_path(error.instance_path), describe_error(error))
+        yield SchemaViolation(json_path(error.instance_path), describe_error(error))
         yield from _nearest(error)
 
 
-def _nearest(error: Any) -> Iterator[Violation]:
+def _nearest(error: Any) -> Iterator[SchemaViolation]:
     """Give what is wrong by that alternative of a choice which the value comes nearest to, if it comes near to one."""
     if error.kind.name not in ("anyOf", "oneOf"):
         return

@@ -8,7 +8,7 @@ import msgspec
 
 from balog.registry.json_schema import JsonValidator
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
-from balog.registry.schema import PayloadValidator, Violation
+from balog.registry.schema import PayloadValidator, SchemaViolation
 
 if TYPE_CHECKING:
     from balog.registry.validator_pair import ValidatorPair
@@ -47,7 +47,7 @@ class PayloadCheck:
         self._pairs: dict[JsonValidator, ValidatorPair] = {}
         self._registry, self._type, self._version, self._validator = registry, type, version, validator
 
-    def check(self, payload: bytes) -> list[Violation]:
+    def check(self, payload: bytes) -> list[SchemaViolation]:
         """Give every fault of a payload, which is a JSON object.
 
         Raises:
@@ -59,27 +59,27 @@ class PayloadCheck:
         name = self._type if head.cls_type is None else head.cls_type
         version = self._version if self._version is not None or head.version is None else head.version
         if name is None:
-            return [Violation("$", "'cls_type' is missing")]
+            return [SchemaViolation("$", "'cls_type' is missing")]
         if not isinstance(name, str) or (self._type is not None and name != self._type):
-            return [Violation("$.cls_type", f"want '{self._type}'" if self._type is not None else "want string")]
+            return [SchemaViolation("$.cls_type", f"want '{self._type}'" if self._type is not None else "want string")]
         if version is not None and not isinstance(version, str):
-            return [Violation("$.version", "want string")]
+            return [SchemaViolation("$.version", "want string")]
         try:
             validator = self._registry.validator(name, version)
         except UnknownTypeError as error:
-            return [Violation("$.cls_type", str(error))]
+            return [SchemaViolation("$.cls_type", str(error))]
         except UnknownVersionError as error:
-            return [Violation("$.version", str(error))]
+            return [SchemaViolation("$.version", str(error))]
         return self._violations(validator, payload)
 
-    def _violations(self, validator: PayloadValidator, payload: bytes) -> list[Violation]:
+    def _violations(self, validator: PayloadValidator, payload: bytes) -> list[SchemaViolation]:
         found = validator.check(payload)
         if (
             self._reference
             and isinstance(validator, JsonValidator)
             and (reason := self._disagreement(validator, payload))
         ):
-            found.append(Violation("$", reason))
+            found.append(SchemaViolation("$", reason))
         return found
 
     def _disagreement(self, validator: JsonValidator, payload: bytes) -> str:

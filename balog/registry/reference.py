@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from balog.registry.reasons import describe_error, json_path
-from balog.registry.schema import InvalidSchemaError, Violation
+from balog.registry.schema import InvalidSchemaError, SchemaViolation
 from balog.registry.subschemas import copy_schema
 
 __all__ = ["ReferenceValidator"]
@@ -70,7 +70,7 @@ class ReferenceValidator:
         """
         return next(self._errors(payload), None) is None
 
-    def faults(self, payload: Any, most: int) -> list[Violation]:
+    def faults(self, payload: Any, most: int) -> list[SchemaViolation]:
         """Return up to ``most`` faults of a decoded payload."""
         found = islice((fault for error in self._errors(payload) for fault in _faults(error)), most)
         return list(dict.fromkeys(found))
@@ -86,11 +86,11 @@ class ReferenceValidator:
             raise ValueError(f"$ref {str(error.ref)[:100]!r} leads nowhere") from None
 
 
-def _faults(error: Any) -> Iterator[Violation]:
+def _faults(error: Any) -> Iterator[SchemaViolation]:
 
     path = json_path(list(error.absolute_path))
     for original in _said(error):
-        yield Violation(path, describe_error(original))
+        yield SchemaViolation(path, describe_error(original))
 
 
 class _Kind:

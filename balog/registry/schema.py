@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from balog.errors import ConfigError
 
-__all__ = ["MAX_SCHEMA_BYTES", "Form", "InvalidSchemaError", "PayloadValidator", "Schema", "Violation"]
+__all__ = ["MAX_SCHEMA_BYTES", "Form", "InvalidSchemaError", "PayloadValidator", "Schema", "SchemaViolation"]
 
 Form = Literal["json", "protobuf"]
 """JSON Schema (draft 2020-12 where it does not say), or a ``.proto`` file."""
@@ -43,7 +43,7 @@ class Schema(Struct, frozen=True):
     message: str = ""
 
 
-class Violation(NamedTuple):
+class SchemaViolation(NamedTuple):
     """What is wrong with a payload: where, as a JSONPath (``$.lines[2].price``), and what, never with a value in it."""
 
     path: str
@@ -53,7 +53,7 @@ class Violation(NamedTuple):
 class PayloadValidator(Protocol):
     """Tells whether payloads are of one version of one type; may be used from any thread."""
 
-    def check(self, payload: bytes) -> list[Violation]:
+    def check(self, payload: bytes) -> list[SchemaViolation]:
         """Return every fault of a payload, which is JSON; none when it is valid.
 
         A payload that may take long is checked in a child process, for at most 1 s of processor time. One that takes

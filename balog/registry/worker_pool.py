@@ -18,7 +18,7 @@ from typing import IO, Any
 import msgspec
 
 from balog.errors import BalogError, EventError
-from balog.registry.schema import InvalidSchemaError, Schema, Violation
+from balog.registry.schema import InvalidSchemaError, Schema, SchemaViolation
 
 __all__ = [
     "CHECK_SECONDS",
@@ -209,27 +209,27 @@ def compile_apart(schema: Schema) -> None:
         raise InvalidSchemaError(refusal["reason"], path=refusal["path"])
 
 
-def read_apart(schema: Schema, wire: bytes) -> tuple[bytes, list[Violation]]:
+def read_apart(schema: Schema, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
     """Read an encoded protobuf message in a child process; see ``CompiledMessage.read``."""
     try:
         found = workers().run("read", [schema, wire])
     except WorkExceededError:
-        return b"{}", [Violation("$", TOO_LONG)]
+        return b"{}", [SchemaViolation("$", TOO_LONG)]
     if isinstance(found, dict):
         raise EventError(found["reason"], found["path"])
-    return found[0], [Violation(*each) for each in found[1]]
+    return found[0], [SchemaViolation(*each) for each in found[1]]
 
 
 _pools: dict[int, WorkerPool] = {}
 
 
-def check_apart(schema: Schema, payload: bytes) -> list[Violation]:
+def check_apart(schema: Schema, payload: bytes) -> list[SchemaViolation]:
     """Hold a payload against a schema in a child process; see ``PayloadValidator.check``."""
     try:
         found = workers().run("check", [schema, payload])
     except WorkExceededError:
-        return [Violation("$", TOO_LONG)]
-    return [Violation(*each) for each in found]
+        return [SchemaViolation("$", TOO_LONG)]
+    return [SchemaViolation(*each) for each in found]
 
 
 def workers() -> WorkerPool:

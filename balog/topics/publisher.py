@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from balog.errors import EventError, MessageError
 from balog.event import KNOWN_VERSIONS, MAX_EVENT_BYTES, Event, Level, decode, encode
-from balog.registry import Registry, UnknownTypeError, UnknownVersionError, Violation, open_registry
+from balog.registry import Registry, SchemaViolation, UnknownTypeError, UnknownVersionError, open_registry
 from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
 
@@ -140,7 +140,7 @@ class SchemaCheck:
             _refuse(validator.check(bytes(event.raw_payload)), "$.payload")
 
 
-def _refuse(faults: Sequence[Violation], prefix: str) -> None:
+def _refuse(faults: Sequence[SchemaViolation], prefix: str) -> None:
     if faults:
         more = f", and {len(faults) - 1} more" if len(faults) > 1 else ""
         raise EventError(f"breaks its schema: {faults[0].reason}{more}", prefix + faults[0].path.removeprefix("$"))

@@ -15,7 +15,7 @@ from balog.delivery.settings import ServiceConfig
 from balog.duplicate_keys import printable
 from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
 from balog.event import Event, check_keys, decode, decode_checked, encode
-from balog.registry import PayloadValidator, Schema, Violation
+from balog.registry import PayloadValidator, Schema, SchemaViolation
 from balog.registry.nesting import is_deeper
 from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
 from balog.registry.schema import InvalidSchemaError
@@ -195,7 +195,7 @@ class ItemReader:
         return self._judge(event, caller, "$", may_wait, faults)
 
     def _judge(
-        self, event: Event, caller: Caller, path: str, may_wait: bool, faults: Sequence[Violation] | None = None
+        self, event: Event, caller: Caller, path: str, may_wait: bool, faults: Sequence[SchemaViolation] | None = None
     ) -> Accepted | Refused:
         """Hold an event against its type; ``faults`` are those of its payload where they are known already."""
         try:
@@ -237,7 +237,7 @@ class ItemReader:
         return Accepted(event, encode(event))
 
     @staticmethod
-    def _check(validator: PayloadValidator, payload: bytes, may_wait: bool) -> list[Violation]:
+    def _check(validator: PayloadValidator, payload: bytes, may_wait: bool) -> list[SchemaViolation]:
         """Return the faults of a payload.
 
         Raises:

@@ -21,7 +21,7 @@ from balog.registry.protobuf.rules import Rules
 from balog.registry.protobuf.schema import make_json_schema
 from balog.registry.protobuf.unknown_fields import has_more_defaults, missing, unknown
 from balog.registry.reasons import json_path
-from balog.registry.schema import InvalidSchemaError, Schema, Violation
+from balog.registry.schema import InvalidSchemaError, Schema, SchemaViolation
 from balog.registry.worker_pool import MAX_SECONDS, check_apart, compile_apart, read_apart
 
 __all__ = ["CompiledMessage", "compiled"]
@@ -65,13 +65,13 @@ class CompiledMessage:
         """See ``PayloadValidator``. Only rules are counted: all else is Python, during which others go on."""
         return self.rules.worst_seconds(len(payload))
 
-    def check(self, payload: bytes) -> list[Violation]:
+    def check(self, payload: bytes) -> list[SchemaViolation]:
         """See ``PayloadValidator``; at most 100 faults."""
         if self.worst_seconds(payload) > MAX_SECONDS and not worker_pool.is_worker:
             return check_apart(self._schema, payload)
         return self.check_here(payload)
 
-    def check_here(self, payload: bytes) -> list[Violation]:
+    def check_here(self, payload: bytes) -> list[SchemaViolation]:
         """Check in this process, however long it takes."""
         message, found = self._parsed(payload)
         if message is not None:
@@ -87,7 +87,7 @@ class CompiledMessage:
         """
         return self._encode(self._written(wire)[1])
 
-    def read(self, wire: bytes) -> tuple[bytes, list[Violation]]:
+    def read(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
         """Give the JSON that is stored of an encoded message, and the faults that ``check`` would find in it, at once.
 
         Raises:
@@ -98,7 +98,7 @@ class CompiledMessage:
             return read_apart(self._schema, wire)
         return self.read_here(wire)
 
-    def read_here(self, wire: bytes) -> tuple[bytes, list[Violation]]:
+    def read_here(self, wire: bytes) -> tuple[bytes, list[SchemaViolation]]:
         """Read in this process, however long it takes."""
         message, document = self._written(wire)
         return self._encode(document), _faults(self._broken(message))
@@ -173,8 +173,8 @@ def _apart(broken: list[tuple[Steps, str]], found: list[tuple[Steps, str]]) -> l
     ]  # fmt: skip
 
 
-def _faults(found: list[tuple[Steps, str]]) -> list[Violation]:
-    return [Violation(json_path(steps), reason) for steps, reason in found[:MAX_FAULTS]]
+def _faults(found: list[tuple[Steps, str]]) -> list[SchemaViolation]:
+    return [SchemaViolation(json_path(steps), reason) for steps, reason in found[:MAX_FAULTS]]
 
 
 def compiled(source: bytes, message: str) -> CompiledMessage:
