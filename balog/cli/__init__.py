@@ -95,7 +95,7 @@ class _Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         hold_standard()
-        if sys.stdout is None:  # it was closed: writing there is refused, as hold_standard has it
+        if sys.stdout is None:  # closed by the caller: writing to the descriptor that hold_standard opened fails
             sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
         with Interruption(lambda: ctx.invoked_subcommand in _WITH_SPARK) as interruption:
             try:
@@ -103,14 +103,14 @@ class _Commands(click.Group):
             except BaseException as error:
                 # The name is None while the command's module is being imported.
                 name = f"balog {ctx.invoked_subcommand}" if ctx.invoked_subcommand else "balog"
-                if interruption.number is not None:  # whatever was raised on the way out
+                if interruption.number is not None:  # the error is a consequence of the signal
                     interruption.end(name)
                 _fail(name, error)
                 raise
 
 
 def _fail(command: str, error: BaseException) -> None:
-    """Report an error that a command raised on purpose, or that the system did, and exit; return for any other."""
+    """Print the line of a BalogError or an OSError and exit; return for any other error."""
     if isinstance(error, BalogError):
         for problem in error.problems if isinstance(error, ConfigProblems) else [error]:
             click.echo(f"{command}: {problem}", err=True)
@@ -118,12 +118,12 @@ def _fail(command: str, error: BaseException) -> None:
     if isinstance(error, OSError) and error.errno != errno.EPIPE:  # click ends silently then
         where = f"{error.filename}: " if error.filename else "writing failed: "
         click.echo(f"{command}: {where}{error.strerror or error}", err=True)
-        _forget_stdout()
+        _discard_stdout()
         sys.exit(1)
 
 
-def _forget_stdout() -> None:
-    """Let what stdout did not take go, so that the interpreter does not try it again at its end."""
+def _discard_stdout() -> None:
+    """Discard what is still buffered for stdout: the interpreter would write it again at exit, and fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)
@@ -141,5 +141,5 @@ def main() -> None:
 
 
 def broker() -> None:
-    """``balog-broker``: ``balog broker``, for who can name a program and not its first argument, such as Meltano."""
+    """Run ``balog broker`` as the program ``balog-broker``, for callers that pass no arguments, such as Meltano."""
     main(["broker", *sys.argv[1:]], prog_name="balog")

@@ -1,4 +1,4 @@
-"""``balog broker``."""
+"""``balog broker``: send the events in a Singer stream to sinks."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from balog.sinks import Delivery
 
 
 @click.command(epilog="\b\nExit codes:\n" + EXIT_CODES)
-@click.option("--config", "path", required=True, metavar="FILE", help="JSON: the sinks, and whether to strip.")
-@click.option("--strip", is_flag=True, help="Keep LOG messages from the target; most targets refuse them.")
-@click.option("--dry-run", "is_dry", is_flag=True, help="Send nothing: say on stderr what each sink would get.")
-@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Say at the end what passed.")
+@click.option("--config", "path", required=True, metavar="FILE", help="The broker's config, as JSON.")
+@click.option("--strip", is_flag=True, help="Remove LOG messages from the stream; most targets reject them.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Send nothing; print on stderr what each sink would get.")
+@click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Print at the end what passed.")
 def command(path: str, strip: bool, is_dry: bool, is_verbose: bool) -> None:
-    """Carry the events in a Singer stream to sinks.
+    """Send the events in a Singer stream to sinks.
 
-    Reads a Singer stream on stdin and writes it to stdout byte for byte. LOG messages are turned into events on the
-    way and handed to the sinks of the config. A sink that fails never holds up the stream.
+    The broker copies a Singer stream from stdin to stdout byte for byte. It turns LOG messages into events and sends
+    them to the sinks of the config. A sink that fails never delays the stream.
 
     \b
     tap | balog broker --config broker.json | target
@@ -46,7 +46,7 @@ def command(path: str, strip: bool, is_dry: bool, is_verbose: bool) -> None:
 
     with complete_errors(path):
         config = read()
-    sinks = [Diverted(sink, _shower(sink.name)) for sink in config.sinks] if is_dry else None
+    sinks = [Diverted(sink, _printer(sink.name)) for sink in config.sinks] if is_dry else None
     with tempfile.TemporaryDirectory(prefix="balog-dry-run-") as folder:
         if is_dry:
             config = offline(config, os.path.join(folder, "quarantine"))
@@ -55,7 +55,7 @@ def command(path: str, strip: bool, is_dry: bool, is_verbose: bool) -> None:
     sys.exit(code)
 
 
-def _shower(name: str) -> Callable[[Sequence[Delivery]], None]:
+def _printer(name: str) -> Callable[[Sequence[Delivery]], None]:
     def show(batch: Sequence[Delivery]) -> None:
         for delivery in batch:
             click.echo(f"{name} would get {delivery.body.decode('utf-8', 'replace')}", err=True)

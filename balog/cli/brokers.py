@@ -1,4 +1,4 @@
-"""``broker-statsd``, ``broker-prometheus`` …: brokers with one sink, whose config is that sink's alone."""
+"""``broker-statsd``, ``broker-prometheus`` …: brokers with one sink, whose config is the config of that sink."""
 
 from __future__ import annotations
 
@@ -38,15 +38,19 @@ SINGLE_SINKS: dict[str, type[Struct]] = {
 }
 
 _OWN: list[tuple[str, Any, Any]] = [
-    ("strip", Annotated[bool, Meta(description="Keep LOG messages from what stands behind the broker.")], False),
+    ("strip", Annotated[bool, Meta(description="Remove LOG messages from the stream.")], False),
     ("spool", SpoolConfig | None, None),
-    ("drain", Annotated[float, Meta(ge=0, le=3600, description="Seconds for what is queued at the end.")], 10.0),
+    (
+        "drain",
+        Annotated[float, Meta(ge=0, le=3600, description="Seconds for delivering queued events at the end.")],
+        10.0,
+    ),
 ]
 
 
 @cache
 def config_of(name: str) -> type[Struct]:
-    """Give the struct of ``broker-NAME``'s config: the sink's own fields, and ``strip``, ``spool`` and ``drain``."""
+    """Return the struct of the config of ``broker-NAME``: the sink's fields, ``strip``, ``spool`` and ``drain``."""
     sink = SINGLE_SINKS[name]
     settings = sink.__struct_config__
     return msgspec.defstruct(
@@ -61,7 +65,7 @@ def config_of(name: str) -> type[Struct]:
 
 
 def broker_config(name: str, config: Struct) -> BrokerConfig:
-    """Make the config of a broker of it."""
+    """Return the ``balog broker`` config for a config of ``broker-NAME``."""
     fields = msgspec.structs.asdict(config)
     own = {key: fields.pop(key) for key, _, _ in _OWN}
     return BrokerConfig(sinks=[SINGLE_SINKS[name](**fields)], **own)  # type: ignore[list-item]
@@ -73,14 +77,14 @@ def _make(name: str) -> Callable[[], None]:
         epilog="\b\nExit codes:\n" + EXIT_CODES,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
         help=(
-            f"Carry the events in a Singer stream to {name}; the stream passes byte for byte.\n\n"
+            f"Send the events in a Singer stream to {name}; the stream passes byte for byte.\n\n"
             f"\b\ntap | broker-{name} --config {name}.json | target\n\n"
-            f"The config is that of the sink {name} (docs/sinks.md), and may have strip, spool and drain beside it."
+            f"The config is the config of the sink {name} (docs/sinks.md), with optional strip, spool and drain."
         ),
     )
     @click.version_option(package_name=DISTRIBUTION, prog_name=f"broker-{name}", message="%(prog)s %(version)s")
     @click.option("--config", "path", required=True, metavar="FILE", help="JSON: the settings of the sink.")
-    @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Say at the end what passed.")
+    @click.option("-v", "--verbose", "is_verbose", is_flag=True, help="Print at the end what passed.")
     def command(path: str, is_verbose: bool) -> None:
         def read() -> BrokerConfig:
             return broker_config(name, configs.load(path, config_of(name)))

@@ -1,4 +1,4 @@
-"""``balog callbacks``: those whose endpoints wanted nothing more."""
+"""``balog callbacks``: list and enable the callbacks whose endpoints answered 410."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _config = click.option(
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The service's config, as balog serve takes it.",
+    help="The config of `balog serve`.",
 )
 
 
 @click.group("callbacks", epilog="\b\nExit codes:\n0  done\n1  failed, or no such callback is disabled\n2  wrong use")
 def command() -> None:
-    """Look after callbacks whose endpoints answered 410: they are disabled until somebody says otherwise.
+    """List and enable callbacks. An endpoint that answers 410 disables its callback until you enable it.
 
     \b
     balog callbacks disabled --config service.json
     balog callbacks enable partner --config service.json
 
-    Services notice within seconds. A changed config of a callback enables it, too.
+    Services apply this within seconds. A change to the config of a callback enables it, too.
     """
 
 
-@command.command(short_help="List those that are disabled.")
+@command.command(short_help="List the disabled callbacks.")
 @_config
 @click.option("--json", "as_json", is_flag=True, help="JSON, one object a line.")
 def disabled(path: Path, as_json: bool) -> None:
-    """List the callbacks that are disabled, since when, and why."""
+    """List the disabled callbacks: name, since when, and why."""
     with _opened(path) as known:
         for one in known.all():
             if as_json:
@@ -53,11 +53,11 @@ def disabled(path: Path, as_json: bool) -> None:
                 click.echo(f"{one.name}\t{since}\t{one.reason}")
 
 
-@command.command(short_help="Have one tried again.")
+@command.command(short_help="Enable a callback.")
 @click.argument("name", metavar="NAME")
 @_config
 def enable(name: str, path: Path) -> None:
-    """Have the callback NAME post again, beginning with the events that waited."""
+    """Enable the callback NAME. It posts the events that waited first."""
     with _opened(path) as known:
         was_disabled = known.remove(name)
     if not was_disabled:

@@ -1,4 +1,4 @@
-"""``balog check``."""
+"""``balog check``: find every error in a config before it runs."""
 
 from __future__ import annotations
 
@@ -31,22 +31,27 @@ KINDS = (
 
 @click.command()
 @click.option(
-    "--for", "kind", type=click.Choice(KINDS), default="broker", show_default=True, help="Whose config it is."
+    "--for",
+    "kind",
+    type=click.Choice(KINDS),
+    default="broker",
+    show_default=True,
+    help="The command or part that reads the config.",
 )
-@click.option("--connect", is_flag=True, help="Try the other side of each sink too; nothing is delivered.")
+@click.option("--connect", is_flag=True, help="Also connect to each sink; nothing is delivered.")
 @click.option("--redaction", is_flag=True, help="Show what redaction would replace in a file of events or lines.")
 @click.option("--rules", type=click.Path(path_type=Path), help="With --redaction: a logger's config with its rules.")
 @click.argument("path", metavar="CONFIG", type=click.Path(path_type=Path))
 def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path | None) -> None:
-    """Find everything that is wrong with a config, each with its place and what would do.
+    """Find every error in a config: each with its place and what to do.
 
-    With --for document it is what `balog config push` takes, with --for serve what `balog serve` does; with --for
-    cases what `balog test` runs, with --for logger what `balog.configure` reads. Nothing is connected for these.
+    --for names who reads the config: `balog config push` (document), `balog serve` (serve), `balog test` (cases),
+    `balog.configure` (logger), or the command of that name.
 
-    With --redaction the file has events or other lines instead: each secret is shown with its line, its path and its
-    rule, never with its value.
+    With --redaction, CONFIG is a file of events or other lines instead. The command prints the line, path and rule of
+    each secret, never its value.
 
-    Exits with 0 when it can be used, 2 when it can't, 1 when a sink's other side is not there (--connect).
+    Exit codes: 0 the config is valid, 1 a sink cannot be reached (--connect), 2 the config is invalid.
     """
     if redaction:
         from balog.cli.redaction import explain_file
@@ -60,15 +65,15 @@ def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path |
         from balog.delivery.checking import find_service_problems
 
         _, problems = find_service_problems(path)
-        _tell(path, problems)
+        _report(path, problems)
         click.echo(f"{path}: ok")
         return
     if kind in ("cases", "logger"):
-        _tell(path, _case_problems(path) if kind == "cases" else _logger_problems(path))
+        _report(path, _case_problems(path) if kind == "cases" else _logger_problems(path))
         click.echo(f"{path}: ok")
         return
     config, problems = find_problems(path, _type(kind))
-    _tell(path, problems)
+    _report(path, problems)
     sinks = config.sinks if hasattr(config, "sinks") else [config]
     for note in notes(config):
         click.echo(f"{path}: note: {note}", err=True)
@@ -92,8 +97,8 @@ def _logger_problems(path: Path) -> list[ConfigError]:
     return find_logger_problems(path)
 
 
-def _tell(path: Path, problems: Sequence[ConfigError]) -> None:
-    """Show what is wrong with a config, and end if something is."""
+def _report(path: Path, problems: Sequence[ConfigError]) -> None:
+    """Print the problems of a config and exit, if there are any."""
     for problem in problems:
         click.echo(str(problem), err=True)
     if problems:
@@ -102,12 +107,12 @@ def _tell(path: Path, problems: Sequence[ConfigError]) -> None:
 
 
 def _check_document(path: Path) -> None:
-    """Check what says what event services do; the secrets that it names need not be here."""
+    """Check a control document; the secrets that it names need not exist here."""
     from balog.delivery.control.checking import read_document
 
     plain, problems = configs.read(path)
     document, more = read_document(msgspec.json.encode(plain), str(path))
-    _tell(path, [*problems, *more])
+    _report(path, [*problems, *more])
     assert document is not None  # noqa: S101
     parts: dict[str, Sized] = {
         "stream": document.streams,

@@ -1,4 +1,4 @@
-"""``balog config``: the versions of the document that says what event services do."""
+"""``balog config``: push, compare and roll back versions of the control document."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ _control = click.option(
     "place",
     required=True,
     metavar="PLACE",
-    help="Where the versions are: a folder, s3://…, or a service, http(s)://HOST:PORT.",
+    help="Store of the versions: a folder, s3://…, or a service, http(s)://HOST:PORT.",
 )
 _options = click.option(
-    "--options", metavar="FILE", help='What the store of a URL takes, as JSON: {"endpoint_url": …}.'
+    "--options", metavar="FILE", help='JSON file with options of the store, such as {"endpoint_url": …}.'
 )
 _token = click.option(
-    "--token-file", metavar="FILE", help="The token for a service; else it is in the environment, BALOG_TOKEN."
+    "--token-file", metavar="FILE", help="File with the token of a service; default: the variable BALOG_TOKEN."
 )
-_json = click.option("--json", "as_json", is_flag=True, help="JSON, one object a line.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
 _base = click.option(
     "--base",
     type=click.IntRange(min=0),
     metavar="N",
-    help="The newest version as you know it; refused when another one is.",
+    help="The version that you edited; the command fails if there is a newer one.",
 )
 
 
-@click.group("config", epilog="\b\nExit codes:\n0  done\n1  refused, or something is not as it should be\n2  wrong use")
+@click.group("config", epilog="\b\nExit codes:\n0  done\n1  rejected, or a service has an error\n2  wrong use")
 def command() -> None:
-    """Push, compare and take back versions of the document that says what event services do.
+    """Push, compare and roll back versions of the control document, which configures event services.
 
     \b
     balog config push streams.json -m "orders get a rate" --control s3://bucket/control
@@ -67,8 +67,8 @@ def command() -> None:
 
 @command.command(short_help="Make a document the newest version.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("-m", "--message", default="", metavar="TEXT", help="Why.")
-@click.option("--dry-run", is_flag=True, help="Check, show what would change, and push nothing.")
+@click.option("-m", "--message", default="", metavar="TEXT", help="Reason for the change.")
+@click.option("--dry-run", is_flag=True, help="Check, print what would change, and push nothing.")
 @_base
 @_control
 @_options
@@ -76,10 +76,10 @@ def command() -> None:
 def push(
     file: Path, message: str, dry_run: bool, base: int | None, place: str, options: str | None, token_file: str | None
 ) -> None:
-    """Make the document in FILE the newest version, which every service then picks up.
+    """Push the document in FILE as the newest version. Every service then applies it.
 
-    It is checked first, and refused with all that is wrong. Secrets need not be here. Without --base it comes after
-    whatever is the newest when the command begins.
+    An invalid document is rejected with all of its errors. Secrets that it names need not exist here. Without --base,
+    the new version follows the newest one.
     """
     data = _checked(file)
     with _opened(place, options, token_file) as control:
@@ -95,10 +95,10 @@ def push(
         click.echo(f"version {entry.number} is this document already")
     else:
         click.echo(f"version {entry.number}: {_count(changes)}")
-    _tell_refused(entry)
+    _exit_if_rejected(entry)
 
 
-@command.command("diff", short_help="Show what is different between two versions or files.")
+@command.command("diff", short_help="Show the differences between two versions or files.")
 @click.argument("old", required=False, metavar="[OLD")
 @click.argument("new", required=False, metavar="[NEW]]")
 @_json
@@ -108,10 +108,10 @@ def push(
 def diff_command(
     old: str | None, new: str | None, as_json: bool, place: str, options: str | None, token_file: str | None
 ) -> None:
-    """Show what is different between OLD and NEW: numbers of versions, or files.
+    """Show the differences between OLD and NEW, each the number of a version or a file.
 
-    With one, it is compared with the newest version; with none, the newest with the one before. 0 is the empty
-    document. Parts are told by their names; exits with 1 when there is a difference, as diff does.
+    With one argument, the command compares it with the newest version; with none, the newest with the one before.
+    Version 0 is the empty document. Parts are matched by their names. Exits with 1 if there is a difference.
     """
     with _opened(place, options, token_file) as control:
         head = control.head()
@@ -130,13 +130,15 @@ def diff_command(
 
 
 @command.command(short_help="List the versions, the newest first.")
-@click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most so many.")
+@click.option(
+    "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Maximum number of versions."
+)
 @_json
 @_control
 @_options
 @_token
 def history(limit: int, as_json: bool, place: str, options: str | None, token_file: str | None) -> None:
-    """List the versions: number, when, who, what was done, the beginning of the document's SHA-256, and why."""
+    """List the versions: number, time, author, action, first digits of the document's SHA-256, and reason."""
     with _opened(place, options, token_file) as control:
         entries = control.entries(limit)
     if as_json:
@@ -157,7 +159,7 @@ def history(limit: int, as_json: bool, place: str, options: str | None, token_fi
 @_options
 @_token
 def show(number: int | None, place: str, options: str | None, token_file: str | None) -> None:
-    """Print the document of version NUMBER, of the newest without it, as JSON that can be edited and pushed."""
+    """Print the document of version NUMBER (default: the newest) as JSON that you can edit and push."""
     with _opened(place, options, token_file) as control:
         if number is None:
             head = control.head()
@@ -167,9 +169,9 @@ def show(number: int | None, place: str, options: str | None, token_file: str | 
     click.echo(msgspec.json.format(data, indent=2))
 
 
-@command.command(short_help="Make an older version count again.")
+@command.command(short_help="Push the document of an older version again.")
 @click.argument("number", required=False, type=click.IntRange(min=0))
-@click.option("-m", "--message", default="", metavar="TEXT", help="Why.")
+@click.option("-m", "--message", default="", metavar="TEXT", help="Reason for the change.")
 @_base
 @_control
 @_options
@@ -177,7 +179,7 @@ def show(number: int | None, place: str, options: str | None, token_file: str | 
 def rollback(
     number: int | None, message: str, base: int | None, place: str, options: str | None, token_file: str | None
 ) -> None:
-    """Make the document of version NUMBER count again, as a new version; without it, the last one that was another."""
+    """Push the document of version NUMBER as a new version; by default, the last document that differs."""
     with _opened(place, options, token_file) as control:
         head = control.head()
         newest = base if base is not None else head.number if head else 0
@@ -185,24 +187,27 @@ def rollback(
     if head is not None and entry.number == head.number:
         click.echo(f"version {entry.number} has this document already")
     else:
-        click.echo(f"version {entry.number}: that of version {entry.origin} again")
-    _tell_refused(entry)
+        click.echo(f"version {entry.number}: the document of version {entry.origin} again")
+    _exit_if_rejected(entry)
 
 
-@command.command(short_help="Show what each service applied.")
+@command.command(short_help="Show the version that each service applied.")
 @click.option(
-    "--wait", type=click.FloatRange(0, 3600), default=0.0, metavar="SECONDS", help="For those that are behind, at most."
+    "--wait",
+    type=click.FloatRange(0, 3600),
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait for services that are behind, for so many seconds at most.",
 )
 @_json
 @_control
 @_options
 @_token
 def status(wait: float, as_json: bool, place: str, options: str | None, token_file: str | None) -> None:
-    """Show what each service that reported in the last day has applied, and how it goes.
+    """Show the version and the health of each service that reported in the last day.
 
-    Exits with 1 when one of them is behind, has refused the newest version, has a job in trouble, or is silent for
-    longer than six of its reports take. One that was stopped is none of that. Right after a push, --wait gives them
-    the seconds that they take to pick it up.
+    Exits with 1 if a service is behind, has rejected the newest version, has a job with an error, or has missed six
+    reports. A service that was stopped is healthy. Use --wait right after a push.
     """
     deadline = time.monotonic() + wait
     with _opened(place, options, token_file) as control:
@@ -213,10 +218,10 @@ def status(wait: float, as_json: bool, place: str, options: str | None, token_fi
             if not is_any_behind or time.monotonic() >= deadline:
                 break
             time.sleep(min(_LOOK_AGAIN, max(deadline - time.monotonic(), 0.0)))
-    troubles = {one.service: _troubles(one, newest) for one in services}
+    errors = {one.service: _errors(one, newest) for one in services}
     if as_json:
         for one in services:
-            click.echo(msgspec.json.encode({**msgspec.to_builtins(one), "troubles": troubles[one.service]}))
+            click.echo(msgspec.json.encode({**msgspec.to_builtins(one), "troubles": errors[one.service]}))
     else:
         click.echo(f"newest: version {newest}" + (f", {_time(head.when)} by {_line(head.who)}" if head else ""))
         rows = [("SERVICE", "VERSION", "STATE", "REPORTED", "EVENTS/S", "FAILED", "JOBS", "TROUBLE")]
@@ -229,7 +234,7 @@ def status(wait: float, as_json: bool, place: str, options: str | None, token_fi
                 f"{one.rate:.1f}",
                 f"{one.errors:.1%}",
                 str(len(one.jobs)),
-                "; ".join(troubles[one.service]) or "-",
+                "; ".join(errors[one.service]) or "-",
             )
             for one in services
         ]
@@ -237,30 +242,30 @@ def status(wait: float, as_json: bool, place: str, options: str | None, token_fi
             _table(rows)
         else:
             click.echo("no service has reported in the last day")
-    sys.exit(1 if any(troubles.values()) else 0)
+    sys.exit(1 if any(errors.values()) else 0)
 
 
-@command.command(short_help="Drop a service that is gone for good from the status.")
+@command.command(short_help="Remove a service that no longer exists from the status.")
 @click.argument("service", metavar="SERVICE")
 @_control
 @_options
 @_token
 def forget(service: str, place: str, options: str | None, token_file: str | None) -> None:
-    """Drop what SERVICE reported, which the status would call silent for a day; one that lives reports again."""
+    """Remove the reports of SERVICE, which `status` would call silent for a day. A running service reports again."""
     with _opened(place, options, token_file) as control:
         control.forget(service)
     click.echo(f"{_line(service)} is forgotten")
 
 
-def _tell_refused(entry: Entry) -> None:
-    """Say that the service behind the API can't apply what it took, and exit."""
+def _exit_if_rejected(entry: Entry) -> None:
+    """Exit with the reason if the service behind the API could not apply the version."""
     if isinstance(entry, Pushed) and entry.applied.state == "refused":
         click.echo(f"that service goes on with version {entry.applied.number}: {_line(entry.applied.reason)}", err=True)
         sys.exit(1)
 
 
-def _troubles(status: ServiceStatus, newest: int) -> list[str]:
-    """Say what is not as it should be with a service, each as a clause."""
+def _errors(status: ServiceStatus, newest: int) -> list[str]:
+    """Return the errors of a service, each as a clause."""
     if status.state == "stopped":
         return []
     found = []
@@ -276,7 +281,7 @@ def _troubles(status: ServiceStatus, newest: int) -> list[str]:
 
 
 def _checked(file: Path) -> bytes:
-    """Read a document that has no problem, or tell all of them and exit."""
+    """Return a valid document as JSON; print the problems of an invalid one and exit."""
     data = msgspec.json.encode(configs.load(file, Any))
     _, problems = read_document(data, str(file))
     for problem in problems:
@@ -300,7 +305,7 @@ def _opened(place: str, options: str | None, token_file: str | None) -> Iterator
 
 
 def _document(control: Control, named: str) -> bytes:
-    """Give the document of a version or a file."""
+    """Return the document of a version or a file as JSON."""
     if not named.isdigit():
         return msgspec.json.encode(configs.load(named, dict[str, Any]))
     return control.document(control.entry(int(named))) if int(named) else b"{}"

@@ -33,7 +33,7 @@ __all__ = ["command"]
     default="balog",
     show_default=True,
     metavar="NAME",
-    help="Consumers of one group share the events; another group gets them all again.",
+    help="Consumer group. The consumers of a group share the events; each group gets all of them.",
 )
 @engine_options
 @click.option(
@@ -42,7 +42,7 @@ __all__ = ["command"]
     default=1,
     show_default=True,
     metavar="N",
-    help="Events in handlers at once. With 1 an ordered topic is handled strictly in its order.",
+    help="Maximum events in handlers at once. With 1, an ordered topic is handled strictly in order.",
 )
 @click.option(
     "--attempts",
@@ -50,7 +50,7 @@ __all__ = ["command"]
     default=5,
     show_default=True,
     metavar="N",
-    help="Calls of a handler that fails on an event before it is dead-lettered; a handler's own retries come first.",
+    help="Failed calls of a handler before its event is dead-lettered; the handler's own retries come first.",
 )
 @click.option(
     "--drain",
@@ -58,13 +58,11 @@ __all__ = ["command"]
     default=30.0,
     show_default=True,
     metavar="SECONDS",
-    help="Handlers in hand have so long to finish when a stop is asked for.",
+    help="Time for running handlers to finish after a stop signal.",
 )
 @set_option
 @ignore_option
-@click.option(
-    "--reload", "is_reloading", is_flag=True, help="Begin anew, drained, whenever the package's source changes."
-)
+@click.option("--reload", "is_reloading", is_flag=True, help="Drain and restart whenever the package's source changes.")
 @click.option("--lifeline", type=int, hidden=True)
 @click.pass_context
 def command(
@@ -87,17 +85,17 @@ def command(
 ) -> None:
     """Run the @consumer_config handlers of PACKAGE on the events of topics.
 
-    PACKAGE is a dotted name, looked for in the current directory first. An event is acked once every handler that
-    wants it succeeded. A failing one is tried again, later each time, and then dead-lettered with the reason.
+    PACKAGE is a dotted name; the current directory is searched first. An event is acked once every matching handler
+    succeeded. A failed event is retried with growing delays, then dead-lettered with the reason.
 
     \b
     balog consume mypackage --topics local:topics
     balog consume mypackage --topics sqs:eu-west-1 --pollers 4 --concurrency 16 --listen :9464
     balog consume mypackage --topics local:topics --reload
 
-    Stdout is the handlers'. What they log goes where BALOG_CONFIG or BALOG_OUTPUT says, else to stderr as lines.
+    Stdout belongs to the handlers. Their logs go to the outputs of BALOG_CONFIG or BALOG_OUTPUT, by default to stderr.
 
-    The first SIGTERM or Ctrl-C finishes the events in hand and gives the rest back, the second ends at once.
+    The first SIGTERM or Ctrl-C finishes the events in flight and returns the rest; the second ends at once.
     """
     if is_reloading:
         sys.exit(_reload(context, package, drain, until_empty))
@@ -130,7 +128,7 @@ def command(
 
 
 class _Operator(ConsumerOperator):
-    """The usual operator; when nobody reads stdout any more, that is no fault of an event, and nothing goes on."""
+    """Stop the engine when the reader of stdout is gone; no event is to blame for that."""
 
     def __init__(self, settings: dict[str, str]) -> None:
         super().__init__(settings)
@@ -176,7 +174,7 @@ def _reload(context: click.Context, package: str, drain: float, until_empty: boo
 
 
 def _arguments(context: click.Context) -> list[str]:
-    """Write down how this command was called, but for ``--reload``."""
+    """Return the arguments of this call, except ``--reload``."""
     words = []
     for parameter in context.command.params:
         value = context.params.get(parameter.name or "")

@@ -1,4 +1,4 @@
-"""``balog consumers``."""
+"""``balog consumers``: list the handlers of a package."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from balog.errors import ConfigError
 
 @click.group()
 def command() -> None:
-    """Look at the handlers of a package."""
+    """List the handlers of a package."""
 
 
-@command.command("list", short_help="Show the topic of each, what it wants, how it is called.")
+@command.command("list", short_help="List each handler's topic, events and options.")
 @click.argument("package")
 @set_option
 @ignore_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON document: consumers and warnings.")
-@click.option("--strict", is_flag=True, help="Exit 1 when there is a warning.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document: consumers and warnings.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if there is a warning.")
 def show(package: str, settings: dict[str, str], ignore: tuple[str, ...], as_json: bool, strict: bool) -> None:
-    """List the @consumer_config handlers of PACKAGE: the topic of each, what it wants, and how it is called.
+    """List the @consumer_config handlers of PACKAGE: the topic, the events and the options of each.
 
-    PACKAGE is a dotted name, looked for in the current directory first; it is imported, and nothing of it runs. A
-    condition on versions that no schema meets which comes with balog is a warning on stderr: such a handler gets
-    nothing. Exit codes: 0 done, 1 a module can't be imported, 2 wrong use.
+    PACKAGE is a dotted name; the current directory is searched first. The package is imported; no handler runs. A
+    version condition that no schema of balog meets is a warning on stderr: such a handler gets no event.
+    Exit codes: 0 done, 1 a module can't be imported, 2 wrong use.
 
     \b
     balog consumers list mypackage --set env=prod

@@ -118,7 +118,7 @@ def test_an_older_version_counts_again(balog, document, place):
     balog("push", document(ONE))
     balog("push", document(TWO))
 
-    assert balog("rollback", "-m", "too slow") == "version 3: that of version 1 again\n"
+    assert balog("rollback", "-m", "too slow") == "version 3: the document of version 1 again\n"
     assert balog("rollback", 1) == "version 3 has this document already\n"
     assert "rollback to 1" in balog("history")
     assert json.loads(balog("show")) == ONE

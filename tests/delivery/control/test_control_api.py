@@ -234,7 +234,7 @@ def test_the_command_pushes_through_a_service(guarded, tmp_path, monkeypatch):
     assert pushed.exit_code == 1
     assert "version 2: 2 changes\nthat service goes on with version 1: version 2: " in pushed.output
     assert "NO_SUCH_SECRET" in pushed.output
-    assert balog("rollback", "0").output == "version 3: that of version 0 again\n"
+    assert balog("rollback", "0").output == "version 3: the document of version 0 again\n"
     assert "who-may-configure" in balog("history").output
     status = balog("status")
     assert status.exit_code == 0, status.output
