@@ -95,7 +95,7 @@ def test_what_loses_nothing_is_coerced(type, given, made):
         ({"enum": ["a", 1]}, True, "want one of the enum's values"),
         ({"const": 1}, 2, "want the schema's const"),
         ({"type": "integer", "minimum": 3}, "2", "want a number of at least 3"),
-        ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, 3, "at least 3, and not itself"),
+        ({"type": "integer", "minimum": 3, "exclusiveMinimum": True}, 3, "want a number above 3"),
         ({"type": "number", "multipleOf": 0.1}, 0.35, "want a multiple of 0.1"),
         ({"type": "string", "maxLength": 2}, "abc", "want at most 2 characters, has 3"),
         ({"type": "string", "pattern": "^a"}, "b", "pattern"),

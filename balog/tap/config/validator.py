@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from balog.problems import suggest
 from balog.tap.config.formats import FORMATS
 from balog.tap.config.json_types import MAX_DEPTH, TYPES, in_words, is_number, kind_of, kinds_of, listed, target_of
-from balog.tap.equality import same
+from balog.tap.constraints import BOUNDS, SIZES, is_equal, is_multiple, repeated
 
 __all__ = ["RULES", "Fault", "check"]
 
@@ -61,12 +61,12 @@ def check(value: Any, schema: Any, root: Any = None, path: tuple[str | int, ...]
 
 
 def _enum(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
-    if not any(same(value, one) for one in said):
+    if not any(is_equal(value, one) for one in said):
         yield Fault(path, f"want one of {', '.join(map(repr, said))}", "enum")
 
 
 def _const(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
-    if not same(value, said):
+    if not is_equal(value, said):
         yield Fault(path, f"want {said!r}", "const")
 
 
@@ -78,21 +78,10 @@ def _bound(words: str, is_kept: Callable[[Any, Any], bool]) -> Callable[..., Ite
     return rule
 
 
-def _is_multiple(value: Any, of: Any) -> bool:
-    from fractions import Fraction  # by the digits that were written: 0.3 is a multiple of 0.1
-
-    try:
-        return (Fraction(str(value)) / Fraction(str(of))).denominator == 1
-    except ValueError:  # no finite number
-        return False
-
-
-def _size(
-    kind: type[Any], words: str, thing: str, is_kept: Callable[[int, int], bool]
-) -> Callable[..., Iterator[Fault]]:
+def _size(kind: str, words: str, is_kept: Callable[[int, int], bool]) -> Callable[..., Iterator[Fault]]:
     def rule(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
-        if isinstance(value, kind) and not is_kept(len(value), said):
-            yield Fault(path, f"want {words} {said} {thing}, got {len(value)}", words)
+        if TYPES[kind](value) and not is_kept(len(value), said):
+            yield Fault(path, f"want {words} {said} {_UNITS[kind]}, got {len(value)}", words)
 
     return rule
 
@@ -116,9 +105,8 @@ def _items(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator
 
 def _unique(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
     if said and isinstance(value, list):
-        for number, item in enumerate(value):
-            if any(same(item, other) for other in value[:number]):
-                yield Fault((*path, number), "the same is there before", "uniqueItems")
+        for number in repeated(value):
+            yield Fault((*path, number), "the same is there before", "uniqueItems")
 
 
 def _required(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[Fault]:
@@ -220,20 +208,16 @@ def _not(value: Any, said: Any, schema: Any, root: Any, path: Any) -> Iterator[F
         yield Fault(path, "fits what it must not be", "not")
 
 
+_UNITS = {"string": "characters", "array": "items", "object": "fields"}
 RULES: dict[str, Callable[..., Iterator[Fault]]] = {
     "enum": _enum,
     "const": _const,
-    "minimum": _bound("of at least", lambda value, bound: value >= bound),
-    "maximum": _bound("of at most", lambda value, bound: value <= bound),
-    "exclusiveMinimum": _bound("above", lambda value, bound: value > bound),
-    "exclusiveMaximum": _bound("below", lambda value, bound: value < bound),
-    "multipleOf": _bound("that is a multiple of", _is_multiple),
-    "minLength": _size(str, "at least", "characters", lambda length, bound: length >= bound),
-    "maxLength": _size(str, "at most", "characters", lambda length, bound: length <= bound),
-    "minItems": _size(list, "at least", "items", lambda length, bound: length >= bound),
-    "maxItems": _size(list, "at most", "items", lambda length, bound: length <= bound),
-    "minProperties": _size(dict, "at least", "fields", lambda length, bound: length >= bound),
-    "maxProperties": _size(dict, "at most", "fields", lambda length, bound: length <= bound),
+    "minimum": _bound("of at least", BOUNDS["minimum"]),
+    "maximum": _bound("of at most", BOUNDS["maximum"]),
+    "exclusiveMinimum": _bound("above", BOUNDS["exclusiveMinimum"]),
+    "exclusiveMaximum": _bound("below", BOUNDS["exclusiveMaximum"]),
+    "multipleOf": _bound("that is a multiple of", is_multiple),
+    **{keyword: _size(*size) for keyword, size in SIZES.items()},
     "pattern": _pattern,
     "format": _format,
     "items": _items,

@@ -13,7 +13,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any
 
-from balog.tap.equality import same
+from balog.tap.constraints import BOUNDS, SIZES, is_equal, is_multiple, repeated
 from balog.tap.records.mismatch import Fault
 
 __all__ = ["Check", "choices", "finite", "limits_of"]
@@ -33,12 +33,11 @@ def limits_of(schema: Mapping[str, Any], kind: str) -> list[Check]:
     """Give the checks of a schema for values of a JSON type: ``number``, ``string``, ``array`` or ``object``."""
     if kind == "number":
         return _numbers(schema)
-    checks = []
-    low, high, unit = _SIZES[kind]
-    if type(least := schema.get(low)) is int and least > 0:
-        checks.append(_size(lambda size: size >= least, f"want at least {least} {unit}"))
-    if type(most := schema.get(high)) is int:
-        checks.append(_size(lambda size: size <= most, f"want at most {most} {unit}"))
+    checks = [
+        _size(bound, is_kept, f"want {words} {bound} {_UNITS[kind]}")
+        for keyword, (limited, words, is_kept) in SIZES.items()
+        if limited == kind and type(bound := schema.get(keyword)) is int and (bound > 0 or keyword[:3] == "max")
+    ]
     if kind == "string" and isinstance(pattern := schema.get("pattern"), str):
         checks += _pattern(pattern)
     if kind == "array" and schema.get("uniqueItems") is True:
@@ -46,16 +45,12 @@ def limits_of(schema: Mapping[str, Any], kind: str) -> list[Check]:
     return checks
 
 
-_SIZES = {
-    "string": ("minLength", "maxLength", "characters"),
-    "array": ("minItems", "maxItems", "items"),
-    "object": ("minProperties", "maxProperties", "properties"),
-}
+_UNITS = {"string": "characters", "array": "items", "object": "properties"}
 
 
-def _size(fits: Callable[[int], bool], wanted: str) -> Check:
+def _size(bound: int, is_kept: Callable[[int, int], bool], wanted: str) -> Check:
     def check(value: Any) -> None:
-        if not fits(len(value)):
+        if not is_kept(len(value), bound):
             raise Fault(f"{wanted}, has {len(value)}")
 
     return check
@@ -63,48 +58,39 @@ def _size(fits: Callable[[int], bool], wanted: str) -> Check:
 
 def _numbers(schema: Mapping[str, Any]) -> list[Check]:
     checks = []
-    for name, is_over, said in _BOUNDS:
-        bound = schema.get(name)
+    for keyword, words in _BOUND_WORDS.items():
+        bound = schema.get(keyword)
         if not isinstance(bound, bool) and isinstance(bound, int | float):
-            # Draft 4 says exclusiveMinimum: true beside the minimum.
-            is_exclusive = name.startswith("exclusive") or schema.get(f"exclusive{name.capitalize()}") is True
-            checks.append(_bound(bound, is_over, is_exclusive, said))
+            exclusive = f"exclusive{keyword.capitalize()}"
+            if schema.get(exclusive) is True:  # draft 4: a flag beside the bound
+                checks.append(_bound(bound, BOUNDS[exclusive], _BOUND_WORDS[exclusive]))
+            else:
+                checks.append(_bound(bound, BOUNDS[keyword], words))
     step = schema.get("multipleOf")
     if not isinstance(step, bool) and isinstance(step, int | float) and step > 0:
         checks.append(_multiple(step))
     return checks
 
 
-_BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (
-    ("minimum", lambda value, bound: value < bound, "at least"),
-    ("exclusiveMinimum", lambda value, bound: value < bound, "at least"),
-    ("maximum", lambda value, bound: value > bound, "at most"),
-    ("exclusiveMaximum", lambda value, bound: value > bound, "at most"),
-)
+_BOUND_WORDS = {
+    "minimum": "of at least",
+    "exclusiveMinimum": "above",
+    "maximum": "of at most",
+    "exclusiveMaximum": "below",
+}
 
 
-def _bound(bound: Any, is_over: Callable[[Any, Any], bool], is_exclusive: bool, said: str) -> Check:
-    wanted = f"want a number of {said} {bound}{', and not itself' if is_exclusive else ''}"
-
+def _bound(bound: Any, is_kept: Callable[[Any, Any], bool], words: str) -> Check:
     def check(value: Any) -> None:
-        if is_over(value, bound) or (is_exclusive and value == bound):
-            raise Fault(wanted)
+        if not is_kept(value, bound):
+            raise Fault(f"want a number {words} {bound}")
 
     return check
 
 
 def _multiple(step: int | float) -> Check:
-    exact = Decimal(str(step))
-
     def check(value: Any) -> None:
-        if type(value) is int and type(step) is int:
-            is_multiple = value % step == 0
-        else:
-            try:
-                is_multiple = Decimal(str(value)) % exact == 0
-            except ArithmeticError:  # more digits between them than are counted
-                is_multiple = True
-        if not is_multiple:
+        if not is_multiple(value, step):
             raise Fault(f"want a multiple of {step}")
 
     return check
@@ -128,17 +114,8 @@ def _pattern(pattern: str) -> list[Check]:
 
 
 def _unique(value: Any) -> None:
-    seen: list[Any] = []
-    hashed: set[Any] = set()
-    for item in value:
-        if isinstance(item, str):
-            is_new = item not in hashed
-            hashed.add(item)
-        else:
-            is_new = not any(same(item, other) for other in seen)
-            seen.append(item)
-        if not is_new:
-            raise Fault("want items that are unique")
+    if next(repeated(value), None) is not None:
+        raise Fault("want items that are unique")
 
 
 def choices(schema: Mapping[str, Any]) -> list[Check]:
@@ -159,7 +136,7 @@ def _one_of(allowed: list[Any], wanted: str) -> Check:
         if type(value) is str:
             if value in texts:
                 return
-        elif any(same(value, item) for item in others):
+        elif any(is_equal(value, item) for item in others):
             return
         raise Fault(wanted)
 
