@@ -1,4 +1,4 @@
-"""What the commands that run an engine share: their options, what they show, and how they end."""
+"""Options, logging and summary of the commands that run a consumer engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from balog.topics import open_topics
 
 __all__ = [
     "TOPICS_HELP",
-    "absolute_home",
+    "absolute_url",
     "engine_options",
     "existing_topics",
     "open_engine",
@@ -34,14 +34,16 @@ TOPICS_HELP = "Where the topics are: local:PATH, sqs:REGION or kafka:HOST:PORT."
 
 _OPTIONS = (
     click.option("--topics", "url", required=True, metavar="URL", help=TOPICS_HELP),
-    click.option("--until-empty", is_flag=True, help="End when the group has nothing left, not when told to."),
+    click.option(
+        "--until-empty", is_flag=True, help="Exit when the group has no events left, instead of waiting for more."
+    ),
     click.option(
         "--pollers",
         type=click.IntRange(1, 100),
         default=1,
         show_default=True,
         metavar="N",
-        help="Threads that receive, for each SQS queue; other topics keep an order and have one.",
+        help="Receiving threads for each SQS queue. Other topics are ordered and have one.",
     ),
     click.option(
         "--lease",
@@ -49,20 +51,22 @@ _OPTIONS = (
         default=30.0,
         show_default=True,
         metavar="SECONDS",
-        help="How long events stay with a consumer that was killed.",
+        help="Lease of received events: after a consumer is killed, others get its events when the lease ends.",
     ),
     click.option(
         "--ledger",
         metavar="URL",
-        help="Where it is noted who is through with what: sqlite:PATH, redis://HOST or none:. "
-        "A file beside local topics, or in this user's state folder, if not given.",
+        help="Store of the handlers that are done with each event: sqlite:PATH, redis://HOST or none:. "
+        "By default a file in the folder of local topics, else in your state folder.",
     ),
-    click.option("--listen", metavar="HOST:PORT", help="Serve /metrics, /health and /ready there, or at unix:PATH."),
+    click.option(
+        "--listen", metavar="HOST:PORT", help="Serve /metrics, /health and /ready at this address, or at unix:PATH."
+    ),
 )
 
 
 def engine_options(command: Command) -> Command:
-    """Give a command the options that all of them have."""
+    """Add the options that these commands share."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -79,12 +83,12 @@ def open_engine(
     hooks: Sequence[Hook],
     **options: Any,
 ) -> Iterator[Engine]:
-    """Give an engine for these topics with what the options ask for, all of it closed at the end.
+    """Open an engine with its topics, ledger and health server; close them at the end.
 
     Raises:
-        ConfigError: a URL, a name or an address that can't be.
-        BalogError: the address of ``--listen`` is not to be had.
-        MissingExtraError: packages for that kind of topics, or for ``--listen``, are not installed.
+        ConfigError: a URL, a name or an address is invalid.
+        BalogError: the address of ``--listen`` is in use.
+        MissingExtraError: the extra for these topics or for ``--listen`` is not installed.
     """
     with ExitStack() as stack:
         topics = stack.enter_context(open_topics(url))
@@ -100,15 +104,18 @@ def open_engine(
         yield Engine(hub, topics, operator, group, hooks=hooks, **options)
 
 
-def set_up_logging(command: str, *, tells_retries: bool = True) -> list[Hook]:
-    """Let what is logged be seen, and give the hooks that an engine needs for it.
+def set_up_logging(command: str, *, reports_retries: bool = True) -> list[Hook]:
+    """Set up logging for a command and return the engine's hooks for it.
 
-    Where the environment or the handlers' package has configured balog's logging, each failure is an event there.
-    Where nobody has, what handlers log are lines on stderr, and so are failures.
+    If the environment or the handlers' package configures balog's logger, each failure is an event. Otherwise the
+    handlers' logs and failures are lines on stderr.
 
     Args:
-        command: its name, in front of the engine's own lines.
-        tells_retries: False where somebody else tells that events wait to be tried again.
+        command: its name, the prefix of the engine's lines.
+        reports_retries: False if another component reports retries.
+
+    Returns:
+        Hooks for ``open_engine``.
     """
     is_configured = peek() is not None or bool(os.environ.get("BALOG_CONFIG") or os.environ.get("BALOG_OUTPUT"))
     if not is_configured:
@@ -122,21 +129,21 @@ def set_up_logging(command: str, *, tells_retries: bool = True) -> list[Hook]:
         log.setLevel(logging.INFO)
         failures = log.getChild("failures")
         failures.disabled = is_configured
-        if not tells_retries:
+        if not reports_retries:
             failures.setLevel(logging.ERROR)
     if not is_configured:
         return []
-    return [FailureEvents() if tells_retries else _DeadLetters()]
+    return [FailureEvents() if reports_retries else _DeadLetterEvents()]
 
 
-class _DeadLetters(FailureEvents):
-    """Events of what was given up alone."""
+class _DeadLetterEvents(FailureEvents):
+    """Log an event for dead letters only."""
 
     retried = Hook.retried
 
 
 def summary(counts: Counts) -> str:
-    """Say in one line what a run did."""
+    """Return the counts of a run as one line."""
     return (
         f"{counts.received} received, {counts.succeeded} succeeded, {counts.duplicates} duplicates, "
         f"{counts.unwanted} unwanted, {counts.failed} failed attempts, {counts.dead} dead-lettered"
@@ -144,24 +151,26 @@ def summary(counts: Counts) -> str:
 
 
 def existing_topics(command: str, sources: Sequence[str], url: str) -> list[str]:
-    """Give the URLs of the sources that exist, and say which do not: a topic is made when something is published to it.
+    """Return the URLs of the sources that exist, and print those that do not exist yet.
+
+    A topic exists from its first publish on.
 
     Args:
-        url: the home; the URLs that are given name a folder on this machine as workers in another one find it.
+        url: the backend. A local path becomes absolute, so that workers in other folders find it.
 
     Raises:
-        ConfigError: none exists.
+        ConfigError: no source exists.
     """
-    with open_topics(url) as home:
-        found = [topic for topic in sources if home.topic(topic).exists()]
+    with open_topics(url) as topics:
+        found = [topic for topic in sources if topics.topic(topic).exists()]
     if missing := [topic for topic in sources if topic not in found]:
-        click.echo(f"{command}: nothing in {', '.join(missing)} yet", err=True)
+        click.echo(f"{command}: no events yet in {', '.join(missing)}", err=True)
     if not found:
-        raise ConfigError(f"none of the sources is there: {', '.join(sources):.300}; is it the right home?", url)
-    return [f"{absolute_home(url)}#{topic}" for topic in found]
+        raise ConfigError(f"none of the sources exists: {', '.join(sources):.300}; check the URL of the topics", url)
+    return [f"{absolute_url(url)}#{topic}" for topic in found]
 
 
-def absolute_home(url: str) -> str:
-    """Give a home of topics as workers in another folder find it."""
+def absolute_url(url: str) -> str:
+    """Return the URL of a backend with an absolute path, for workers in another folder."""
     scheme, _, path = url.partition(":")
     return f"{scheme}:{os.path.abspath(os.path.expanduser(path))}" if scheme == "local" and path else url

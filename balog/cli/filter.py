@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from balog import config as configs
-from balog.cli.engines import TOPICS_HELP, absolute_home, existing_topics
+from balog.cli.engines import TOPICS_HELP, absolute_url, existing_topics
 from balog.cli.interruption import spark_session
 from balog.delivery.document import Document, Filter
 from balog.delivery.jobs.filters import check_filters, selection_of
@@ -82,7 +82,7 @@ def _sink(config: Filter, url: str | None, place: str | None) -> SinkConfig:
     """Give the config of what is written to; what can't be is said before Spark starts."""
     sink: SinkConfig
     if place is None:
-        sink = TopicSinkConfig(url=absolute_home(url or ""), topic=config.to)
+        sink = TopicSinkConfig(url=absolute_url(url or ""), topic=config.to)
     elif "://" in place:
         sink = StoreSinkConfig(url=place, topic=config.to)
     else:

@@ -1,4 +1,4 @@
-"""``balog forward``: the events of a topic go to sinks."""
+"""``balog forward``: send the events of a topic to sinks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ from balog.topics import open_topics
 __all__ = ["command"]
 
 MAX_ATTEMPTS = 100
-"""A sink's trouble is no attempt; only a process that dies with an event in hand counts, and seldom is it the event's
-fault.
-"""
+"""A failed delivery is no attempt. Only a process that dies with an event in flight counts."""
 
 _OF_A_BROKER = ("strip", "metrics", "spool", "records", "schemas", "batch", "state", "quarantine")
 
@@ -31,19 +29,19 @@ _OF_A_BROKER = ("strip", "metrics", "spool", "records", "schemas", "batch", "sta
     "2      wrong use\n128+n  ended at once by a second signal n",
 )
 @click.option("--topic", required=True, metavar="NAME", help="The topic whose events are sent.")
-@click.option("--config", "path", required=True, metavar="FILE", help="A broker's config; its sinks are what counts.")
+@click.option("--config", "path", required=True, metavar="FILE", help="A broker's config; `forward` uses its sinks.")
 @click.option(
     "--group",
     default="forward",
     show_default=True,
     metavar="NAME",
-    help="Who shares the events: another group gets them all again.",
+    help="Consumer group; each group gets all of the events.",
 )
 @click.option(
     "--drain",
     type=click.FloatRange(0, 3600),
     metavar="SECONDS",
-    help="Batches in hand have so long to finish when a stop is asked for.  [default: the config's drain]",
+    help="Time for batches in flight to finish after a stop signal.  [default: the config's drain]",
 )
 @engine_options
 def command(
@@ -60,24 +58,24 @@ def command(
 ) -> None:
     """Send the events of a topic to the sinks of a broker's config.
 
-    An event is acked once every sink that wants it (its "where") has it. What a sink does not take stays in the topic,
-    which is the spool; what a sink refuses for good becomes a dead letter of the topic.
+    An event is acked once every sink whose "where" matches has accepted it. Until then it stays in the topic, so no
+    spool is needed. An event that a sink rejects becomes a dead letter of the topic.
 
     \b
     balog forward --topics local:topics --topic singer-events --config broker.json
     balog forward --topics kafka:localhost:9092 --topic singer-events --config broker.json --listen :9464
 
-    The first SIGTERM or Ctrl-C finishes the batches in hand, the second ends at once.
+    The first SIGTERM or Ctrl-C finishes the batches in flight; the second ends at once.
     """
     with complete_errors(path):
         config = configs.load(path, BrokerConfig)
     for line in _notes(config):
         _say(f"{path}: {line}")
-    with open_topics(url) as home:
-        home.topic(topic)  # says what is wrong with the URL or the name before a sink is asked
+    with open_topics(url) as topics:
+        topics.topic(topic)  # raises for a wrong URL or name before the sinks are opened
     with complete_errors(path):
         forwarding = Forwarding(config.sinks, url, topic, _say)
-    hooks = set_up_logging("forward", tells_retries=False)  # the sinks tell when they fail and when they recover
+    hooks = set_up_logging("forward", reports_retries=False)  # the sinks report when they fail and recover
     options: dict[str, Any] = {
         "concurrency": len(forwarding.sinks),  # so that none waits for another
         "pollers": pollers,
@@ -97,14 +95,14 @@ def command(
 
 
 def _notes(config: BrokerConfig) -> Iterator[str]:
-    """Say what of a broker's config has no meaning here: there is no stream, and the topic is the spool."""
+    """Yield what `forward` ignores in a broker's config: it has no stream, and the topic is the spool."""
     plain = BrokerConfig(sinks=[])
     parts = [name for name in _OF_A_BROKER if getattr(config, name) != getattr(plain, name)]
     if "spool" in parts:
-        yield "the spool is not used: what waits for a sink waits in the topic"
+        yield "the spool is not used: events that wait for a sink stay in the topic"
         parts.remove("spool")
     if parts:
-        yield f"without effect on a topic, and left alone: {', '.join(parts)}"
+        yield f"ignored, since a topic has no stream: {', '.join(parts)}"
 
 
 def _say(line: str) -> None:

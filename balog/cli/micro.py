@@ -24,22 +24,32 @@ _MAX_LINES = 20
 
 @click.command(
     "micro",
-    epilog="\b\nExit codes:\n0  no event was refused, and the command ended with 0\n1  an event was refused\n"
-    "2  wrong use\n*  else the command's own",
+    epilog="\b\nExit codes:\n0  no event was rejected, and the command exited with 0\n1  an event was rejected\n"
+    "2  wrong use\n*  otherwise the exit code of the command",
 )
-@click.option("--registry", metavar="PLACE", help="Schemas; without them, events of unknown types are taken.")
-@click.option("--document", metavar="FILE", help="Streams, filters, tables and callbacks; else a topic for each type.")
-@click.option("--data", metavar="FOLDER", help="Keep topics and versions there; else they go away at the end.")
-@click.option("--listen", metavar="HOST:PORT", help="Where to listen.  [default: :8080; any free port with a command]")
+@click.option(
+    "--registry", metavar="PLACE", help="Registry of schemas. Without one, events of unknown types are accepted."
+)
+@click.option(
+    "--document",
+    metavar="FILE",
+    help="Control document: streams, filters, tables, callbacks. Without one, each type has a topic.",
+)
+@click.option(
+    "--data", metavar="FOLDER", help="Keep topics and versions in this folder. Without it, they are deleted at the end."
+)
+@click.option(
+    "--listen", metavar="HOST:PORT", help="Address to listen on.  [default: :8080; with a command, a free port]"
+)
 @click.argument("cmd", nargs=-1, type=click.UNPROCESSED, metavar="[-- CMD [ARG …]]")
 def command(
     registry: str | None, document: str | None, data: str | None, listen: str | None, cmd: tuple[str, ...]
 ) -> None:
-    """Run the event service with everything it stands on: topics, fallback, schemas and document in one folder.
+    """Run the event service with everything that it needs: topics, fallback, schemas and document in one folder.
 
-    Events that are refused are told on stderr, with the path of each fault. http://localhost:8080/ shows what comes.
-    With a command, the service lasts as long as it, and the command finds it in the variables BALOG_SERVICE and, for
-    balog's logger, BALOG_OUTPUT: a check for CI that a program's events are what the schemas say.
+    Rejected events are printed on stderr, with the path of each error. http://localhost:8080/ shows accepted events.
+    With CMD, the service runs until CMD ends; the variables BALOG_SERVICE and, for balog's logger, BALOG_OUTPUT name
+    the service. Use this in CI to check that a program's events match the schemas.
 
     \b
     balog micro --registry schemas
@@ -50,7 +60,7 @@ def command(
 
     code = 0
     with Micro(registry, document, data=data, listen=listen or (":0" if cmd else ":8080")) as micro:
-        before = len(micro.failed())  # of an earlier run, where --data has kept it
+        before = len(micro.failed())  # from an earlier run with the same --data
         if cmd:
             code = _run(cmd, micro.url)
         else:
@@ -59,10 +69,10 @@ def command(
         failed = micro.failed()[before:]
         counts = micro.taken()
         kinds = ", ".join(f"{name} {count}" for name, count in counts.most_common(_MAX_LINES))
-        _say(f"{counts.total()} events taken{f' ({kinds})' if kinds else ''}, {len(failed)} refused")
+        _say(f"{counts.total()} events accepted{f' ({kinds})' if kinds else ''}, {len(failed)} rejected")
         if cmd:
             for one in failed[:_MAX_LINES]:
-                _say(f"refused: {one}")
+                _say(f"rejected: {one}")
     sys.exit(code or bool(failed))
 
 
@@ -76,17 +86,17 @@ def _run(cmd: Sequence[str], url: str) -> int:
     return 128 - code if code < 0 else code
 
 
-def _wait(micro: Micro, told: int) -> None:
-    """Wait for the end, and tell what is refused meanwhile."""
+def _wait(micro: Micro, reported: int) -> None:
+    """Wait for a stop signal; print events as they are rejected."""
     import select
 
     with StopSignals() as stop:
         while stop.number is None:
             select.select([stop.wake], [], [], _LOOK_SECONDS)
             failed = micro.failed()
-            for one in failed[told:]:
-                _say(f"refused: {one}")
-            told = len(failed)
+            for one in failed[reported:]:
+                _say(f"rejected: {one}")
+            reported = len(failed)
 
 
 def _say(message: str) -> None:

@@ -1,4 +1,4 @@
-"""What redaction would replace in a file, for ``balog check --redaction``."""
+"""``balog check --redaction``: find the secrets in a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LONGEST_LINE = 8 * 1024 * 1024
 def explain_file(path: Path, rules: Path | None) -> int:
     """Print each secret in a file of JSON lines or text: its line, its path and its rule, never its value.
 
-    A file that begins as gzip is decompressed.
+    A gzip file is decompressed.
 
     Args:
         rules: a config file of the logger whose ``redact`` is used; without one the built-in rules.
@@ -71,8 +71,8 @@ def _explain(redactor: Redactor, line: bytes) -> list[Finding]:
 
 
 def _redactor(rules: Path | None) -> Redactor:
-    said = True if rules is None else configs.load(rules, dict[str, Any]).get("redact", True)
+    declared = True if rules is None else configs.load(rules, dict[str, Any]).get("redact", True)
     try:
-        return from_config(said) or Redactor()
+        return from_config(declared) or Redactor()
     except ConfigError as error:
         raise ConfigError(error.reason, str(rules), f"$.redact{(error.path or '$')[1:]}") from None

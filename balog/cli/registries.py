@@ -1,4 +1,4 @@
-"""Options that name a registry, and the one way from them to it."""
+"""Options that name a registry."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def registry_options(command: Command) -> Command:
         "place",
         envvar="BALOG_REGISTRY",
         metavar="PLACE",
-        help="Folder, s3://… or a service's http(s)://… that keeps the types; $BALOG_REGISTRY.  [default: balog's own]",
+        help="Registry: a folder, s3://… or http(s)://… of a service; $BALOG_REGISTRY.  [default: balog's own types]",
     )
     options = click.option(
-        "--options", metavar="FILE", help='What the store of a URL takes, as JSON: {"endpoint_url": …}.'
+        "--options", metavar="FILE", help='JSON file with options of the store, such as {"endpoint_url": …}.'
     )
     return place(options(command))
 
@@ -42,5 +42,5 @@ def open_named(place: str | None, options: str | None) -> Registry:
 
 
 def name_of(file: IO[bytes]) -> str:
-    """Give what a file is called, for messages."""
+    """Return the name of a file for messages."""
     return getattr(file, "name", "<stdin>")

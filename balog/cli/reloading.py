@@ -1,7 +1,6 @@
-"""``--reload``: the consumer runs in a child process, drained and begun anew when its package's source changes.
+"""``balog consume --reload``: drain and restart the consumer when its package's source changes.
 
-A child and not this process, since no module can be taken back once it is imported: what it registered, started and
-bound stays.
+The consumer runs in a child process, because Python cannot unload a module and what it registered or started.
 """
 
 from __future__ import annotations
@@ -25,28 +24,28 @@ from balog.signals import StopSignals
 __all__ = ["Reloading", "find_mistake", "find_sources", "live_with"]
 
 LOOK_SECONDS = 0.5
-"""Between two looks at the files."""
+"""Seconds between two scans of the files."""
 
 GRACE = 10.0
-"""Seconds that a child has, beyond what it has for draining, before it is killed."""
+"""Seconds after the drain before the child is killed."""
 
 _WATCHED = frozenset({".git", "__pycache__", "node_modules"})
 
 Stamps = Mapping[str, tuple[int, int]]
-"""Of each file the time of its last change in nanoseconds and its bytes."""
+"""Path of each file -> (time of the last change in nanoseconds, size in bytes)."""
 
 
 class Reloading:
-    """Runs a command again and again, each time with the newest source.
+    """Run a command, and restart it with each change of its source.
 
     Args:
-        package: a dotted name; all of the top package is watched, since handlers import from beside them.
-        command: what to run; a descriptor's number is put behind it, for ``live_with``.
-        drain: seconds that the command takes at most to end after SIGTERM.
-        say: takes one line for people.
+        package: a dotted name. The whole top package is watched, since handlers import its other modules.
+        command: arguments of the child; the number of a descriptor for ``live_with`` is appended.
+        drain: maximum seconds that the command takes to end after SIGTERM.
+        say: prints one line.
 
     Raises:
-        ConfigError: there is no such package.
+        ConfigError: the package does not exist.
     """
 
     def __init__(self, package: str, command: Sequence[str], drain: float, say: Callable[[str], None]) -> None:
@@ -59,13 +58,13 @@ class Reloading:
         self._is_asked = False
 
     def run(self) -> int:
-        """Go on until a signal ends it, or the command ends well by itself; give the exit code.
+        """Run until a signal ends it or the command exits with 0, and return the exit code.
 
-        The first SIGTERM or SIGINT lets the command drain, the second reaches it too and ends both at once. A command
-        that fails, and source that does not compile, is waited out until the source changes.
+        The first SIGTERM or SIGINT makes the command drain; the second ends both processes at once. After a command
+        that fails, or a source that does not compile, wait for the next change of the source.
         """
         seen: Stamps | None = None
-        with StopSignals(self._pass_on) as stop:
+        with StopSignals(self._forward) as stop:
             while not stop.came():
                 now = find_sources(self._roots)
                 if now != seen:
@@ -74,26 +73,26 @@ class Reloading:
                     if seen is not None:
                         self._renew(seen, stop)
                 elif self._child is not None and (code := self._child.poll()) is not None:
-                    self._bury()
+                    self._forget_child()
                     if code == 0:
                         return 0
-                    self._say(f"it ended with {_ending(code)}; it begins again when the source changes")
+                    self._say(f"the consumer ended with {_ending(code)}; it restarts when the source changes")
                 if not stop.came():
                     select.select([stop.wake], [], [], 0.0 if seen is None else LOOK_SECONDS)
             child, code = self._child, 0
             if child is not None:
                 code = child.wait()  # the second signal ends this wait, see ``StopSignals``
-                self._bury()
+                self._forget_child()
         return code if code >= 0 else 128 - code
 
     def _renew(self, sources: Stamps, stop: StopSignals) -> None:
         mistake = find_mistake(sources)
         if mistake:
-            still = ", and what runs goes on as it was" if self._child is not None else ""
-            self._say(f"{mistake}; waiting for that to be mended{still}")
+            running = "; the running consumer goes on unchanged" if self._child is not None else ""
+            self._say(f"{mistake}; waiting for a change{running}")
             return
         if self._child is not None:
-            self._say("the source changed, beginning again")
+            self._say("the source changed, restarting")
             self._end_child()
         if stop.came():
             return
@@ -112,18 +111,18 @@ class Reloading:
         try:
             child.wait(self._drain + GRACE)
         except subprocess.TimeoutExpired:
-            self._say("it does not end and is killed; what it had in hand comes again")
+            self._say("the consumer does not end and is killed; its events in flight are delivered again")
             child.kill()
             child.wait()
         self._is_asked = False
-        self._bury()
+        self._forget_child()
 
-    def _bury(self) -> None:
+    def _forget_child(self) -> None:
         self._child = None
         os.close(self._lifeline)
 
-    def _pass_on(self, number: int) -> None:
-        """Give a signal to the child, unless it has it from the terminal, or was asked to end before."""
+    def _forward(self, number: int) -> None:
+        """Send a signal to the child, unless the terminal sent it or the child is already ending."""
         is_from_keys = number == signal.SIGINT and is_in_foreground()
         asked, self._is_asked = self._is_asked, False
         child = self._child
@@ -135,10 +134,10 @@ class Reloading:
 
 
 def live_with(descriptor: int) -> None:
-    """Ask this process to stop when the other end of a pipe closes, as it does when who holds it is killed.
+    """Stop this process when the other end of a pipe closes: its parent was killed.
 
     Raises:
-        ConfigError: no such descriptor.
+        ConfigError: the descriptor does not exist.
     """
     try:
         os.set_inheritable(descriptor, False)
@@ -156,12 +155,12 @@ def find_roots(package: str) -> list[Path]:
     """Find the folders of a dotted name's top package, or the file of a module, without importing it.
 
     Raises:
-        ConfigError: there is none, or it has no source.
+        ConfigError: the package does not exist or has no source.
     """
     top = package.partition(".")[0]
     try:
         spec = importlib.machinery.PathFinder.find_spec(top, [os.getcwd(), *sys.path])
-        spec = spec or importlib.util.find_spec(top)  # an editable install may be known to a finder of its own alone
+        spec = spec or importlib.util.find_spec(top)  # an editable install may have a finder of its own
     except (ImportError, ValueError):
         spec = None
     roots: list[str] = []
@@ -175,14 +174,14 @@ def find_roots(package: str) -> list[Path]:
 
 
 def find_sources(roots: Sequence[Path]) -> dict[str, tuple[int, int]]:
-    """Give the stamps of all Python files there."""
+    """Return the stamps of all Python files below these folders."""
     found = {}
     for root in roots:
         for path in [root] if root.is_file() else _walk(root):
             try:
                 status = os.stat(path)
             except OSError:
-                continue  # it has just gone, or is a link to nowhere
+                continue  # just deleted, or a broken link
             found[str(path)] = (status.st_mtime_ns, status.st_size)
     return found
 
@@ -194,7 +193,7 @@ def _walk(root: Path) -> Iterator[str]:
 
 
 def find_mistake(sources: Stamps) -> str:
-    """Say in one line which file does not compile, and why; nothing when all do."""
+    """Return the first file that does not compile, and why, as one line; "" if all do."""
     for path in sorted(sources):
         try:
             with open(path, "rb") as file, warnings.catch_warnings():
@@ -205,7 +204,7 @@ def find_mistake(sources: Stamps) -> str:
         except ValueError as error:  # a NUL
             return f"{os.path.relpath(path)}: {error}"
         except OSError:
-            continue  # gone since
+            continue  # deleted meanwhile
     return ""
 
 

@@ -31,7 +31,7 @@ def call(tmp_path, monkeypatch):
         (["big", "--config", "d.json"], "its sources are read from no home of topics; give --topics URL"),
         (["big", "x", "--config", "d.json"], "it writes to a topic from no home of topics; give --topics URL"),
         (["big", "--config", "d.json", "--topics", "nonsense"], "nonsense"),
-        (["big", "--config", "d.json", "--topics", "local:t"], "none of the sources is there: orders, returns"),
+        (["big", "--config", "d.json", "--topics", "local:t"], "none of the sources exists: orders, returns"),
         (["big", "x", "--config", "d.json", "--to", "a"], "x: no such file or folder"),
         (["big", ".", "--config", "d.json", "--to", "a", "--since", "soon"], "--since: 'soon' is no moment"),
     ],
@@ -53,6 +53,6 @@ def test_events_go_from_topics_to_a_topic(call, spark, tmp_path, monkeypatch):
         done = call("big", "--config", "d.json", "--topics", home.url)
         assert done.exit_code == 0, done.output
         assert done.stdout == "2 events wanted, 2 written to topic out, 0 refused\n"
-        assert "nothing in returns yet" in done.stderr
+        assert "no events yet in returns" in done.stderr
         found = {decode(one.body).header.id for one in home.topic("out").peek(10)}
     assert found == {event.header.id for event in events[2:]}

@@ -310,8 +310,8 @@ class TestConfig:
         )
         assert done.returncode == 0
         assert done.stderr.splitlines()[:2] == [
-            "balog forward: broker.json: the spool is not used: what waits for a sink waits in the topic",
-            "balog forward: broker.json: without effect on a topic, and left alone: strip, records, state",
+            "balog forward: broker.json: the spool is not used: events that wait for a sink stay in the topic",
+            "balog forward: broker.json: ignored, since a topic has no stream: strip, records, state",
         ]
         assert not (place.root / "spool").exists()
 

@@ -119,5 +119,5 @@ def test_a_document_says_what_is_loaded(spark: Any, tmp_path: Path, monkeypatch:
         done = load("--document", str(tmp_path / "d.json"), "--table", "x", "--topics", home.url)
     assert done.exit_code == 0, done.output
     assert "2 rows" in done.output
-    assert "balog load: nothing in refunds yet" in done.output
+    assert "balog load: no events yet in refunds" in done.output
     assert (tmp_path / "tables" / "events").is_dir()

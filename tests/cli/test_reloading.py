@@ -98,7 +98,7 @@ class TestReloading:
         assert reloaded.line() == "began 1"
         reloaded.write("SAYS = 22")
         assert [reloaded.line() for _ in range(4)] == [
-            "# the source changed, beginning again",
+            "# the source changed, restarting",
             "told",
             "drained 1",
             "began 22",
@@ -109,7 +109,7 @@ class TestReloading:
         assert reloaded.line() == "began 1"
         (reloaded.package / "sub").mkdir()
         reloaded.write("", "sub/more.py")
-        assert reloaded.line().endswith("beginning again")
+        assert reloaded.line().endswith("restarting")
 
     def test_a_mistake_is_shown_and_waited_out_while_the_old_goes_on(self, make: Callable[..., Reloaded]) -> None:
         reloaded = make("SAYS = 1")
@@ -117,20 +117,20 @@ class TestReloading:
         reloaded.write("SAYS = (\nx y")
         line = reloaded.line()
         assert line.startswith("# team/__init__.py:")
-        assert line.endswith("waiting for that to be mended, and what runs goes on as it was")
+        assert line.endswith("waiting for a change; the running consumer goes on unchanged")
         reloaded.write("SAYS = 2")
         assert [reloaded.line() for _ in range(4)][-2:] == ["drained 1", "began 2"]
 
     def test_with_a_mistake_at_the_start_nothing_runs_until_it_is_mended(self, make: Callable[..., Reloaded]) -> None:
         reloaded = make("SAYS = = 1")
-        assert reloaded.line().endswith("waiting for that to be mended")
+        assert reloaded.line().endswith("waiting for a change")
         reloaded.write("SAYS = 2")
         assert reloaded.line() == "began 2"
 
     def test_a_command_that_fails_begins_again_when_the_source_changes(self, make: Callable[..., Reloaded]) -> None:
         reloaded = make("SAYS = 'fail'")
         assert reloaded.line() == "began fail"
-        assert reloaded.line() == "# it ended with exit code 3; it begins again when the source changes"
+        assert reloaded.line() == "# the consumer ended with exit code 3; it restarts when the source changes"
         reloaded.write("SAYS = 'mended'")
         assert reloaded.line() == "began mended"
 
@@ -144,9 +144,9 @@ class TestReloading:
         assert reloaded.line() == "began hang"
         reloaded.write("SAYS = 2")
         assert [reloaded.line() for _ in range(4)] == [
-            "# the source changed, beginning again",
+            "# the source changed, restarting",
             "told",
-            "# it does not end and is killed; what it had in hand comes again",
+            "# the consumer does not end and is killed; its events in flight are delivered again",
             "began 2",
         ]
 

@@ -287,7 +287,7 @@ class TestReload:
             assert process.stderr is not None
             assert process.stdout.readline() == "1 {'env': '', 'a': '-b'}\n"
             source.write_text(HANDLERS.replace('event.payload["n"]', '"new", event.payload["n"]').replace("(s", "( s"))
-            assert process.stderr.readline() == "balog consume: the source changed, beginning again\n"
+            assert process.stderr.readline() == "balog consume: the source changed, restarting\n"
             publish({"n": 2})
             assert process.stdout.readline() == "new 2 {'env': '', 'a': '-b'}\n"
             process.terminate()

@@ -171,7 +171,7 @@ class TestCommand:
         done = CliRunner().invoke(main, ["micro", "--registry", str(registry), "--", sys.executable, "-c", program])
 
         assert done.exit_code == 0, done.stderr
-        assert "1 events taken (order 1), 0 refused" in done.stderr
+        assert "1 events accepted (order 1), 0 rejected" in done.stderr
 
     def test_a_command_that_sends_a_bad_one_ends_with_1_and_says_which(self, registry: Path) -> None:
         program = f"import balog; balog.get_logger('shop').info('sold', payload={REFUSED!r})"
@@ -179,7 +179,7 @@ class TestCommand:
         done = CliRunner().invoke(main, ["micro", "--registry", str(registry), "--", sys.executable, "-c", program])
 
         assert done.exit_code == 1
-        assert "refused: order 1.0.0: $.payload.price" in done.stderr
+        assert "rejected: order 1.0.0: $.payload.price" in done.stderr
 
     def test_what_is_in_the_folder_already_is_not_this_command_s(self, registry: Path, tmp_path: Path) -> None:
         document = tmp_path / "document.json"
@@ -195,7 +195,7 @@ class TestCommand:
 
         done = CliRunner().invoke(main, [*words, "--", sys.executable, "-c", program.format(ORDER)])
 
-        assert "1 events taken (order 1), 0 refused" in done.stderr
+        assert "1 events accepted (order 1), 0 rejected" in done.stderr
         assert done.exit_code == 0
 
     def test_the_command_s_own_code_is_the_end_s(self) -> None:
@@ -224,6 +224,6 @@ class TestCommand:
             child.send_signal(signal.SIGTERM)
             rest = child.stderr.read()
 
-        assert "refused: order 1.0.0: $.payload.price" in told
-        assert "1 events taken (order 1), 1 refused" in rest
+        assert "rejected: order 1.0.0: $.payload.price" in told
+        assert "1 events accepted (order 1), 1 rejected" in rest
         assert child.returncode == 1

@@ -104,6 +104,6 @@ def test_the_report_shows_the_records_of_the_runs(demo: tuple[str, Path]) -> Non
 
 
 def test_what_the_service_refused_is_mended_and_filtered_like_the_rest(demo: tuple[str, Path]) -> None:
-    assert "3374 events taken (airports 3374), 2 refused" in demo[0]
+    assert "3374 events accepted (airports 3374), 2 rejected" in demo[0]
     assert "balog replay: 2 events were sent" in demo[0]
     assert "/hawaii got the 16 airports of HI, each signed" in demo[0]
