@@ -74,7 +74,7 @@ def read_discovery(stdout: bytes) -> DiscoveryOutput:
 
 
 def _first_object(text: str) -> tuple[Document, int, int] | None:
-    """Give the first object that is no message, with where it begins and ends; only 10,000 places are tried."""
+    """Return the first object that is no message, with where it begins and ends; only 10,000 places are tried."""
     reader = json.JSONDecoder()
     position = len(text) - len(text.lstrip())
     for _ in range(_MOST_TRIED):
@@ -92,57 +92,57 @@ def _first_object(text: str) -> tuple[Document, int, int] | None:
 
 
 def entries(document: Document | None) -> Iterator[Document]:
-    """Give the entries that can be used: objects with an id or a name."""
+    """Yield the entries that can be used: objects with an id or a name."""
     for entry in (document or {}).get("streams") or ():
         if isinstance(entry, dict) and isinstance(entry.get("tap_stream_id", entry.get("stream")), str):
             yield entry
 
 
 def id_of(entry: Document) -> str:
-    """Give an entry's ``tap_stream_id``; its name where it has none."""
+    """Return an entry's ``tap_stream_id``; its name where it has none."""
     found = entry.get("tap_stream_id")
     return found if isinstance(found, str) else str(entry.get("stream"))
 
 
 def name_of(entry: Document) -> str:
-    """Give the stream's name in messages."""
+    """Return the stream's name in messages."""
     found = entry.get("stream_alias") or entry.get("stream")
     return found if isinstance(found, str) else id_of(entry)
 
 
 def metadata_of(entry: Document) -> dict[tuple[str, ...], Document]:
-    """Give the metadata by breadcrumb; what is not of that form is left out."""
+    """Return the metadata by breadcrumb; what is not of that form is left out."""
     found: dict[tuple[str, ...], Document] = {}
     listed = entry.get("metadata")
     for item in listed if isinstance(listed, list) else ():
         crumb = item.get("breadcrumb") if isinstance(item, dict) else None
-        said = item.get("metadata") if isinstance(item, dict) else None
-        if isinstance(crumb, list) and isinstance(said, dict):
-            found.setdefault(tuple(str(step) for step in crumb), {}).update(said)
+        metadata = item.get("metadata") if isinstance(item, dict) else None
+        if isinstance(crumb, list) and isinstance(metadata, dict):
+            found.setdefault(tuple(str(step) for step in crumb), {}).update(metadata)
     return found
 
 
 def properties_of(entry: Document) -> Document:
-    """Give the schema's properties at its top."""
+    """Return the schema's properties at its top."""
     schema = entry.get("schema")
     found = schema.get("properties") if isinstance(schema, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def inclusion_of(entry: Document, name: str) -> Any:
-    """Give a property's ``inclusion``: the metadata's, else the one inside of the schema, as older taps have it."""
+    """Return a property's ``inclusion``: the metadata's, else the one inside of the schema, as older taps have it."""
     found = metadata_of(entry).get(("properties", name), {}).get("inclusion")
     of_it = properties_of(entry).get(name)
     return of_it.get("inclusion") if found is None and isinstance(of_it, dict) else found
 
 
 def has_inclusion(entry: Document) -> bool:
-    """Tell whether the catalog says of any property whether it may be left out."""
+    """Return whether the catalog says of any property whether it may be left out."""
     return any(inclusion_of(entry, name) is not None for name in properties_of(entry))
 
 
 def key_properties_of(entry: Document) -> list[str]:
-    """Give what identifies a record, by metadata or by the older key of the entry."""
+    """Return what identifies a record, by metadata or by the older key of the entry."""
     root = metadata_of(entry).get((), {})
     for found in (root.get("table-key-properties"), root.get("view-key-properties"), entry.get("key_properties")):
         if isinstance(found, list) and found:
@@ -151,13 +151,13 @@ def key_properties_of(entry: Document) -> list[str]:
 
 
 def method_of(entry: Document) -> Any:
-    """Give how the stream is replicated, as the catalog says it: by who chose, by the tap, by the older key."""
+    """Return how the stream is replicated, as the catalog says it: by who chose, by the tap, by the older key."""
     root = metadata_of(entry).get((), {})
     return root.get("replication-method", root.get("forced-replication-method", entry.get("replication_method")))
 
 
 def replication_key_of(entry: Document) -> str:
-    """Give the property that bookmarks are about; "" when the catalog says none, or says that it is not used."""
+    """Return the property that bookmarks are about; "" when the catalog says none, or says that it is not used."""
     if method_of(entry) in ("FULL_TABLE", "LOG_BASED"):
         return ""
     root = metadata_of(entry).get((), {})
@@ -170,19 +170,19 @@ def replication_key_of(entry: Document) -> str:
 
 
 def is_selected(entry: Document) -> bool:
-    """Tell whether a stream is to be synced."""
+    """Return whether a stream is to be synced."""
     root, schema = metadata_of(entry).get((), {}), entry.get("schema")
     legacy = schema.get("selected") if isinstance(schema, dict) else None
-    said = root.get("selected", legacy if legacy is not None else entry.get("selected"))
-    if said is None:
-        said = root.get("inclusion") == "automatic" or root.get("selected-by-default", False)
-    return bool(said)
+    selected = root.get("selected", legacy if legacy is not None else entry.get("selected"))
+    if selected is None:
+        selected = root.get("inclusion") == "automatic" or root.get("selected-by-default", False)
+    return bool(selected)
 
 
 def select(
     document: Document, names: Iterable[str] | None = None, without: Mapping[str, str] | None = None
 ) -> Document:
-    """Give a catalog in which these streams are selected, all of their properties but for one of some.
+    """Return a catalog in which these streams are selected, all of their properties but for one of some.
 
     Args:
         names: ids of streams; None selects all.
@@ -192,18 +192,18 @@ def select(
     made = copy.deepcopy(document)
     for entry in entries(made):
         wanted = chosen is None or id_of(entry) in chosen
-        said = metadata_of(entry)
-        root = said.setdefault((), {})
+        metadata = metadata_of(entry)
+        root = metadata.setdefault((), {})
         root["selected"] = wanted
         if wanted and not root.get("forced-replication-method") and not entry.get("replication_method"):
             _choose_method(entry, root)
         for name in properties_of(entry):
-            of_it = said.setdefault(("properties", name), {})
+            own = metadata.setdefault(("properties", name), {})
             if inclusion_of(entry, name) != "unsupported":
-                of_it["selected"] = wanted and left_out.get(id_of(entry)) != name
+                own["selected"] = wanted and left_out.get(id_of(entry)) != name
         if not isinstance(entry.get("metadata"), list) or not entry["metadata"]:
             _select_in_schema(entry, wanted, left_out.get(id_of(entry)))
-        entry["metadata"] = [{"breadcrumb": list(crumb), "metadata": value} for crumb, value in said.items()]
+        entry["metadata"] = [{"breadcrumb": list(crumb), "metadata": value} for crumb, value in metadata.items()]
     return made
 
 
@@ -219,12 +219,14 @@ def _choose_method(entry: Document, root: Document) -> None:
 
 
 def as_properties(document: Document) -> Document:
-    """Give a catalog in the older form, for ``--properties``: selection inside of the schemas."""
+    """Return a catalog in the older form, for ``--properties``: selection inside of the schemas."""
     made = copy.deepcopy(document)
     for entry in entries(made):
         root = metadata_of(entry).get((), {})
         unchosen = {
-            crumb[1] for crumb, said in metadata_of(entry).items() if len(crumb) == 2 and said.get("selected") is False
+            crumb[1]
+            for crumb, metadata in metadata_of(entry).items()
+            if len(crumb) == 2 and metadata.get("selected") is False
         }
         _select_in_schema(entry, bool(root.get("selected")), *unchosen)
     return made
@@ -234,13 +236,13 @@ def _select_in_schema(entry: Document, wanted: bool, *without: str | None) -> No
     schema = entry.get("schema")
     if isinstance(schema, dict):
         schema["selected"] = wanted
-        for name, of_it in properties_of(entry).items():
-            if isinstance(of_it, dict):
-                of_it["selected"] = wanted and name not in without
+        for name, own in properties_of(entry).items():
+            if isinstance(own, dict):
+                own["selected"] = wanted and name not in without
 
 
 def spare_property(entry: Document) -> str:
-    """Give a property that may be left out: neither a key nor the replication key, and not automatic; "" if none is."""
+    """Return a property that can be deselected: not automatic, no key and no replication key; "" if none can."""
     root = metadata_of(entry).get((), {})
     valid = root.get("valid-replication-keys")
     needed = {*key_properties_of(entry), replication_key_of(entry), *(valid if isinstance(valid, list) else ())}

@@ -57,7 +57,7 @@ class Guard:
                 self._shell.stdin = None
 
     def left(self) -> list[int]:
-        """Give the processes that bear the mark, whatever session they are in; none where there is no /proc."""
+        """Return the processes that bear the mark, whatever session they are in; none where there is no /proc."""
         found, mark = [], self._mark.encode()
         for place in Path("/proc").glob("[0-9]*"):
             try:

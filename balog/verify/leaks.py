@@ -22,7 +22,7 @@ _PLAIN_WORDS = re.compile(r"[a-z]{1,15}(?:_[a-z]{1,15}){0,3}")
 _IN_DSN = re.compile(
     r"(?:^|[;\s?&])(?:password|pwd|passwd|secret|token)\s*=\s*('[^']*'|\{[^}]*\}|[^;\s&]+)", re.IGNORECASE
 )
-_LONGEST_SAID = 240
+_MAX_QUOTE = 240
 
 
 class Leaks:
@@ -68,16 +68,16 @@ class Leaks:
                 self.found.setdefault((path, output), data.count(b"\n", 0, at) + 1)
 
     def hide(self, text: str) -> str:
-        """Give what a tap said without secrets, as one short printable line."""
+        """Return what a tap said without secrets, as one short printable line."""
         for form in self._forms:
             text = text.replace(form.decode("utf-8", "replace"), "[redacted]")
-        text = " ".join(self._redactor.redact_text(text[: 4 * _LONGEST_SAID]).split())
+        text = " ".join(self._redactor.redact_text(text[: 4 * _MAX_QUOTE]).split())
         text = "".join(char if char.isprintable() else "�" for char in text)
-        return text if len(text) <= _LONGEST_SAID else text[: _LONGEST_SAID - 1] + "…"
+        return text if len(text) <= _MAX_QUOTE else text[: _MAX_QUOTE - 1] + "…"
 
 
 def _in_base64(value: str) -> Iterator[bytes]:
-    """Give what stands in base64 of any text that contains a value: one form for each place in a group of three."""
+    """Yield what stands in base64 of any text that contains a value: one form for each place in a group of three."""
     data = value.encode("utf-8", "replace")
     if len(data) < _SHORTEST_ENCODED:
         return
@@ -106,14 +106,14 @@ def _secrets(node: Any, path: str, names: SecretNames, *, secret: bool) -> Itera
 
 
 def _is_secret_name(name: str, value: Any) -> bool:
-    """Tell whether a name is a secret's that is too short, or too common, for a rule of redaction."""
+    """Return whether a name is a secret's that is too short, or too common, for a rule of redaction."""
     if name.lower() in _VAGUE_NAMES:
         return isinstance(value, str) and not _PLAIN_WORDS.fullmatch(value)
     return bool(_SHORT_NAMES.fullmatch(name))
 
 
 def _passwords_in(text: str) -> Iterator[str]:
-    """Give the passwords in a URL (``scheme://user:password@host``) or a connection string (``Password=…;``)."""
+    """Yield the passwords in a URL (``scheme://user:password@host``) or a connection string (``Password=…;``)."""
     if "://" in text:
         try:
             password = urlsplit(text).password

@@ -103,7 +103,7 @@ class Logs:
         self._keep(bytes(event.raw_payload).decode("utf-8", "replace"))
 
     def mentions(self, name: str) -> bool:
-        """Tell whether something that was told names this."""
+        """Return whether something that was told names this."""
         return any(name in text for text in self.heard)
 
     @property

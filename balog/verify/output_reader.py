@@ -279,7 +279,7 @@ def _names(value: Any) -> list[str] | None:
 
 
 def _why(line: bytes) -> str:
-    """Say why a line is no JSON."""
+    """Return why a line is no JSON."""
     if not line.strip():
         return "an empty line"
     try:

@@ -113,7 +113,7 @@ def run(
 
 
 def _outlived(guard: Guard) -> bool:
-    """Tell whether something that the tap started is still there a second after it."""
+    """Return whether something that the tap started is still there a second after it."""
     until = time.monotonic() + _LEFT_OVER
     while guard.left():
         if time.monotonic() > until:
@@ -124,7 +124,7 @@ def _outlived(guard: Guard) -> bool:
 
 @contextmanager
 def _held_back() -> Iterator[list[int]]:
-    """Give a list of the signals that come while a process is being started: their handlers would not know of it."""
+    """Yield a list of the signals that come while a process is being started: their handlers would not know of it."""
     came: list[int] = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     is_main = threading.current_thread() is threading.main_thread()
@@ -226,7 +226,7 @@ def _signal_all(process: subprocess.Popen[Any], number: int) -> None:
 
 
 def _peak_memory(pid: int) -> int:
-    """Give the bytes that a process and its children had at most; 0 where there is no /proc."""
+    """Return the bytes that a process and its children had at most; 0 where there is no /proc."""
     peak = 0
     waiting = [pid]
     while waiting:

@@ -100,7 +100,7 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
         return not self.counts.errors
 
     def encode(self) -> bytes:
-        """Give it as JSON, by ``schemas/verify/1.0.0.json``."""
+        """Return it as JSON, by ``schemas/verify/1.0.0.json``."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
@@ -181,7 +181,7 @@ def _plain(value: Any) -> str | int | float | None:
 
 
 def _name(base: tuple[str, ...]) -> str:
-    """Give the program's name; the module's or script's where Python runs it. Arguments may hold secrets."""
+    """Return the program's name; the module's or script's where Python runs it. Arguments may hold secrets."""
     name = PurePath(base[0]).name
     words = iter(base[1:] if name.startswith("python") else ())
     for word in words:

@@ -63,8 +63,8 @@ def _outcome(result: ProcessResult, logs: Logs) -> str:
         how = f"not over after {result.seconds:.0f} s"
     elif result.stopped in _TOO_MUCH:
         how = f"was ended: {_TOO_MUCH[result.stopped]}"
-    said = logs.last_error or logs.last_exception or logs.last
-    return f"{how}; said: {said}" if said and (result.code or result.stopped) else how
+    line = logs.last_error or logs.last_exception or logs.last
+    return f"{how}; said: {line}" if line and (result.code or result.stopped) else how
 
 
 class Capture:

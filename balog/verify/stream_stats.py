@@ -41,7 +41,7 @@ class StreamStats:
         properties: how often each property came.
         keys: a hash for each record: of its keys; of its content where there are no keys.
         contents: a hash for each record.
-        replication_key: what its bookmark is about; "" when nobody said.
+        replication_key: what its bookmark is about; "" when none is known.
         lowest: of the replication key; ``highest`` the largest.
         valueless: records without a replication value.
         started_from: the bookmark with which the run began; ``bookmark`` that of the last STATE.
@@ -150,9 +150,9 @@ class StreamStats:
             is_format = fault.reason.startswith("is no ") and not fault.reason.startswith("is no multiple")
             others = others or not is_format
             faults = self.format_faults if is_format else self.faults
-            said = f"{_INDEX.sub('[*]', fault.path)} {fault.reason}"[:_LONGEST_NAME]
-            if said in faults or len(faults) < _MOST_FAULTS:
-                faults[said] += 1
+            text = f"{_INDEX.sub('[*]', fault.path)} {fault.reason}"[:_LONGEST_NAME]
+            if text in faults or len(faults) < _MOST_FAULTS:
+                faults[text] += 1
         if others:
             self.invalid += 1
             self.first_invalid = self.first_invalid or line

@@ -37,7 +37,7 @@ class TapCommand(Struct, frozen=True, kw_only=True):
     state: Path | None = None
 
     def line(self, *arguments: str, config: Path | None = None) -> list[str]:
-        """Give the command with other arguments, and another config if one is given."""
+        """Return the command with other arguments, and another config if one is given."""
         config = config or self.config
         words = ["--config", str(config)] if config else []
         return [*self.base[: self.place], *words, *self.base[self.place :], *arguments]

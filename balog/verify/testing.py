@@ -73,8 +73,8 @@ class TapPractices:
             pytest.skip(found[0].detail)
         if found[0].outcome == "passed":
             return
-        said = "; ".join(f"{each.stream}: {each.detail}" if each.stream else each.detail for each in found)
-        text = f"{CHECKS[rule].rule.title} {said}. {CHECKS[rule].rule.remedy}"
+        details = "; ".join(f"{each.stream}: {each.detail}" if each.stream else each.detail for each in found)
+        text = f"{CHECKS[rule].rule.title} {details}. {CHECKS[rule].rule.remedy}"
         if any(each.rule.severity == "error" for each in found):
             pytest.fail(text, pytrace=False)
         warnings.warn(text, TapWarning, stacklevel=1)

@@ -16,7 +16,7 @@ _WIDTH = 79
 
 
 def as_text(report: VerifyReport) -> Iterator[tuple[str, str]]:
-    """Give the lines, each with the colour of its severity ("" has none).
+    """Yield the lines, each with the colour of its severity ("" has none).
 
     A rule is told once, with all that breaks it below, where it comes from, and what to do. What a tap chose the names
     of cannot move a terminal's cursor: what does not print is shown as U+FFFD, and a line is cut at 1,000 characters.
@@ -51,7 +51,7 @@ def _lines(report: VerifyReport) -> Iterator[tuple[str, str]]:
 
 
 def _not_judged(report: VerifyReport) -> Iterator[str]:
-    """Give what was not judged by its reason, told once: a tap that cannot start has the same for most rules."""
+    """Yield what was not judged by its reason, told once: a tap that cannot start has the same for most rules."""
     reasons: dict[str, list[str]] = {}
     for finding in report.findings:
         if finding.outcome == "skipped":

@@ -276,7 +276,7 @@ class Trials:
         return self._ask("--about", "--about", timeout=_SHORT_RUN, bare=True)
 
     def _asked(self, found: Iterable[Document]) -> set[str]:
-        """Give the ids of those streams that were asked for, by id or by name."""
+        """Return the ids of those streams that were asked for, by id or by name."""
         asked = set(self.options.streams)
         return {id_of(entry) for entry in found if not asked or asked & {id_of(entry), name_of(entry)}}
 

@@ -13,7 +13,7 @@ _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
 
 def validator_for(schema: dict[str, Any]) -> JsonValidator:
-    """Give a validator. Taps seldom name a draft; ``exclusiveMaximum: true`` of those of databases is draft 4.
+    """Return a validator. Taps seldom name a draft; ``exclusiveMaximum: true`` of those of databases is draft 4.
 
     Raises:
         InvalidSchemaError: it is no JSON Schema by any of them.

@@ -16,7 +16,7 @@ _ISO = re.compile(
 
 
 def _comparable(value: Any) -> tuple[str, Any] | None:
-    """Give a value with its kind: times as instants, whatever their offset; numbers, in digits too; else the text."""
+    """Return a value with its kind: times as instants, whatever their offset; numbers, in digits too; else the text."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
@@ -35,7 +35,7 @@ def _comparable(value: Any) -> tuple[str, Any] | None:
 
 
 def is_after(one: Any, other: Any) -> bool:
-    """Tell whether the first of two replication values is the later one; False where they cannot be compared."""
+    """Return whether the first of two replication values is the later one; False where they cannot be compared."""
     if one.__class__ is str and other.__class__ is str and len(one) == len(other) and one[-1:] == other[-1:] == "Z":
         return bool(one > other)  # the usual form of times: texts of one form are in order
     left, right = _comparable(one), _comparable(other)
@@ -43,7 +43,7 @@ def is_after(one: Any, other: Any) -> bool:
 
 
 def seconds_between(one: Any, other: Any) -> float | None:
-    """Give the seconds from one time to another; None where these are no times."""
+    """Return the seconds from one time to another; None where these are no times."""
     left, right = _comparable(one), _comparable(other)
     if left is None or right is None or left[0] != "time" or right[0] != "time":
         return None
@@ -51,7 +51,7 @@ def seconds_between(one: Any, other: Any) -> float | None:
 
 
 def middle_of(lowest: Any, highest: Any, form: str) -> str:
-    """Give a time between two, in the form that a text has; "" where there is none, or that is no form of ISO 8601."""
+    """Return a time between two others, in the ISO 8601 form of a text; "" if there is none, or no such form."""
     left, right, match = _comparable(lowest), _comparable(highest), _ISO.fullmatch(form)
     if left is None or right is None or left[0] != "time" or right[0] != "time" or match is None:
         return ""
@@ -64,7 +64,7 @@ def middle_of(lowest: Any, highest: Any, form: str) -> str:
 
 
 def bookmark_of(state: Any, stream: str, key: str | None) -> Any:
-    """Give a stream's bookmark; None where the state has none of it that is one value.
+    """Return a stream's bookmark; None where the state has none of it that is one value.
 
     Read are singer-python's form (``bookmarks.STREAM.KEY``), the Meltano SDK's
     (``bookmarks.STREAM.replication_key_value``) and the one of early taps, in which a stream's name has its value.
@@ -82,7 +82,7 @@ def bookmark_of(state: Any, stream: str, key: str | None) -> Any:
 
 
 def mentions(state: Any, stream: str, depth: int = _DEEPEST) -> bool:
-    """Tell whether a state says something of a stream, in whatever form: by partition, below an account …"""
+    """Return whether a state says something of a stream, in whatever form: by partition, below an account …"""
     if depth and isinstance(state, list):
         return any(mentions(item, stream, depth - 1) for item in state)
     if not depth or not isinstance(state, dict):

@@ -16,7 +16,7 @@ __all__ = ["chosen", "verify"]
 
 
 def chosen(options: Options) -> list[Check]:
-    """Give the rules that these options ask for, in the order of a report.
+    """Return the rules that these options ask for, in the order of a report.
 
     Raises:
         ConfigError: they name a rule that does not exist.

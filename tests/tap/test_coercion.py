@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from balog.tap.catalog import Entry
 from balog.tap.errors import RecordError, TapError
-from balog.tap.records import Quarantine, Transformer
+from balog.tap.records import RecordQuarantine, Transformer
 from balog.tap.records.times import is_date_time, to_date_time
 
 
@@ -272,7 +272,7 @@ def test_the_hook_changes_a_copy_or_leaves_a_record_out_and_must_fit():
 
 def test_records_that_break_the_schema_are_set_aside_up_to_a_bound(tmp_path):
     log = Log()
-    quarantine = Quarantine(str(tmp_path / "q.jsonl"), log, max_records=2)
+    quarantine = RecordQuarantine(str(tmp_path / "q.jsonl"), log, max_records=2)
     transform = transformer({"properties": {"id": {"type": "integer"}}}, "coerce", quarantine=quarantine, log=log)
     assert transform.page([{"id": "1"}, {"id": "x"}, {"id": [object()]}, {"id": 4}]) == [{"id": 1}, {"id": 4}]
     assert transform.quarantined == 2
@@ -287,7 +287,7 @@ def test_records_that_break_the_schema_are_set_aside_up_to_a_bound(tmp_path):
 
 
 def test_with_fail_nothing_is_set_aside(tmp_path):
-    quarantine = Quarantine(str(tmp_path / "q.jsonl"), Log())
+    quarantine = RecordQuarantine(str(tmp_path / "q.jsonl"), Log())
     transform = transformer({"properties": {"id": {"type": "integer"}}}, "fail", quarantine=quarantine)
     with pytest.raises(RecordError):
         transform({"id": "1"})

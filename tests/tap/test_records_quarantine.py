@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from balog.tap import Tap
-from balog.tap.records import Quarantine, default_quarantine
+from balog.tap.records import RecordQuarantine, default_quarantine
 
 SCHEMA = {"type": "object", "properties": {"id": {"type": "integer"}, "at": {"type": "string", "format": "date-time"}}}
 GIVEN = [{"id": 1}, {"id": "someone@example.com"}, {"id": 3, "at": 1_763_624_772}]
@@ -103,5 +103,5 @@ def test_a_name_of_a_stream_makes_no_folders(monkeypatch, tmp_path):
 
 
 def test_one_that_nothing_came_to_makes_no_file(tmp_path):
-    Quarantine(str(tmp_path / "q.jsonl"), None).close()
+    RecordQuarantine(str(tmp_path / "q.jsonl"), None).close()
     assert list(tmp_path.iterdir()) == []

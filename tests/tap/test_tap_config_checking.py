@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.tap.config.formats import FORMATS
-from balog.tap.config.keywords import refuse_unknown
+from balog.tap.config.keywords import reject_unknown
 from balog.tap.config.validator import check
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -120,7 +120,7 @@ def test_each_keyword_passes_what_the_validator_passes(keyword: str) -> None:
     for said in EACH_KEYWORD[keyword]:
         for beside in BESIDE:
             schema = {**beside, keyword: said, "$defs": {"d": INTEGER}}
-            refuse_unknown(schema)
+            reject_unknown(schema)
             validator = jsonschema.Draft202012Validator(schema)
             for value in SOME_VALUES:
                 assert (not list(check(value, schema))) == validator.is_valid(value), (schema, value)
@@ -130,7 +130,7 @@ def test_each_keyword_passes_what_the_validator_passes(keyword: str) -> None:
 @given(SCHEMAS, st.fixed_dictionaries({"type": st.sampled_from(TYPES)}), VALUES)
 def test_a_config_passes_where_it_passes_the_validator(schema: Any, target: dict[str, Any], value: Any) -> None:
     document = _document(schema, target)
-    refuse_unknown(document)
+    reject_unknown(document)
     expected = jsonschema.Draft202012Validator(document).is_valid(value)
     assert (not list(check(value, document))) == expected
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from balog.tap.config import environment_name
-from balog.tap.config.json_types import target_of
+from balog.tap.config.json_types import resolve_reference
 
 if TYPE_CHECKING:
     from balog.tap.tap import Tap
@@ -72,7 +72,7 @@ def as_text(tap: Tap, said: dict[str, Any]) -> str:
 def _settings(tap: Tap, schema: dict[str, Any]) -> Iterator[str]:
     required = schema.get("required", ())
     for name, inner in schema.get("properties", {}).items():
-        said = target_of(inner, schema) if isinstance(inner, dict) else {}
+        said = resolve_reference(inner, schema) if isinstance(inner, dict) else {}
         kind = said.get("type", "any")
         parts = [kind if isinstance(kind, str) else " or ".join(kind)]
         parts += ["required"] if name in required else []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from balog.tap.bookmarks import State
 from balog.tap.errors import RecordError, StreamError
-from balog.tap.records import MAX_QUARANTINED, Output, Quarantine
+from balog.tap.records import MAX_QUARANTINED, Output, RecordQuarantine
 from balog.tap.syncing import Counts, Observer, Sync
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ def try_streams(tap: Tap, config: Any, catalog: Catalog, state: State, start_dat
 
 
 class _Trial(Sync):
-    def quarantine(self, stream: str, log: Any) -> Quarantine:
+    def quarantine(self, stream: str, log: Any) -> RecordQuarantine:
         """Give what keeps no record."""
         return _Unkept("", log)
 
 
-class _Unkept(Quarantine):
+class _Unkept(RecordQuarantine):
     def put(self, error: RecordError, record: Any) -> None:
         """Count a record that a sync would set aside; enough of them are an error there, too."""
         if self.count >= MAX_QUARANTINED:

@@ -1,4 +1,4 @@
-"""The formats of JSON Schema that a config's texts are held against, by the standard library alone."""
+"""The formats of JSON Schema that configs are validated against, with the standard library alone."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["ANNOTATED_FORMATS", "FORMATS", "Format"]
 
 
 class Format(NamedTuple):
-    """``fits`` tells of a text; ``words`` say what is wanted."""
+    """A format: ``fits`` tests a string, ``words`` name the format in messages."""
 
     fits: Callable[[str], bool]
     words: str
 
 
 ANNOTATED_FORMATS = frozenset({"password", "binary", "byte", "int32", "int64", "float", "double"})
-"""Formats that say how a value is shown or kept, not what it may be."""
+"""Formats that describe how a value is shown or stored; they do not restrict it."""
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"(\d\d:\d\d:\d\d)(?:\.(\d+))?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
@@ -76,7 +76,7 @@ def _holds(make: Callable[[str], object], text: str) -> bool:
 
 
 def _is_instant(text: str) -> bool:
-    """Tell whether a text is a date or a date and time, with or without an offset, as ``start_date`` may be."""
+    """Return whether a string is a date or a date and time, with or without an offset, as ``start_date`` may be."""
     return _is_date(text) or _is_date_time(text) or (len(text) > 10 and _holds(datetime.fromisoformat, text))
 
 

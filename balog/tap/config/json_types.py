@@ -1,4 +1,4 @@
-"""The types of JSON, what people call them, and where a schema's reference leads."""
+"""JSON types, their names in messages, and the targets of a schema's references."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from balog.tap.errors import TapError
 
-__all__ = ["MAX_DEPTH", "TYPES", "in_words", "is_number", "kind_of", "kinds_of", "listed", "target_of"]
+__all__ = ["MAX_DEPTH", "TYPES", "is_number", "listed", "resolve_reference", "type_of", "type_words", "types_of"]
 
 MAX_DEPTH = 60
-"""Levels of a schema, or of a config, that are followed."""
+"""Maximum nesting of a schema or a config."""
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value is a number; true and false are none."""
+    """Return whether a value is a number; booleans are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -27,7 +27,7 @@ TYPES: dict[str, Callable[[Any], bool]] = {
     "array": lambda value: isinstance(value, list),
     "object": lambda value: isinstance(value, Mapping),
 }
-"""By the type's name, what tells whether a value is of it."""
+"""By type name: whether a value has the type."""
 
 _WORDS = {
     "string": "a text",
@@ -40,36 +40,36 @@ _WORDS = {
 }
 
 
-def kind_of(value: Any) -> str:
-    """Give the narrowest type of a value."""
+def type_of(value: Any) -> str:
+    """Return the name of a value's narrowest JSON type."""
     for name in ("null", "boolean", "integer", "number", "string", "array"):
         if TYPES[name](value):
             return name
     return "object"
 
 
-def in_words(kind: str) -> str:
-    """Say a type in words: an integer, a list."""
+def type_words(kind: str) -> str:
+    """Return a type's name for messages, such as ``an integer``."""
     return _WORDS[kind]
 
 
 def listed(words: Iterable[str]) -> str:
-    """Join words: one, two or three."""
+    """Join alternatives: ``one, two or three``."""
     *rest, last = words
     return f"{', '.join(rest)} or {last}" if rest else last
 
 
-def kinds_of(schema: Any) -> tuple[str, ...]:
-    """Give the types that a schema's own ``type`` names; () where it names none."""
-    said = schema.get("type") if isinstance(schema, Mapping) else None
-    return (said,) if isinstance(said, str) else tuple(said or ())
+def types_of(schema: Any) -> tuple[str, ...]:
+    """Return the types in a schema's ``type``; () if it has none."""
+    declared = schema.get("type") if isinstance(schema, Mapping) else None
+    return (declared,) if isinstance(declared, str) else tuple(declared or ())
 
 
-def target_of(schema: Any, root: Any) -> Any:
-    """Give the schema that a schema's ``$ref`` leads to, or the schema itself.
+def resolve_reference(schema: Any, root: Any) -> Any:
+    """Return the target of a schema's ``$ref``, or the schema itself.
 
     Raises:
-        TapError: it leads nowhere, or round.
+        TapError: the reference has no target, or is circular.
     """
     seen = set()
     while isinstance(schema, Mapping) and "$ref" in schema:

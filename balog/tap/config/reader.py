@@ -1,4 +1,4 @@
-"""A tap's config from files and the environment, merged."""
+"""Merging of a tap's config from files and the environment."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 
 from balog.config import load, load_env
 from balog.errors import ConfigError
-from balog.tap.config.secrets import typed
+from balog.tap.config.secrets import convert_text
 from balog.tap.config.spec import ConfigSpec
 from balog.tap.errors import ConfigProblems
 
 __all__ = ["ENVIRONMENT", "Given", "environment_name", "read_config"]
 
 ENVIRONMENT = "ENV"
-"""What stands for the environment among the files, as in the Meltano SDK: ``--config ENV``."""
+"""The file name that stands for the environment, as in the Meltano SDK: ``--config ENV``."""
 
 
 class Given(NamedTuple):
-    """What was given: ``values`` by name, ``source`` of all, ``sources`` of each."""
+    """A merged config: ``values`` by name, the ``source`` of all, and ``sources`` by name."""
 
     values: dict[str, Any]
     source: str
@@ -28,25 +28,26 @@ class Given(NamedTuple):
 
 
 def environment_name(tap: str, setting: str) -> str:
-    """Give the variable that holds a setting: ``base_url`` of ``tap-cool`` is in ``TAP_COOL_BASE_URL``."""
+    """Return the environment variable of a setting: ``TAP_COOL_BASE_URL`` for ``base_url`` of ``tap-cool``."""
     return re.sub(r"[^A-Z0-9]+", "_", f"{tap}_{setting}".upper())
 
 
 def read_config(
     spec: ConfigSpec, tap: str, paths: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> Given:
-    """Merge files from left to right; a setting of a later one replaces that of an earlier one whole.
+    """Merge files from left to right. A setting of a later file replaces the whole setting of an earlier one.
 
-    A path that ends in ``.env`` is of lines ``TAP_COOL_BASE_URL=…``; ``ENV`` is the environment, at its place among
-    them. Where it is not named the environment fills what none of them has. Only names that the spec knows are taken
-    from it, made what the spec wants (``true``, numbers; JSON for lists and objects); an empty one is none.
+    A file ``*.env`` has lines ``TAP_COOL_BASE_URL=…``. ``ENV`` reads the environment at its place among the files;
+    without it, the environment fills in settings that no file has. Only names in the spec are read from the
+    environment. Their text is converted to the type of the spec: ``true``, numbers, JSON for lists and objects. An
+    empty variable counts as unset.
 
     Args:
         tap: the tap's name.
-        environment: that of the process when None.
+        environment: the variables by name; None means ``os.environ``.
 
     Raises:
-        ConfigProblems: a line for each file that cannot be read, or is not a JSON object.
+        ConfigProblems: files cannot be read or are not JSON objects; one line per file.
     """
     environment = os.environ if environment is None else environment
     given = Given({}, ", ".join(dict.fromkeys(paths)) or "config", {})
@@ -84,5 +85,5 @@ def _from_variables(spec: ConfigSpec, tap: str, environment: Mapping[str, str]) 
     for setting, schema in spec.settings.items():
         text = environment.get(environment_name(tap, setting), "")
         if text:
-            found[setting] = typed(text, schema, spec.schema)
+            found[setting] = convert_text(text, schema, spec.schema)
     return found

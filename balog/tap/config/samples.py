@@ -1,4 +1,4 @@
-"""A JSON Schema from an example of a config: each value shows the type that is wanted in its place."""
+"""JSON Schemas from example configs: each value of the example shows the type of its setting."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ class Maybe(msgspec.Struct, frozen=True):
 
 
 def optional(example: Any, default: Any = msgspec.UNSET) -> Maybe:
-    """Mark a setting of a sample as one that need not be there: ``{"page_size": optional(int, default=100)}``.
+    """Mark a setting of a sample as optional: ``{"page_size": optional(int, default=100)}``.
 
     Args:
-        example: a value or a type, as for one that must be there.
-        default: what the tap gets where the config has none; without it the setting is just not there.
+        example: a value or a type, as for a required setting.
+        default: the value for configs without the setting; without a default the setting stays absent.
     """
     return Maybe(example, default)
 
 
 def schema_from_example(example: Any, path: str = "$") -> dict[str, Any]:
-    """Give the JSON Schema that an example stands for.
+    """Return the JSON Schema of an example.
 
-    A dict is an object whose names are required but for those made by ``optional``; a list an array of what its first
-    item is; a type (``str``, ``int | None``, ``Literal["a", "b"]``, ``datetime``) itself; None anything.
+    A dict is an object; its names are required, except those with ``optional``. A list is an array of its first item's
+    type. A type (``str``, ``int | None``, ``Literal["a", "b"]``, ``datetime``) is that type. None allows any value.
 
     Raises:
-        TapError: an example of something that JSON has not.
+        TapError: JSON has no such type.
     """
     if isinstance(example, Mapping):
         return _object(example, path)
@@ -77,15 +77,15 @@ def schema_from_example(example: Any, path: str = "$") -> dict[str, Any]:
 def _object(example: Mapping[str, Any], path: str) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     required = []
-    for name, said in example.items():
+    for name, setting in example.items():
         if not isinstance(name, str):
             raise TapError(f"config_spec: {path}: {name!r:.80} is no name of a setting")
-        if isinstance(said, Maybe):
-            properties[name] = schema_from_example(said.example, f"{path}.{name}")
-            if said.default is not msgspec.UNSET:
-                properties[name]["default"] = said.default
+        if isinstance(setting, Maybe):
+            properties[name] = schema_from_example(setting.example, f"{path}.{name}")
+            if setting.default is not msgspec.UNSET:
+                properties[name]["default"] = setting.default
         else:
-            properties[name] = schema_from_example(said, f"{path}.{name}")
+            properties[name] = schema_from_example(setting, f"{path}.{name}")
             required.append(name)
     schema: dict[str, Any] = {"type": "object"}
     if properties:
@@ -96,7 +96,11 @@ def _object(example: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def with_optional(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Let settings of a sample's schema be left out: names, with dots for those inside of others.
+    """Make settings of a sample's schema optional.
+
+    Args:
+        schema: changed in place, and returned.
+        names: names of settings, with dots for nested ones.
 
     Raises:
         TapError: the sample has no such name.
@@ -114,5 +118,5 @@ def with_optional(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any
 
 
 def _is_type(example: Any) -> bool:
-    """Tell a type from a value, also ``int | None`` and ``Literal[…]``."""
+    """Return whether an example is a type, including ``int | None`` and ``Literal[…]``."""
     return isinstance(example, (type, types.UnionType)) or get_origin(example) is not None or example in (Any, Union)

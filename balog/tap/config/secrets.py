@@ -1,4 +1,4 @@
-"""Secrets in a tap's config: which settings are secret, where one is kept elsewhere, and texts without them."""
+"""Secrets in a tap's config: secret settings, references to secrets stored elsewhere, and redaction of text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from balog.errors import ConfigError
-from balog.tap.config.json_types import kinds_of, target_of
+from balog.tap.config.json_types import resolve_reference, types_of
 
-__all__ = ["HIDDEN", "hide", "is_secret", "marked", "reveal", "secret_texts", "typed"]
+__all__ = ["HIDDEN", "convert_text", "hide", "is_secret", "mark_secrets", "reveal", "secret_texts"]
 
 HIDDEN = "****"
 _SHORTEST = 4
@@ -26,10 +26,10 @@ def _names() -> Any:
 
 
 def is_secret(name: str, schema: Any = None) -> bool:
-    """Tell whether a setting is secret: by its name, as in events, or because its schema says so.
+    """Return whether a setting is secret according to its schema, else according to its name, as in events.
 
-    A schema says so with ``"secret": true`` (the Meltano SDK's way), ``"writeOnly": true`` or ``"format": "password"``,
-    and the other way round with ``"secret": false``.
+    A schema marks a secret with ``"secret": true`` (the Meltano SDK's form), ``"writeOnly": true`` or
+    ``"format": "password"``. ``"secret": false`` means that the setting is not secret.
     """
     if isinstance(schema, Mapping):
         if isinstance(schema.get("secret"), bool):
@@ -40,16 +40,16 @@ def is_secret(name: str, schema: Any = None) -> bool:
 
 
 def secret_texts(config: Any, schema: Any = None, root: Any = None) -> Iterator[str]:
-    """Give the secrets that a config holds, as texts of at least four characters."""
+    """Yield the secrets of a config, as strings of at least four characters."""
     root = schema if root is None else root
-    inner = target_of(schema, root)
+    inner = resolve_reference(schema, root)
     if isinstance(config, Mapping):
         for name, value in config.items():
-            said = _property(inner, name)
-            if is_secret(str(name), said) and not _has_settings(str(name), value, said):
+            declared = _property(inner, name)
+            if is_secret(str(name), declared) and not _has_settings(str(name), value, declared):
                 yield from _texts(value)
             else:
-                yield from secret_texts(value, said, root)
+                yield from secret_texts(value, declared, root)
     elif isinstance(config, list):
         items = inner.get("items") if isinstance(inner, Mapping) else None
         for value in config:
@@ -57,32 +57,32 @@ def secret_texts(config: Any, schema: Any = None, root: Any = None) -> Iterator[
 
 
 def _has_settings(name: str, value: Any, schema: Any) -> bool:
-    """Return whether a value is an object such as ``auth``, in which each setting's own name decides."""
+    """Return whether a value is an object such as ``auth``, where each inner setting's name decides."""
     rule = _names().rule_of(name) if isinstance(value, Mapping) and not is_secret("", schema) else None
     return rule is not None and rule.kind == "name"
 
 
 def hide(text: str, secrets: Iterable[str]) -> str:
-    """Give the text with ``****`` for each secret in it."""
+    """Return a text with each secret replaced by ``****``."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
     return text
 
 
 def reveal(config: Any, schema: Any, root: Any, path: str, found: set[str], problems: list[ConfigError]) -> Any:
-    """Give a copy of a config with the secrets that it refers to: ``{"env": "NAME"}`` or ``{"file": "PATH"}``.
+    """Return a copy of a config with its references to secrets resolved: ``{"env": "NAME"}`` or ``{"file": "PATH"}``.
 
-    It is a reference where the schema does not want an object; its text becomes what the schema wants, as that of an
-    environment variable does.
+    Such an object is a reference unless the schema expects an object there. The secret's text is converted to the
+    schema's type, as the text of an environment variable is.
 
     Args:
-        config: as it was read.
-        schema: of this part of the config; ``root`` is the whole one.
-        path: of this part, as a JSONPath.
-        found: the secrets are put there.
-        problems: and there why one cannot be had.
+        config: the decoded config, or a part of it.
+        schema: the schema of this part; ``root`` is the whole schema.
+        path: the JSONPath of this part.
+        found: receives the secrets.
+        problems: receives an error for each secret that cannot be read.
     """
-    inner = target_of(schema, root)
+    inner = resolve_reference(schema, root)
     if isinstance(config, Mapping):
         if _is_reference(config) and path != "$" and not _wants_object(inner, root):
             from balog.secrets import Secret
@@ -96,7 +96,7 @@ def reveal(config: Any, schema: Any, root: Any, path: str, found: set[str], prob
                 problems.append(ConfigError("the name of a secret's place is empty", path=path))
                 return ""
             found.add(text)
-            return typed(text, inner, root)
+            return convert_text(text, inner, root)
         return {
             name: reveal(value, _property(inner, name), root, f"{path}.{name}", found, problems)
             for name, value in config.items()
@@ -107,11 +107,11 @@ def reveal(config: Any, schema: Any, root: Any, path: str, found: set[str], prob
     return config
 
 
-def typed(text: str, schema: Any, root: Any) -> Any:
-    """Give what a text stands for where only texts can be said: by JSON, but for what the schema wants as a text.
+def convert_text(text: str, schema: Any, root: Any) -> Any:
+    """Convert a text to the type of its schema, as JSON unless the schema expects a string.
 
-    ``true``, ``yes``, ``on`` and ``1`` are true where that is wanted, in any case. A text that is nothing of what is
-    wanted stays what it is: the check tells of it.
+    Where the schema expects a boolean, ``true``, ``yes``, ``on`` and ``1`` are true, in upper or lower case. A
+    text that cannot be converted stays unchanged, so that validation reports it.
     """
     kinds = _all_kinds(schema, root)
     if not kinds or "string" in kinds:
@@ -124,29 +124,30 @@ def typed(text: str, schema: Any, root: Any) -> Any:
         return text
 
 
-def marked(schema: Any, root: Any = None, name: str = "", depth: int = 0) -> Any:
-    """Give a copy of a config's schema with ``"secret": true`` at what is secret, its defaults and examples hidden."""
+def mark_secrets(schema: Any, root: Any = None, name: str = "", depth: int = 0) -> Any:
+    """Return a copy of a config's schema that marks secrets with ``"secret": true`` and hides their defaults."""
     if not isinstance(schema, Mapping) or depth > 60:
         return schema
     made: dict[str, Any] = dict(schema)
     if name and is_secret(name, schema):
         made |= {"secret": True, "writeOnly": True}
-        for said in ("default", "const"):
-            if said in made:
-                made[said] = HIDDEN
+        for declared in ("default", "const"):
+            if declared in made:
+                made[declared] = HIDDEN
         made.pop("examples", None)
     for keyword in ("properties", "patternProperties", "$defs", "definitions"):
         if isinstance(made.get(keyword), Mapping):
             is_named = keyword == "properties"
             made[keyword] = {
-                key: marked(inner, root, key if is_named else "", depth + 1) for key, inner in made[keyword].items()
+                key: mark_secrets(inner, root, key if is_named else "", depth + 1)
+                for key, inner in made[keyword].items()
             }
     for keyword in ("items", "additionalProperties"):
         if keyword in made:
-            made[keyword] = marked(made[keyword], root, "", depth + 1)
+            made[keyword] = mark_secrets(made[keyword], root, "", depth + 1)
     for keyword in ("anyOf", "oneOf", "allOf"):
         if isinstance(made.get(keyword), list):
-            made[keyword] = [marked(inner, root, "", depth + 1) for inner in made[keyword]]
+            made[keyword] = [mark_secrets(inner, root, "", depth + 1) for inner in made[keyword]]
     return made
 
 
@@ -172,7 +173,9 @@ def _property(schema: Any, name: str) -> Any:
 
 
 def _is_reference(config: Mapping[str, Any]) -> bool:
-    return len(config) == 1 and all(key in ("env", "file") and isinstance(said, str) for key, said in config.items())
+    return len(config) == 1 and all(
+        key in ("env", "file") and isinstance(declared, str) for key, declared in config.items()
+    )
 
 
 def _wants_object(schema: Any, root: Any) -> bool:
@@ -180,9 +183,9 @@ def _wants_object(schema: Any, root: Any) -> bool:
 
 
 def _all_kinds(schema: Any, root: Any, depth: int = 0) -> set[str]:
-    """Give the types that a schema names, also those of the forms that it lets choose from."""
-    schema = target_of(schema, root)
-    kinds = set(kinds_of(schema))
+    """Return the types that a schema declares, including those of its alternatives."""
+    schema = resolve_reference(schema, root)
+    kinds = set(types_of(schema))
     if isinstance(schema, Mapping) and depth < 10:
         for keyword in ("anyOf", "oneOf", "allOf"):
             for inner in schema.get(keyword, ()):

@@ -1,4 +1,4 @@
-"""From what a tap says of its config to one thing that checks configs."""
+"""Config specifications: six forms of declaration, one validator."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from balog.errors import ConfigError
 from balog.problems import problems as struct_problems
 from balog.problems import suggest
 from balog.tap.beside import beside
-from balog.tap.config.json_types import target_of
-from balog.tap.config.keywords import refuse_unknown
+from balog.tap.config.json_types import resolve_reference
+from balog.tap.config.keywords import reject_unknown
 from balog.tap.config.samples import schema_from_example, with_optional
-from balog.tap.config.secrets import hide, marked, reveal, secret_texts
-from balog.tap.config.validator import Fault, check
+from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
+from balog.tap.config.validator import ConfigMismatch, check
 from balog.tap.errors import ConfigProblems, TapError
 
 __all__ = ["TOOLKIT_SETTINGS", "ConfigSpec", "json_path", "make_spec", "sample"]
@@ -28,48 +28,48 @@ TOOLKIT_SETTINGS: dict[str, dict[str, Any]] = {
     "batch_config": {"type": "object", "description": "records go to files, as BATCH"},
     "quarantine_file": {"type": "string", "minLength": 1, "description": "where records go that break their schema"},
 }
-"""Settings that every tap of the toolkit understands, whether its spec names them or not."""
+"""Settings that every tap of the toolkit supports, whether its spec declares them or not."""
 
 _OPEN = {"type": "object"}
 _MAX_PROBLEMS = 100
 
 
 class ConfigSpec:
-    """What a config must hold.
+    """The specification of a config.
 
     Args:
         schema: a JSON Schema of an object; see ``balog.tap.config.validator`` for its keywords.
-        is_strict: tell of settings that the schema does not name. A schema says by ``additionalProperties: false``
-            that they are errors; else they are warnings.
+        is_strict: warn about settings that the schema does not declare. With ``additionalProperties: false`` they are
+            errors, strict or not.
 
     Raises:
-        TapError: the schema is none, has a keyword that would not be looked at, or a default that it refuses itself.
+        TapError: this is not a schema, it has an unsupported keyword, or it rejects one of its own defaults.
     """
 
     def __init__(self, schema: Mapping[str, Any] | None = None, *, is_strict: bool = True) -> None:
         self.schema: dict[str, Any] = copy.deepcopy(dict(schema or _OPEN))
         self.is_strict = is_strict and schema is not None
-        refuse_unknown(self.schema)
-        _refuse_wrong_defaults(self.schema, self.schema)
+        reject_unknown(self.schema)
+        _reject_wrong_defaults(self.schema, self.schema)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The schemas of the settings at the top by their names, last those of the toolkit."""
-        own = target_of(self.schema, self.schema).get("properties", {})
-        return {**own, **{name: said for name, said in TOOLKIT_SETTINGS.items() if name not in own}}
+        """The schemas of the top-level settings by name, those of the toolkit last."""
+        own = resolve_reference(self.schema, self.schema).get("properties", {})
+        return {**own, **{name: declared for name, declared in TOOLKIT_SETTINGS.items() if name not in own}}
 
     def check(self, config: Mapping[str, Any], source: str = "", sources: Mapping[str, str] | None = None) -> Any:
-        """Give the config as the tap's functions get it: a dict, or the Struct that the tap named.
+        """Return the config as the tap's functions receive it: a dict, or the tap's Struct.
 
-        Defaults are filled in, and secrets that are kept elsewhere (``{"env": …}``, ``{"file": …}``) put in.
+        Defaults are filled in, and references to secrets (``{"env": …}``, ``{"file": …}``) resolved.
 
         Args:
-            config: as JSON decodes; it is not changed.
-            source: the file or files that it came from, for the errors.
-            sources: where a setting at the top came from, when that is another place.
+            config: decoded JSON; it is not changed.
+            source: the file or files of the config, for error messages.
+            sources: by top-level setting, its source where that differs.
 
         Raises:
-            ConfigProblems: each of its lines has a problem; none has a value of the config.
+            ConfigProblems: one line per problem, without any value of the config.
         """
         found: set[str] = set()
         problems: list[ConfigError] = []
@@ -86,7 +86,7 @@ class ConfigSpec:
         return made
 
     def warnings(self, config: Mapping[str, Any]) -> list[str]:
-        """Give a line for each setting that the spec does not know and does not refuse either."""
+        """Return a line for each unknown setting that the schema does not forbid."""
         if not self.is_strict:
             return []
         return [
@@ -95,26 +95,26 @@ class ConfigSpec:
         ]
 
     def secrets(self, config: Mapping[str, Any]) -> set[str]:
-        """Give the texts in a config, its references followed, that must not be seen anywhere."""
+        """Return the secrets of a config, including those that it references."""
         found: set[str] = set()
         revealed = reveal(config, self.schema, self.schema, "$", found, [])
         return found.union(secret_texts(revealed, self.schema))
 
     def json_schema(self) -> dict[str, Any]:
-        """Give the JSON Schema of a config, as ``--about`` shows it: what is secret is marked, its default hidden.
+        """Return the JSON Schema of a config for ``--about``, with secrets marked and their defaults hidden.
 
-        Settings of the toolkit are in it, too.
+        It includes the settings of the toolkit.
         """
-        shown: dict[str, Any] = marked({**self.schema, "properties": self.settings})
+        shown: dict[str, Any] = mark_secrets({**self.schema, "properties": self.settings})
         return shown
 
     def toolkit(self, config: Mapping[str, Any], made: Any) -> dict[str, Any]:
-        """Give the settings of the toolkit, None for one that is not there.
+        """Return the settings of the toolkit by name; None for a missing one.
 
         Args:
-            config: as for ``check``, which has passed it.
-            made: what ``check`` made of it: what that says counts, else what was given. So they are there for a tap
-                whose Struct, or function, does not know them.
+            config: a config that ``check`` has accepted.
+            made: the result of ``check``. Its values take precedence; the config's own serve taps whose Struct or
+                function does not have the toolkit's settings.
         """
         revealed = reveal(config, self.schema, self.schema, "$", set(), [])
         found = {}
@@ -124,27 +124,27 @@ class ConfigSpec:
         return found
 
     def _make(self, config: dict[str, Any], problems: list[ConfigError]) -> Any:
-        problems += _told(check(self._own(config), self.schema))
+        problems += _config_errors(check(self._own(config), self.schema))
         return config
 
     def _own(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Give a config without what is the toolkit's affair alone, which a strict schema would refuse."""
-        toolkits = {name for name, said in self.settings.items() if said is TOOLKIT_SETTINGS.get(name)}
-        return {name: said for name, said in config.items() if name not in toolkits}
+        """Return a config without the toolkit's settings, which a strict schema would reject."""
+        toolkits = {name for name, declared in self.settings.items() if declared is TOOLKIT_SETTINGS.get(name)}
+        return {name: declared for name, declared in config.items() if name not in toolkits}
 
     def _toolkit_problems(self, config: Mapping[str, Any]) -> Iterator[ConfigError]:
         own = self.settings
         for name, schema in TOOLKIT_SETTINGS.items():
             if name in config and own[name] is schema:
-                yield from _told(check(config[name], schema, schema, (name,)))
+                yield from _config_errors(check(config[name], schema, schema, (name,)))
 
 
 class _StructSpec(ConfigSpec):
-    """A msgspec Struct: checked and made by msgspec's rules, strictly."""
+    """A msgspec Struct, converted strictly."""
 
     def __init__(self, kind: type[msgspec.Struct]) -> None:
         schema = msgspec.json.schema(kind)
-        self.schema = {**target_of(schema, schema), "$defs": schema["$defs"]}
+        self.schema = {**resolve_reference(schema, schema), "$defs": schema["$defs"]}
         self.is_strict = True
         self._kind = kind
 
@@ -156,14 +156,14 @@ class _StructSpec(ConfigSpec):
 
 
 class _FunctionSpec(ConfigSpec):
-    """A function that says what is wrong, or makes something of a config."""
+    """A function that reports problems of a config, or converts it."""
 
     def __init__(self, function: Callable[[dict[str, Any]], Any]) -> None:
         super().__init__()
         self._function = function
 
     def json_schema(self) -> dict[str, Any]:
-        """Give what is known: it is an object, and what the function's docstring says."""
+        """Return the schema of an object, with the function's docstring as description."""
         text = (self._function.__doc__ or "").strip()
         return {**super().json_schema(), **({"description": text} if text else {})}
 
@@ -179,9 +179,9 @@ class _FunctionSpec(ConfigSpec):
         except ConfigError as error:
             problems.append(error)
         except Exception as error:
-            said = str(error) or "refused"
+            reason = str(error) or "refused"
             kind = "" if isinstance(error, (ValueError, AssertionError)) and str(error) else f"{type(error).__name__}: "
-            problems.append(ConfigError(f"{kind}{said}"))
+            problems.append(ConfigError(f"{kind}{reason}"))
         else:
             if not isinstance(made, (list, tuple)):
                 return config if made is None else made
@@ -190,11 +190,11 @@ class _FunctionSpec(ConfigSpec):
 
 
 class sample:
-    """A sample config file: each of its settings must be there, of the type that the sample shows.
+    """A sample config file: each of its settings is required, with the type of the sample's value.
 
     Args:
-        path: relative to the file that declares it, or absolute.
-        optional: the names that need not be there, with dots for those inside of others.
+        path: relative to the file that declares the tap, or absolute.
+        optional: the names of optional settings, with dots for nested ones.
     """
 
     def __init__(self, path: str | os.PathLike[str], optional: Sequence[str] = ()) -> None:
@@ -202,57 +202,57 @@ class sample:
         self.optional = tuple(optional)
 
 
-def make_spec(said: Any) -> ConfigSpec:
-    """Make a spec of what a tap says of its config.
+def make_spec(declaration: Any) -> ConfigSpec:
+    """Return the specification that a tap declares for its config.
 
     Args:
-        said: one of
+        declaration: one of
 
-            - a list of names that must be there;
-            - a dict of names and examples or types, nested as the config is; see ``samples.schema_from_example``
-              and ``optional``;
+            - a list of required names;
+            - a dict of names and examples or types, nested like the config; see ``samples.schema_from_example`` and
+              ``optional``;
             - a JSON Schema: a dict with ``$schema``, ``properties`` or the type ``object``;
-            - the path of a JSON file with a sample or with a JSON Schema, relative to the file that declares it;
-              ``sample(path, optional=[…])`` where settings of a sample need not be there;
-            - a msgspec Struct: the tap's functions then get one, not a dict;
-            - a function, called with the config: what it raises is what is wrong, and so are texts that it gives, one
-              or a list of them; anything else that it gives but None is the config that the tap's functions get;
-            - None where any config will do.
+            - the path of a JSON file with a sample or a JSON Schema, relative to the file that declares the tap;
+              ``sample(path, optional=[…])`` makes settings of a sample optional;
+            - a msgspec Struct: the tap's functions receive an instance instead of a dict;
+            - a function that is called with the config. It reports problems as exceptions, or as a string or a list of
+              strings that it returns. Any other result except None is the config that the tap's functions receive;
+            - None to allow any config.
 
     Raises:
-        TapError: it is none of these, its file cannot be read, or its schema has a keyword that is not looked at.
+        TapError: the declaration is none of these, its file cannot be read, or its schema has an unsupported keyword.
     """
-    if isinstance(said, ConfigSpec):
-        return said
-    if said is None:
+    if isinstance(declaration, ConfigSpec):
+        return declaration
+    if declaration is None:
         return ConfigSpec()
-    if isinstance(said, type) and issubclass(said, msgspec.Struct):
-        return _StructSpec(said)
-    if isinstance(said, sample):
-        return ConfigSpec(with_optional(_schema_from(said.document, said.place), said.optional))
-    if isinstance(said, (str, os.PathLike)):
-        return ConfigSpec(_schema_from(*_document(said)))
-    if isinstance(said, Mapping):
-        return ConfigSpec(_schema_from(said, "config_spec"))
-    if isinstance(said, (list, tuple, set, frozenset)):
-        names = sorted(said) if isinstance(said, (set, frozenset)) else list(said)
+    if isinstance(declaration, type) and issubclass(declaration, msgspec.Struct):
+        return _StructSpec(declaration)
+    if isinstance(declaration, sample):
+        return ConfigSpec(with_optional(_schema_from(declaration.document, declaration.place), declaration.optional))
+    if isinstance(declaration, (str, os.PathLike)):
+        return ConfigSpec(_schema_from(*_document(declaration)))
+    if isinstance(declaration, Mapping):
+        return ConfigSpec(_schema_from(declaration, "config_spec"))
+    if isinstance(declaration, (list, tuple, set, frozenset)):
+        names = sorted(declaration) if isinstance(declaration, (set, frozenset)) else list(declaration)
         if not all(isinstance(name, str) and name for name in names):
-            raise TapError(f"config_spec={said!r:.100}: want names of settings")
+            raise TapError(f"config_spec={declaration!r:.100}: want names of settings")
         return ConfigSpec({**_OPEN, "properties": {name: {} for name in names}, "required": names})
-    if callable(said) and not isinstance(said, type):
-        return _FunctionSpec(said)
+    if callable(declaration) and not isinstance(declaration, type):
+        return _FunctionSpec(declaration)
     raise TapError(
-        f"config_spec={said!r:.100}: want a list of names, a dict, the path of a JSON file, a msgspec Struct or a "
-        "function"
+        f"config_spec={declaration!r:.100}: want a list of names, a dict, the path of a JSON file, a msgspec Struct or "
+        "a function"
     )
 
 
-def json_path(fault: Fault) -> str:
-    """Give the place of a fault as a JSONPath."""
+def json_path(fault: ConfigMismatch) -> str:
+    """Return the JSONPath of a mismatch."""
     return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fault.path)
 
 
-def _told(faults: Iterator[Fault]) -> Iterator[ConfigError]:
+def _config_errors(faults: Iterator[ConfigMismatch]) -> Iterator[ConfigError]:
     for fault in faults:
         yield ConfigError(fault.reason, path=json_path(fault))
 
@@ -288,29 +288,29 @@ def _placed(problem: ConfigError, source: str, sources: Mapping[str, str], secre
     return ConfigError(hide(problem.reason, secrets), problem.source or sources.get(top, source), problem.path)
 
 
-def _refuse_wrong_defaults(schema: Any, root: Any, path: str = "$", depth: int = 0) -> None:
+def _reject_wrong_defaults(schema: Any, root: Any, path: str = "$", depth: int = 0) -> None:
     if not isinstance(schema, Mapping) or depth > 60:
         return
     if "default" in schema:
         for fault in check(schema["default"], schema, root):
             raise TapError(f"config schema: {path}.default: {fault.reason}")
     for name, inner in schema.get("properties", {}).items():
-        _refuse_wrong_defaults(inner, root, f"{path}.properties.{name}", depth + 1)
+        _reject_wrong_defaults(inner, root, f"{path}.properties.{name}", depth + 1)
 
 
 def _filled(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:
-    """Give a copy of a value with the defaults of what is not there."""
-    schema = target_of(schema, root)
+    """Return a copy of a value with missing settings set to their defaults."""
+    schema = resolve_reference(schema, root)
     if not isinstance(schema, Mapping) or depth > 60:
         return value
     if isinstance(value, Mapping):
         made = dict(value)
         for name, inner in schema.get("properties", {}).items():
-            said = target_of(inner, root)
+            declared = resolve_reference(inner, root)
             if name in made:
-                made[name] = _filled(made[name], said, root, depth + 1)
-            elif isinstance(said, Mapping) and "default" in said:
-                made[name] = copy.deepcopy(said["default"])
+                made[name] = _filled(made[name], declared, root, depth + 1)
+            elif isinstance(declared, Mapping) and "default" in declared:
+                made[name] = copy.deepcopy(declared["default"])
         return made
     if isinstance(value, list) and "items" in schema:
         return [_filled(item, schema["items"], root, depth + 1) for item in value]
@@ -320,8 +320,8 @@ def _filled(value: Any, schema: Any, root: Any, depth: int = 0) -> Any:
 def _unknown(
     config: Any, schema: Any, root: Any, path: str, besides: Mapping[str, Any]
 ) -> Iterator[tuple[str, str, list[str]]]:
-    """Give settings that a schema with names does not name, with the names that there are."""
-    schema = target_of(schema, root)
+    """Yield the path and name of each setting that a schema does not declare, with the declared names."""
+    schema = resolve_reference(schema, root)
     if not isinstance(config, Mapping) or not isinstance(schema, Mapping):
         return
     named = schema.get("properties", {})

@@ -1,7 +1,7 @@
 """From a source's record to a line on stdout: selection, coercion, what happens to a record that breaks its schema."""
 
 from balog.tap.records.output import Output
-from balog.tap.records.quarantine import MAX_QUARANTINED, Quarantine, default_quarantine
+from balog.tap.records.quarantine import MAX_QUARANTINED, RecordQuarantine, default_quarantine
 from balog.tap.records.record_writer import RecordWriter, Writer
 from balog.tap.records.times import EpochUnit
 from balog.tap.records.transformer import Policy, Transformer
@@ -11,7 +11,7 @@ __all__ = [
     "EpochUnit",
     "Output",
     "Policy",
-    "Quarantine",
+    "RecordQuarantine",
     "RecordWriter",
     "Transformer",
     "Writer",

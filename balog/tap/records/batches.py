@@ -24,7 +24,7 @@ from balog.storage.base import Options
 from balog.tap.errors import ConfigProblems, OutputError, RecordError
 from balog.tap.records.record_writer import unwritable
 
-__all__ = ["BatchConfig", "BatchFiles", "read_batch_config"]
+__all__ = ["BatchFiles", "TapBatchConfig", "read_batch_config"]
 
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
@@ -36,7 +36,7 @@ class Encoding(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     compression: Literal["none", "gzip", "zstd"] = "gzip"
 
 
-class Place(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+class BatchStorage(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Where files go."""
 
     root: Annotated[str, Meta(min_length=1, description="A folder or a URL: file:///PATH, s3://BUCKET/PATH.")]
@@ -44,16 +44,16 @@ class Place(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     options: Options = {}
 
 
-class BatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+class TapBatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """``batch_config`` of a tap's config, as the Meltano SDK's taps have it, and what of BATCH is balog's own."""
 
     encoding: Encoding = Encoding()
-    storage: Place
+    storage: BatchStorage
     batch_size: Annotated[int, Meta(ge=1, description="Rows of a file, at most.")] = 10_000
     dialect: Dialect = "sdk"
 
 
-def read_batch_config(said: Any, path: str = "$.batch_config", source: str = "") -> BatchConfig:
+def read_batch_config(block: Any, path: str = "$.batch_config", source: str = "") -> TapBatchConfig:
     """Read the block ``batch_config`` of a config.
 
     Raises:
@@ -62,10 +62,10 @@ def read_batch_config(said: Any, path: str = "$.batch_config", source: str = "")
         MissingExtraError: the package for its place is not installed.
     """
     try:
-        config = msgspec.convert(said, BatchConfig)
+        config = msgspec.convert(block, TapBatchConfig)
     except msgspec.ValidationError as error:
         reason, inner = split_refusal(error)
-        found = problems(said, BatchConfig) or [ConfigError(reason, path=inner)]
+        found = problems(block, TapBatchConfig) or [ConfigError(reason, path=inner)]
         raise ConfigProblems(
             [ConfigError(each.reason, source, path + each.path.removeprefix("$")) for each in found]
         ) from None
@@ -81,7 +81,7 @@ class BatchFiles:
     Args:
         write: takes the lines of messages.
         stream: its name in messages.
-        config: see ``BatchConfig``.
+        config: see ``TapBatchConfig``.
         schema: gives that of the records, which CSV and Parquet have their columns from, when the first one comes.
         refuse: is given a record that the format can't hold, and what is wrong.
     """
@@ -90,7 +90,7 @@ class BatchFiles:
         self,
         write: Callable[[bytes], None],
         stream: str,
-        config: BatchConfig,
+        config: TapBatchConfig,
         schema: Callable[[], dict[str, Any]],
         refuse: Callable[[Any, RecordError], None],
     ) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from balog.tap.records.coercion import NOTHING
-from balog.tap.records.mismatch import Fault
+from balog.tap.records.mismatch import MismatchError
 from balog.tap.records.plain import simplify
 
 __all__ = ["fitting_any", "fitting_none", "fitting_one", "fitting_when"]
 
 Fit = Callable[[Any], Any]
-"""Gives a value as it fits; raises Fault."""
+"""Gives a value as it fits; raises MismatchError."""
 
 
 def fitting_any(strict: list[Fit], loose: list[Fit]) -> Fit:
@@ -28,7 +28,7 @@ def fitting_any(strict: list[Fit], loose: list[Fit]) -> Fit:
         for fit in strict:
             try:
                 made = fit(value)
-            except Fault as fault:
+            except MismatchError as fault:
                 faults.append(fault)
                 continue
             if made is value:
@@ -40,7 +40,7 @@ def fitting_any(strict: list[Fit], loose: list[Fit]) -> Fit:
         for fit in loose:
             try:
                 return fit(value)
-            except Fault:
+            except MismatchError:
                 continue
         raise _nearest(faults)
 
@@ -53,7 +53,7 @@ def fitting_one(make_any: Fit, tests: list[Fit]) -> Fit:
     def make(value: Any) -> Any:
         made = make_any(value)
         if sum(_fits(test, made) for test in tests) > 1:
-            raise Fault("fits more than one of oneOf")
+            raise MismatchError("fits more than one of oneOf")
         return made
 
     return make
@@ -65,7 +65,7 @@ def fitting_none(test: Fit) -> Fit:
     def make(value: Any) -> Any:
         value = simplify(value)
         if _fits(test, value):
-            raise Fault("is what the schema's not forbids")
+            raise MismatchError("is what the schema's not forbids")
         return value
 
     return make
@@ -79,14 +79,14 @@ def fitting_when(test: Fit, then: Fit, other: Fit) -> Fit:
 def _fits(test: Callable[[Any], Any], value: Any) -> bool:
     try:
         test(value)
-    except Fault:
+    except MismatchError:
         return False
     return True
 
 
-def _nearest(faults: list[Fault]) -> Fault:
-    """Give the fault that says the most: the one deepest in the value, else what all of them want here."""
+def _nearest(faults: list[MismatchError]) -> MismatchError:
+    """Return the fault that says the most: the one deepest in the value, else what all of them want here."""
     deepest = max(faults, key=lambda fault: len(fault.steps))
     if deepest.steps or len(faults) == 1:
         return deepest
-    return Fault("; or ".join(dict.fromkeys(fault.reason for fault in faults)))
+    return MismatchError("; or ".join(dict.fromkeys(fault.reason for fault in faults)))

@@ -14,16 +14,22 @@ from balog.tap.records.coercion import NOTHING, TO
 from balog.tap.records.combinators import fitting_any, fitting_none, fitting_one, fitting_when
 from balog.tap.records.keywords import ASKS, COMBINING, listed, names_of, required_of, types_of
 from balog.tap.records.limits import Check, choices, finite, limits_of
-from balog.tap.records.mismatch import Fault, named, step
-from balog.tap.records.objects import Node, Shape, array_of, object_of
+from balog.tap.records.mismatch import MismatchError, named, step
+from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
 from balog.tap.records.values import ANYTHING, anything, as_it_is, checked, formatted, real, refuse, whole
 
 __all__ = ["Compiler"]
 
-_SAID = {"null": "null", "boolean": "a boolean", "integer": "an integer", "number": "a number", "string": "a string"}
-_SAID |= {"array": "an array", "object": "an object"}
+_TYPE_WORDS = {
+    "null": "null",
+    "boolean": "a boolean",
+    "integer": "an integer",
+    "number": "a number",
+    "string": "a string",
+}
+_TYPE_WORDS |= {"array": "an array", "object": "an object"}
 _MAX_DEPTH = 32
 _DEEPER = ("…",)
 
@@ -49,7 +55,7 @@ class Compiler:
         self._is_selected = is_selected
         self._epoch = epoch
         self._note = note
-        self._references: dict[tuple[str, Breadcrumb, bool, bool], Node] = {}
+        self._references: dict[tuple[str, Breadcrumb, bool, bool], CompiledSchema] = {}
 
     def compile(
         self,
@@ -58,7 +64,7 @@ class Compiler:
         *,
         coerces: bool,
         is_test: bool = False,
-    ) -> Node:
+    ) -> CompiledSchema:
         """Compile a schema that is in the document.
 
         Args:
@@ -71,7 +77,7 @@ class Compiler:
             TapError: it refers to what is not in the document.
         """
         if schema is False:
-            return Node(frozenset(), refuse)
+            return CompiledSchema(frozenset(), refuse)
         if not isinstance(schema, Mapping) or not schema:  # true, and what is no schema, ask nothing
             return ANYTHING
         if isinstance(reference := schema.get("$ref"), str):
@@ -83,20 +89,20 @@ class Compiler:
 
     # -- references ---------------------------------------------------------------------------------------------------
 
-    def _referred(self, reference: str, crumb: Breadcrumb, coerces: bool, is_test: bool) -> Node:
+    def _referred(self, reference: str, crumb: Breadcrumb, coerces: bool, is_test: bool) -> CompiledSchema:
         """Compile what a reference leads to when the first value comes: it may lead to itself."""
         # A schema that holds itself has no end of places; metadata reach only so deep.
         key = (reference, crumb if len(crumb) <= _MAX_DEPTH else _DEEPER, coerces, is_test)
         if key not in self._references:
             target = self._find(reference)
-            made: list[Node] = []
+            made: list[CompiledSchema] = []
 
             def make(value: Any) -> Any:
                 if not made:
                     made.append(self.compile(target, key[1], coerces=coerces, is_test=is_test))
                 return made[0].make(value)
 
-            self._references[key] = Node(frozenset(), make)
+            self._references[key] = CompiledSchema(frozenset(), make)
         return self._references[key]
 
     def _find(self, reference: str) -> Any:
@@ -113,12 +119,12 @@ class Compiler:
 
     # -- one schema of several ----------------------------------------------------------------------------------------
 
-    def _combined(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Node:
-        """Compile a schema with ``anyOf`` and the like: first what stands beside them, then each of them in turn."""
+    def _combined(self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> CompiledSchema:
+        """Compile a schema with ``anyOf`` and similar keywords: first its other keywords, then each of these."""
         own = {name: value for name, value in schema.items() if name not in (*COMBINING, "then", "else")}
-        beside = names_of(schema) if "properties" in own or "allOf" in schema else ()
+        other_names = names_of(schema) if "properties" in own or "allOf" in schema else ()
         # Where names are known together, none of the parts may leave out what another knows.
-        inner_test = is_test or bool(beside)
+        inner_test = is_test or bool(other_names)
         steps: list[Callable[[Any], Any]] = []
         for part in listed(schema, "allOf"):
             steps.append(self.compile(part, crumb, coerces=coerces, is_test=inner_test).make)
@@ -132,16 +138,16 @@ class Compiler:
         if "if" in schema:
             steps.append(self._if(schema, crumb, coerces, inner_test))
         if "type" in own or any(name in own for name in ASKS):
-            steps.insert(0, self._typed(own, crumb, coerces, is_test, beside).make)
-        elif beside:  # the names are all within allOf
-            steps.append(self._typed({"properties": {}}, crumb, coerces, is_test, beside).make)
+            steps.insert(0, self._typed(own, crumb, coerces, is_test, other_names).make)
+        elif other_names:  # the names are all within allOf
+            steps.append(self._typed({"properties": {}}, crumb, coerces, is_test, other_names).make)
 
         def make(value: Any) -> Any:
             for fit in steps:
                 value = fit(value)
             return value
 
-        return Node(frozenset(), make)
+        return CompiledSchema(frozenset(), make)
 
     def _any(self, alternatives: list[Any], crumb: Breadcrumb, coerces: bool, is_test: bool) -> Callable[[Any], Any]:
         strict = [self.compile(part, crumb, coerces=False, is_test=is_test).make for part in alternatives]
@@ -159,8 +165,8 @@ class Compiler:
     # -- types --------------------------------------------------------------------------------------------------------
 
     def _typed(
-        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, beside: tuple[str, ...]
-    ) -> Node:
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, other_names: tuple[str, ...]
+    ) -> CompiledSchema:
         types = types_of(schema)
         is_nullable = "null" in types
         makers: dict[type, Callable[[Any], Any]] = {}
@@ -181,10 +187,10 @@ class Compiler:
         if "array" in types:
             makers[list] = self._array(schema, crumb, coerces, is_test)
         if "object" in types:
-            makers[dict] = self._object(schema, crumb, coerces, is_test, beside)
+            makers[dict] = self._object(schema, crumb, coerces, is_test, other_names)
         as_they_are = frozenset(kind for kind, maker in makers.items() if maker is as_it_is and not chosen)
         make = self._dispatch(schema, types, makers, chosen, coerces)
-        return Node(as_they_are, make, {} if chosen else makers)
+        return CompiledSchema(as_they_are, make, {} if chosen else makers)
 
     def _dispatch(
         self,
@@ -196,7 +202,7 @@ class Compiler:
     ) -> Callable[[Any], Any]:
         # What is wanted is tried in the schema's order, but null last: it says the least.
         targets = [TO[name] for name in sorted(types, key="null".__eq__) if name in TO] if coerces else []
-        wanted = "want " + " or ".join(_SAID.get(name, name) for name in types)
+        wanted = "want " + " or ".join(_TYPE_WORDS.get(name, name) for name in types)
         epoch, hint = None, ""
         if "string" in types and schema.get("format") in FORMATS:  # what is no text does not become one of these
             targets = [target for target in targets if target is not TO["string"]]
@@ -228,7 +234,7 @@ class Compiler:
                 made = target(value)
                 if made is not NOTHING and (maker := makers.get(type(made))) is not None:
                     return made, maker
-            raise Fault(f"{wanted}, got {named(given)}{hint if type(value) in (int, float) else ''}")
+            raise MismatchError(f"{wanted}, got {named(given)}{hint if type(value) in (int, float) else ''}")
 
         return make
 
@@ -252,39 +258,39 @@ class Compiler:
         return array_of(nodes, rest, tuple(limits_of(schema, "array")))
 
     def _object(
-        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, beside: tuple[str, ...]
+        self, schema: Mapping[str, Any], crumb: Breadcrumb, coerces: bool, is_test: bool, other_names: tuple[str, ...]
     ) -> Callable[[Any], Any]:
-        known: dict[str, Node | None] = {}
+        known: dict[str, CompiledSchema | None] = {}
         properties = schema.get("properties")
         for name, part in properties.items() if isinstance(properties, Mapping) else ():
             below = (*crumb, "properties", name)
             known[name] = (
                 self.compile(part, below, coerces=coerces, is_test=is_test) if self._is_selected(below) else None
             )
-        said = schema.get("additionalProperties")
-        patterns: list[tuple[re.Pattern[str], Node]] = []
+        additional_schema = schema.get("additionalProperties")
+        patterns: list[tuple[re.Pattern[str], CompiledSchema]] = []
         patterned = schema.get("patternProperties")
         for pattern, part in patterned.items() if isinstance(patterned, Mapping) else ():
             try:
                 search = re.compile(pattern)
             except re.error:  # of another dialect: whose names it has can't be told, so all are kept
-                said = True
+                additional_schema = True
                 continue
             patterns.append((search, self.compile(part, (*crumb, "properties"), coerces=coerces, is_test=is_test)))
-        additional: Node | bool | None = None
-        if said is False:
+        additional: CompiledSchema | bool | None = None
+        if additional_schema is False:
             additional = False
-        elif said is True or (said is None and (is_test or not (known or patterns))):
+        elif additional_schema is True or (additional_schema is None and (is_test or not (known or patterns))):
             additional = ANYTHING
-        elif said is not None:
-            additional = self.compile(said, (*crumb, "properties"), coerces=coerces, is_test=is_test)
+        elif additional_schema is not None:
+            additional = self.compile(additional_schema, (*crumb, "properties"), coerces=coerces, is_test=is_test)
         if additional is None:  # what other parts know, or need, is not unknown
-            for name in (*beside, *required_of(schema)):
+            for name in (*other_names, *required_of(schema)):
                 known.setdefault(name, ANYTHING if self._is_selected((*crumb, "properties", name)) else None)
         needed = tuple(name for name in required_of(schema) if known.get(name, ANYTHING) is not None)
         where = _place(crumb)
         note = self._note
-        shape = Shape(
+        shape = ObjectRules(
             known,
             tuple(patterns),
             additional,

@@ -23,26 +23,26 @@ ASKS = frozenset(
 
 
 def types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the JSON types that a schema allows; all where it does not say."""
-    said = schema.get("type", _ALL)
-    named = (said,) if isinstance(said, str) else said if isinstance(said, list | tuple) else ()
+    """Return the JSON types that a schema allows; all where it does not say."""
+    declared = schema.get("type", _ALL)
+    named = (declared,) if isinstance(declared, str) else declared if isinstance(declared, list | tuple) else ()
     return tuple(name for name in named if isinstance(name, str)) or _ALL
 
 
 def listed(schema: Mapping[str, Any], name: str) -> list[Any]:
-    """Give the schemas below a keyword."""
+    """Return the schemas below a keyword."""
     found = schema.get(name)
     return found if isinstance(found, list) else []
 
 
 def required_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Give the names that must be there."""
+    """Return the names that must be there."""
     found = schema.get("required")
     return tuple(name for name in (found if isinstance(found, list) else ()) if isinstance(name, str))
 
 
 def names_of(schema: Any) -> tuple[str, ...]:
-    """Give the names of properties that a schema knows, in any of its parts."""
+    """Return the names of properties that a schema knows, in any of its parts."""
     if not isinstance(schema, Mapping):
         return ()
     properties = schema.get("properties")

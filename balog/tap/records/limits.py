@@ -14,23 +14,23 @@ from math import isfinite
 from typing import Any
 
 from balog.tap.constraints import BOUNDS, SIZES, is_equal, is_multiple, repeated
-from balog.tap.records.mismatch import Fault
+from balog.tap.records.mismatch import MismatchError
 
 __all__ = ["Check", "choices", "finite", "limits_of"]
 
 Check = Callable[[Any], None]
-"""Raises Fault, or does nothing."""
+"""Raises MismatchError, or does nothing."""
 
 
 def finite(value: Any) -> bool:
-    """Tell whether a number is one that JSON can write."""
+    """Return whether a number is one that JSON can write."""
     if type(value) is float:
         return isfinite(value)
     return value.is_finite() if type(value) is Decimal else True
 
 
 def limits_of(schema: Mapping[str, Any], kind: str) -> list[Check]:
-    """Give the checks of a schema for values of a JSON type: ``number``, ``string``, ``array`` or ``object``."""
+    """Return the checks of a schema for values of a JSON type: ``number``, ``string``, ``array`` or ``object``."""
     if kind == "number":
         return _numbers(schema)
     checks = [
@@ -51,7 +51,7 @@ _UNITS = {"string": "characters", "array": "items", "object": "properties"}
 def _size(bound: int, is_kept: Callable[[int, int], bool], wanted: str) -> Check:
     def check(value: Any) -> None:
         if not is_kept(len(value), bound):
-            raise Fault(f"{wanted}, has {len(value)}")
+            raise MismatchError(f"{wanted}, has {len(value)}")
 
     return check
 
@@ -83,7 +83,7 @@ _BOUND_WORDS = {
 def _bound(bound: Any, is_kept: Callable[[Any, Any], bool], words: str) -> Check:
     def check(value: Any) -> None:
         if not is_kept(value, bound):
-            raise Fault(f"want a number {words} {bound}")
+            raise MismatchError(f"want a number {words} {bound}")
 
     return check
 
@@ -91,7 +91,7 @@ def _bound(bound: Any, is_kept: Callable[[Any, Any], bool], words: str) -> Check
 def _multiple(step: int | float) -> Check:
     def check(value: Any) -> None:
         if not is_multiple(value, step):
-            raise Fault(f"want a multiple of {step}")
+            raise MismatchError(f"want a multiple of {step}")
 
     return check
 
@@ -108,18 +108,18 @@ def _pattern(pattern: str) -> list[Check]:
 
     def check(value: Any) -> None:
         if not search(value):
-            raise Fault("want a string that the schema's pattern fits")
+            raise MismatchError("want a string that the schema's pattern fits")
 
     return [check]
 
 
 def _unique(value: Any) -> None:
     if next(repeated(value), None) is not None:
-        raise Fault("want items that are unique")
+        raise MismatchError("want items that are unique")
 
 
 def choices(schema: Mapping[str, Any]) -> list[Check]:
-    """Give the checks of ``enum`` and ``const``."""
+    """Return the checks of ``enum`` and ``const``."""
     checks = []
     if isinstance(allowed := schema.get("enum"), list):
         checks.append(_one_of(allowed, "want one of the enum's values"))
@@ -138,6 +138,6 @@ def _one_of(allowed: list[Any], wanted: str) -> Check:
                 return
         elif any(is_equal(value, item) for item in others):
             return
-        raise Fault(wanted)
+        raise MismatchError(wanted)
 
     return check

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ANY_NAME", "Fault", "named", "step"]
+__all__ = ["ANY_NAME", "MismatchError", "named", "step"]
 
 ANY_NAME = ".*"
 """The step into a property whose name the schema does not have: such a name is data."""
 
 
-class Fault(Exception):
+class MismatchError(Exception):
     """A value that does not fit.
 
     Args:
@@ -34,7 +34,7 @@ class Fault(Exception):
 
 
 def step(name: str) -> str:
-    """Give the JSONPath's step into a property of the schema."""
+    """Return the JSONPath's step into a property of the schema."""
     return f".{name}" if name.isidentifier() else f"[{msgspec.json.encode(name).decode()}]"
 
 

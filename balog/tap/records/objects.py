@@ -7,19 +7,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from balog.tap.records.limits import Check
-from balog.tap.records.mismatch import ANY_NAME, Fault, step
+from balog.tap.records.mismatch import ANY_NAME, MismatchError, step
 
-__all__ = ["Node", "Shape", "array_of", "object_of"]
+__all__ = ["CompiledSchema", "ObjectRules", "array_of", "object_of"]
 
 _MAX_PLANS = 256
 
 
-class Node(NamedTuple):
+class CompiledSchema(NamedTuple):
     """A schema that is ready to be asked.
 
     Attributes:
         as_they_are: the types whose values fit whatever they are.
-        make: gives a value as it fits; the same object where nothing has to change. Raises Fault.
+        make: gives a value as it fits; the same object where nothing has to change. Raises MismatchError.
         by_type: the same for values of a type, without asking which it is.
     """
 
@@ -28,7 +28,7 @@ class Node(NamedTuple):
     by_type: Mapping[type, Callable[[Any], Any]] = {}  # nobody writes to it
 
 
-class Shape(NamedTuple):
+class ObjectRules(NamedTuple):
     """What an object may hold.
 
     Attributes:
@@ -40,9 +40,9 @@ class Shape(NamedTuple):
         note: is told the name of a property that is left out because no schema has it.
     """
 
-    known: Mapping[str, Node | None]
-    patterns: tuple[tuple[re.Pattern[str], Node], ...]
-    additional: Node | bool | None
+    known: Mapping[str, CompiledSchema | None]
+    patterns: tuple[tuple[re.Pattern[str], CompiledSchema], ...]
+    additional: CompiledSchema | bool | None
     required: tuple[str, ...]
     is_test: bool
     note: Callable[[str], None]
@@ -59,8 +59,8 @@ class _Plan(NamedTuple):
 _NOTHING = _Plan((), ())
 
 
-def object_of(shape: Shape) -> Callable[[Any], Any]:
-    """Give the function that makes an object fit.
+def object_of(shape: ObjectRules) -> Callable[[Any], Any]:
+    """Return the function that makes an object fit.
 
     The names and types of an object say which of its values have to be looked at; that is found out once for each
     combination, so that most of a record costs nothing.
@@ -91,7 +91,7 @@ def object_of(shape: Shape) -> Callable[[Any], Any]:
                 given = value[name]
                 try:
                     fitting = fit(given)
-                except Fault as fault:
+                except MismatchError as fault:
                     fault.steps.append(place)
                     raise
                 if fitting is not given:
@@ -111,7 +111,7 @@ def object_of(shape: Shape) -> Callable[[Any], Any]:
 
 
 def _with_texts_as_names(value: dict[Any, Any]) -> dict[str, Any]:
-    """Give an object whose names are texts: the same where they are, a number's digits for a number."""
+    """Return an object whose names are texts: the same where they are, a number's digits for a number."""
     if all(type(name) is str for name in value):
         return value
     made: dict[str, Any] = {}
@@ -121,14 +121,14 @@ def _with_texts_as_names(value: dict[Any, Any]) -> dict[str, Any]:
         elif type(name) is int or type(name) is float:
             text = str(name)
         else:
-            raise Fault(f"has a name that is no text but of Python's type {type(name).__name__}")
+            raise MismatchError(f"has a name that is no text but of Python's type {type(name).__name__}")
         if text in made:
-            raise Fault("has a name twice, as a text and as a number")
+            raise MismatchError("has a name twice, as a text and as a number")
         made[text] = item
     return made
 
 
-def _plan(value: dict[str, Any], shape: Shape) -> _Plan:
+def _plan(value: dict[str, Any], shape: ObjectRules) -> _Plan:
     steps, left_out = [], []
     for name, item in value.items():
         nodes, is_known = _nodes(name, shape)
@@ -141,15 +141,15 @@ def _plan(value: dict[str, Any], shape: Shape) -> _Plan:
         ]
     for name in shape.required:
         if name not in value or name in left_out:
-            fault = Fault("is missing, and required")
+            fault = MismatchError("is missing, and required")
             fault.steps.append(step(name))
             raise fault
     return _Plan(_merged(steps), tuple(left_out)) if steps or left_out else _NOTHING
 
 
-def _nodes(name: str, shape: Shape) -> tuple[list[Node] | None, bool]:
-    """Give what a property has to fit, None when it is left out; and whether its name is the schema's."""
-    found: list[Node] = []
+def _nodes(name: str, shape: ObjectRules) -> tuple[list[CompiledSchema] | None, bool]:
+    """Return what a property has to fit, None when it is left out; and whether its name is the schema's."""
+    found: list[CompiledSchema] = []
     if name in shape.known:
         node = shape.known[name]
         if node is None:
@@ -158,13 +158,13 @@ def _nodes(name: str, shape: Shape) -> tuple[list[Node] | None, bool]:
     found += [node for pattern, node in shape.patterns if pattern.search(name)]
     if found:
         return found, name in shape.known
-    if isinstance(shape.additional, Node):
+    if isinstance(shape.additional, CompiledSchema):
         return [shape.additional], False
     if not shape.is_test:
         shape.note(name)
         return None, False
     if shape.additional is False:
-        raise Fault("has a property that the schema forbids")
+        raise MismatchError("has a property that the schema forbids")
     return [], False
 
 
@@ -185,8 +185,10 @@ def _in_turn(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Calla
     return lambda value: second(first(value))
 
 
-def array_of(first: tuple[Node, ...], rest: Node | None, checks: tuple[Check, ...]) -> Callable[[Any], Any]:
-    """Give the function that makes an array fit: its first items by nodes of their own, the others by ``rest``.
+def array_of(
+    first: tuple[CompiledSchema, ...], rest: CompiledSchema | None, checks: tuple[Check, ...]
+) -> Callable[[Any], Any]:
+    """Return the function that makes an array fit: its first items by nodes of their own, the others by ``rest``.
 
     ``rest`` None means that there may be no others.
     """
@@ -194,7 +196,7 @@ def array_of(first: tuple[Node, ...], rest: Node | None, checks: tuple[Check, ..
 
     def make(value: list[Any]) -> list[Any]:
         if rest is None and len(value) > count:
-            raise Fault(f"want at most {count} items, has {len(value)}")
+            raise MismatchError(f"want at most {count} items, has {len(value)}")
         made = value
         for index, item in enumerate(value):
             node = first[index] if index < count else rest
@@ -202,7 +204,7 @@ def array_of(first: tuple[Node, ...], rest: Node | None, checks: tuple[Check, ..
                 continue
             try:
                 fitting = node.make(item)
-            except Fault as fault:
+            except MismatchError as fault:
                 fault.steps.append(f"[{index}]")
                 raise
             if fitting is not item:

@@ -17,7 +17,7 @@ from balog.tap.errors import OutputError
 from balog.tap.records.record_writer import RecordWriter, Refuse, Writer, raise_refusal
 
 if TYPE_CHECKING:
-    from balog.tap.records.batches import BatchConfig, BatchFiles
+    from balog.tap.records.batches import BatchFiles, TapBatchConfig
 
 __all__ = ["Output", "why_unwritten"]
 
@@ -47,7 +47,7 @@ class Output:
         self._is_flushing = False
         self._failure: OutputError | None = None
         self._room = _PIECE
-        self.batch: BatchConfig | None = None
+        self.batch: TapBatchConfig | None = None
         self._batches: list[BatchFiles] = []
         self._schemas: dict[str, dict[str, Any]] = {}
 
@@ -100,7 +100,7 @@ class Output:
     def records(
         self, stream: str, version: int | None = None, *, has_time: bool = False, refuse: Refuse | None = None
     ) -> Writer:
-        """Give what writes the records of a stream: made once, called for each, or for each page.
+        """Return what writes the records of a stream: made once, called for each, or for each page.
 
         Where ``batch`` is set, records go to files, and BATCH messages name them; a STATE comes after the files of all
         records before it.
@@ -197,7 +197,7 @@ class Output:
 
 
 def why_unwritten(error: OSError) -> str:
-    """Say why stdout did not take what was written."""
+    """Return why stdout did not take what was written."""
     if error.errno == errno.EPIPE:
         return "stdout: nobody reads it any more; the target has ended, and its own messages say why"
     return f"stdout: cannot be written: {error.strerror or error}"

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from balog.tap.records.mismatch import Fault, named
+from balog.tap.records.mismatch import MismatchError, named
 
 __all__ = ["JSON_TYPES", "simplify", "time_text"]
 
@@ -23,14 +23,14 @@ JSON_TYPES = frozenset({type(None), bool, int, float, Decimal, str, list, dict})
 
 
 def simplify(value: Any) -> Any:
-    """Give a value as one of ``JSON_TYPES``; what is within an array or an object stays as it is.
+    """Return a value as one of ``JSON_TYPES``; what is within an array or an object stays as it is.
 
     Times become RFC 3339 in UTC (one without a zone is taken as UTC), durations ISO 8601, bytes base64, an Enum its
     value. Records may be mappings, dataclasses, msgspec's Structs, pydantic's models, attrs' classes and named tuples;
     arrays tuples, sets and generators.
 
     Raises:
-        Fault: JSON has nothing for it.
+        MismatchError: JSON has nothing for it.
     """
     kind = type(value)
     if kind in JSON_TYPES:
@@ -85,11 +85,11 @@ def _subclass(value: Any) -> Any:
         return found
     if hasattr(value, "dtype") and hasattr(value, "tolist"):  # numpy's scalars and arrays
         return simplify(value.tolist())
-    raise Fault(f"{named(value)} has no form in JSON")
+    raise MismatchError(f"{named(value)} has no form in JSON")
 
 
 def _members(value: Any) -> dict[Any, Any] | None:
-    """Give a record that is no mapping by its fields' names; None for what is no record."""
+    """Return a record that is no mapping by its fields' names; None for what is no record."""
     if isinstance(value, type):
         return None
     if isinstance(value, msgspec.Struct):

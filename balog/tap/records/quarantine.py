@@ -16,7 +16,7 @@ from balog.tap.errors import RecordError
 if TYPE_CHECKING:
     from balog.singer.quarantine import QuarantineFile
 
-__all__ = ["MAX_QUARANTINED", "Quarantine", "default_quarantine"]
+__all__ = ["MAX_QUARANTINED", "RecordQuarantine", "default_quarantine"]
 
 MAX_QUARANTINED = 1_000
 """Records of a stream that may be set aside in a run."""
@@ -25,7 +25,7 @@ _MAX_BYTES = 1 << 30
 _MAX_REASONS = 20
 
 
-class Quarantine:
+class RecordQuarantine:
     """A file of JSON lines, ``{"time", "reason", "raw"}``, for one stream of a run; ``raw`` is a RECORD message.
 
     The form is that of the broker's quarantine. The file is made when the first record comes, and readable by its owner
@@ -48,7 +48,7 @@ class Quarantine:
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._file: QuarantineFile | None = None
-        self._said: set[str] = set()
+        self._logged: set[str] = set()
 
     def put(self, error: RecordError, record: Any) -> None:
         """Keep a record with what it has wrong.
@@ -73,10 +73,10 @@ class Quarantine:
         except (QuarantineError, ConfigError) as failure:
             raise RecordError(error.stream, f"{error.reason}, and {failure}", error.path) from None
         self.count += 1
-        said = f"{error.path}: {error.reason}"
-        if said not in self._said and len(self._said) < _MAX_REASONS:
-            self._said.add(said)
-            self._log.warning(f"{error.stream}: a record was set aside, in {self.path}: {said}")
+        reason = f"{error.path}: {error.reason}"
+        if reason not in self._logged and len(self._logged) < _MAX_REASONS:
+            self._logged.add(reason)
+            self._log.warning(f"{error.stream}: a record was set aside, in {self.path}: {reason}")
 
     def close(self) -> None:
         """Make what is there durable.
@@ -90,7 +90,7 @@ class Quarantine:
 
 
 def default_quarantine(tap: str, stream: str) -> str:
-    """Give ``$XDG_STATE_HOME/balog/quarantine/TAP-STREAM.jsonl`` (``~/.local/state`` when that is not set).
+    """Return ``$XDG_STATE_HOME/balog/quarantine/TAP-STREAM.jsonl`` (``~/.local/state`` when that is not set).
 
     Raises:
         ConfigError: this user has no home.

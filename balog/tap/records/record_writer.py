@@ -77,7 +77,7 @@ class RecordWriter:
 
 
 def unwritable(error: Exception) -> str:
-    """Say why a record can't be encoded, without any of it: the error's own text may have values in it."""
+    """Return why a record can't be encoded, without any of it: the error's own text may have values in it."""
     if isinstance(error, UnicodeError):
         return "has half of a surrogate pair in a text, which UTF-8 can't write"
     if isinstance(error, RecursionError):

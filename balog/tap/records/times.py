@@ -20,7 +20,7 @@ _time = re.compile(_CLOCK, re.A).fullmatch
 
 
 def is_date_time(text: str) -> bool:
-    """Tell whether a text is RFC 3339's ``date-time``; leap seconds, which targets refuse, are none."""
+    """Return whether a text is RFC 3339's ``date-time``; leap seconds, which targets refuse, are none."""
     if _usual_date_time(text):
         return True
     late = _late_date_time(text)
@@ -28,7 +28,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_date(text: str) -> bool:
-    """Tell whether a text is RFC 3339's ``full-date``, a day of the calendar."""
+    """Return whether a text is RFC 3339's ``full-date``, a day of the calendar."""
     if not _date(text):
         return False
     try:
@@ -39,7 +39,7 @@ def is_date(text: str) -> bool:
 
 
 def is_time(text: str) -> bool:
-    """Tell whether a text is RFC 3339's ``full-time``, which has a zone."""
+    """Return whether a text is RFC 3339's ``full-time``, which has a zone."""
     return _time(text) is not None
 
 

@@ -10,9 +10,9 @@ from balog.tap.catalog import Entry
 from balog.tap.catalog.selection import Selection
 from balog.tap.errors import RecordError
 from balog.tap.records.compiler import Compiler
-from balog.tap.records.mismatch import Fault, named, step
+from balog.tap.records.mismatch import MismatchError, named, step
 from balog.tap.records.plain import simplify
-from balog.tap.records.quarantine import Quarantine
+from balog.tap.records.quarantine import RecordQuarantine
 from balog.tap.records.times import EpochUnit
 
 __all__ = ["Policy", "Transformer"]
@@ -63,7 +63,7 @@ class Transformer:
         after: Callable[[dict[str, Any]], Any] | None = None,
         *,
         epoch: EpochUnit | None = None,
-        quarantine: Quarantine | None = None,
+        quarantine: RecordQuarantine | None = None,
         log: Any = None,
     ) -> None:
         self.entry = entry
@@ -81,7 +81,7 @@ class Transformer:
         self.schema = selection.schema
 
     def __call__(self, record: Any) -> dict[str, Any] | None:
-        """Give the record as it is written; None for one that was left out or set aside. The given one is not changed.
+        """Return a record as it is written; None if it was left out or quarantined. The given record is not changed.
 
         Args:
             record: a dict, a mapping, or an object with fields: a dataclass, a Struct, a model.
@@ -98,7 +98,7 @@ class Transformer:
                 self.left_out += 1
                 return None
             return self._fit(_record(changed))  # type: ignore[no-any-return]
-        except Fault as fault:
+        except MismatchError as fault:
             self.refuse(record, RecordError(self.entry.stream, fault.reason, fault.path))
             return None
         except RecursionError:
@@ -106,7 +106,7 @@ class Transformer:
             return None
 
     def page(self, records: Iterable[Any]) -> list[dict[str, Any]]:
-        """Give those of a page's records that are written; see ``__call__``."""
+        """Return those of a page's records that are written; see ``__call__``."""
         made = map(self, records)
         return [record for record in made if record is not None]
 
@@ -134,13 +134,13 @@ class Transformer:
 
 
 def _with_keys(entry: Entry) -> dict[str, Any]:
-    """Give the schema with the key properties required: without them a target knows no row."""
-    said = entry.schema.get("required")
-    return {**entry.schema, "required": [*(said if isinstance(said, list) else ()), *entry.key_properties]}
+    """Return the schema with the key properties required: without them a target knows no row."""
+    required = entry.schema.get("required")
+    return {**entry.schema, "required": [*(required if isinstance(required, list) else ()), *entry.key_properties]}
 
 
 def _record(record: Any) -> dict[str, Any]:
     found = record if isinstance(record, dict) else simplify(record)
     if isinstance(found, dict):
         return found
-    raise Fault(f"want a record, which is an object, got {named(record)}")
+    raise MismatchError(f"want a record, which is an object, got {named(record)}")

@@ -9,8 +9,8 @@ from typing import Any
 
 from balog.tap.records.coercion import NOTHING, TO
 from balog.tap.records.limits import Check, finite
-from balog.tap.records.mismatch import Fault
-from balog.tap.records.objects import Node, Shape, array_of, object_of
+from balog.tap.records.mismatch import MismatchError
+from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS
 
@@ -20,10 +20,10 @@ _PLAIN = frozenset({type(None), bool, int, str})
 
 
 def anything(value: Any) -> Any:
-    """Give a value that no schema says anything of as JSON has it, all the way down.
+    """Return a value that no schema says anything of as JSON has it, all the way down.
 
     Raises:
-        Fault: JSON has nothing for a part of it.
+        MismatchError: JSON has nothing for a part of it.
     """
     if type(value) in _PLAIN:
         return value
@@ -33,29 +33,29 @@ def anything(value: Any) -> Any:
     if type(simple) is list:
         return _any_array(simple)
     if not finite(simple):
-        raise Fault("want a number that JSON can write, got one that is not finite")
+        raise MismatchError("want a number that JSON can write, got one that is not finite")
     return simple
 
 
-ANYTHING = Node(_PLAIN, anything)
+ANYTHING = CompiledSchema(_PLAIN, anything)
 """What fits a schema that asks nothing."""
 
-_any_object = object_of(Shape({}, (), ANYTHING, (), False, lambda name: None))
+_any_object = object_of(ObjectRules({}, (), ANYTHING, (), False, lambda name: None))
 _any_array = array_of((), ANYTHING, ())
 
 
 def as_it_is(value: Any) -> Any:
-    """Give a value that fits whatever it is."""
+    """Return a value that fits whatever it is."""
     return value
 
 
 def refuse(value: Any) -> Any:
     """Refuse a value, whatever it is."""
-    raise Fault("is where the schema allows nothing")
+    raise MismatchError("is where the schema allows nothing")
 
 
 def checked(maker: Callable[[Any], Any], checks: list[Check]) -> Callable[[Any], Any]:
-    """Give a maker whose values are held against checks, too."""
+    """Return a maker whose values are held against checks, too."""
     if not checks:
         return maker
 
@@ -70,7 +70,7 @@ def checked(maker: Callable[[Any], Any], checks: list[Check]) -> Callable[[Any],
 
 
 def real(kind: type, is_null_for_none: bool, maker: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Give what makes a float, or a Decimal, fit that JSON can write.
+    """Return what makes a float, or a Decimal, fit that JSON can write.
 
     Args:
         kind: which of the two.
@@ -81,7 +81,7 @@ def real(kind: type, is_null_for_none: bool, maker: Callable[[Any], Any]) -> Cal
 
     def refuse_it() -> None:
         if not is_null_for_none:
-            raise Fault("want a number that JSON can write, got one that is not finite")
+            raise MismatchError("want a number that JSON can write, got one that is not finite")
 
     if maker is as_it_is:  # most numbers that there are
         return lambda value: value if is_finite(value) else refuse_it()
@@ -89,21 +89,21 @@ def real(kind: type, is_null_for_none: bool, maker: Callable[[Any], Any]) -> Cal
 
 
 def whole(as_text: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
-    """Give what makes an integer of a number without a fraction; of another one a text, if one may be there."""
+    """Return what makes an integer of a number without a fraction; of another one a text, if one may be there."""
 
     def make(value: Any) -> Any:
         made = TO["integer"](value)
         if made is not NOTHING:
             return made
         if as_text is None:
-            raise Fault("want an integer, got a number with a fraction")
+            raise MismatchError("want an integer, got a number with a fraction")
         return as_text(TO["string"](value))
 
     return make
 
 
 def formatted(format: str, is_nullable: bool, coerces: bool) -> Callable[[Any], Any]:
-    """Give what makes a text fit one of ``times.FORMATS``."""
+    """Return what makes a text fit one of ``times.FORMATS``."""
     is_one, convert = FORMATS[format]
 
     def make(value: Any) -> Any:
@@ -114,6 +114,6 @@ def formatted(format: str, is_nullable: bool, coerces: bool) -> Callable[[Any], 
                 return made
             if is_nullable and not value:
                 return None
-        raise Fault(f"want a string of the format {format}, got another string")
+        raise MismatchError(f"want a string of the format {format}, got another string")
 
     return make

@@ -13,7 +13,7 @@ from balog.tap.errors import SchemaError
 from balog.tap.schema.keywords import Steps, children
 from balog.tap.schema.validity import MAX_BYTES, check_depth, decode
 
-__all__ = ["Document", "Documents", "Target", "fetch", "is_remote", "location_of"]
+__all__ = ["Documents", "JsonDocument", "Target", "fetch", "is_remote", "location_of"]
 
 _FETCH_SECONDS = 30
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
@@ -48,21 +48,21 @@ class Target:
     """
 
     node: Any
-    document: Document
+    document: JsonDocument
     base: str
     steps: Steps = ()
 
     def inside(self, node: Any, steps: Steps) -> Target:
-        """Give a schema that is inside of this one."""
+        """Return a schema that is inside of this one."""
         return Target(node, self.document, _id(node, self.base), (*self.steps, *steps))
 
 
 @dataclass
-class Document:
+class JsonDocument:
     """One document.
 
     Attributes:
-        name: its file's path as it was said, or its web address; "" when it is in none.
+        name: its file's path as it was given, or its web address; "" when it is in none.
         location: the same as a URL that others are seen from.
         is_old: of draft 7 or before, in which what stands beside a ``$ref`` does not count.
     """
@@ -100,7 +100,7 @@ class Documents:
             SchemaError: it is nested deeper than 100, or inside of itself.
         """
         check_depth(root, path)
-        document = Document(path, root)
+        document = JsonDocument(path, root)
         self._first = self._first or document.location
         found = Target(root, document, _id(root, document.location))
         self._named.setdefault(document.location, found)
@@ -121,7 +121,7 @@ class Documents:
         return found
 
     def find(self, reference: str, at: Target) -> Target | str:
-        """Give what a reference leads to, or say why it leads nowhere.
+        """Return what a reference leads to, or say why it leads nowhere.
 
         A relative one is seen from the ``$id`` above it, and where nothing is there from the document's own file:
         an ``$id`` is often the web address under which nobody keeps the schema. Last, it is seen from the first
@@ -182,7 +182,7 @@ class Documents:
 
 
 def location_of(name: str) -> str:
-    """Give the URL of a document that others are seen from: a path made absolute and quoted, or a web address."""
+    """Return the URL of a document that others are seen from: a path made absolute and quoted, or a web address."""
     return name if is_remote(name) or not name else quote(os.path.abspath(name))
 
 
@@ -192,19 +192,19 @@ def is_remote(location: str) -> bool:
 
 
 def _id(node: Any, base: str) -> str:
-    """Give the base inside of a schema: its own ``$id`` (``id`` in draft 4), seen from the base around it."""
+    """Return the base inside of a schema: its own ``$id`` (``id`` in draft 4), seen from the base around it."""
     for name in ("$id", "id"):
-        said = node.get(name) if isinstance(node, dict) else None
-        if isinstance(said, str) and not said.startswith("#") and "$ref" not in node:
+        identity = node.get(name) if isinstance(node, dict) else None
+        if isinstance(identity, str) and not identity.startswith("#") and "$ref" not in node:
             try:
-                return urldefrag(urljoin(base, said))[0] or base
+                return urldefrag(urljoin(base, identity))[0] or base
             except ValueError:  # //[
                 return base
     return base
 
 
-def _names(document: Document) -> Iterator[tuple[Target, str]]:
-    """Give what has a name of its own: by ``$id`` and ``id``, ``$anchor`` and ``$dynamicAnchor``."""
+def _names(document: JsonDocument) -> Iterator[tuple[Target, str]]:
+    """Yield what has a name of its own: by ``$id`` and ``id``, ``$anchor`` and ``$dynamicAnchor``."""
     nodes = [(Target(document.root, document, _id(document.root, document.location)), document.location)]
     seen: set[int] = set()  # one object may be in many places of a schema that was made in Python
     while nodes:
@@ -216,9 +216,9 @@ def _names(document: Document) -> Iterator[tuple[Target, str]]:
         if target.base != above:
             yield target, target.base
         for name in ("$id", "id"):
-            said = node.get(name)
-            if isinstance(said, str) and said.startswith("#") and not said.startswith("#/"):
-                yield target, target.base + said
+            identity = node.get(name)
+            if isinstance(identity, str) and identity.startswith("#") and not identity.startswith("#/"):
+                yield target, target.base + identity
         for name in ("$anchor", "$dynamicAnchor"):
             if isinstance(node.get(name), str):
                 yield target, f"{target.base}#{node[name]}"

@@ -1,4 +1,4 @@
-"""Schemas said in one piece: ``allOf`` merged, ``anyOf`` with null made a type. Targets know neither as a rule.
+"""Schemas kinds in one piece: ``allOf`` merged, ``anyOf`` with null made a type. Targets know neither as a rule.
 
 What is merged is valid for just the same values; what cannot be merged so stays as it was.
 """
@@ -59,30 +59,30 @@ def _flat(node: Any) -> Any:
 
 
 def _or_null(parts: list[Any]) -> dict[str, Any] | None:
-    """Give the one schema for an alternative of a schema and null; None when it is another one."""
+    """Return the one schema for an alternative of a schema and null; None when it is another one."""
     nulls = [part for part in parts if part == {"type": "null"}]
     others = [part for part in parts if part != {"type": "null"}]
     if len(others) != 1 or len(nulls) != 1 or not isinstance(others[0], dict):
         return None
-    said = others[0].get("type")
-    if said is None or "null" in said or not _CHOICES.isdisjoint(others[0]):
+    kinds = others[0].get("type")
+    if kinds is None or "null" in kinds or not _CHOICES.isdisjoint(others[0]):
         return None
     return nullable(others[0])
 
 
 def nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Give a schema of a type for values of that type or null; one that says no type is given as it is."""
-    said = schema.get("type")
-    if said is None or "null" in said:
+    """Return a schema of a type for values of that type or null; one that says no type is given as it is."""
+    kinds = schema.get("type")
+    if kinds is None or "null" in kinds:
         return schema
-    made = {**schema, "type": ["null", *([said] if isinstance(said, str) else said)]}
+    made = {**schema, "type": ["null", *([kinds] if isinstance(kinds, str) else kinds)]}
     if isinstance(schema.get("enum"), list):
         made["enum"] = [*schema["enum"], None]
     return made
 
 
 def intersected(one: Any, other: Any) -> dict[str, Any] | None:
-    """Give the one schema whose values are valid by both; None when that can't be said without ``allOf``.
+    """Return the one schema whose values are valid by both; None when that can't be kinds without ``allOf``.
 
     Of titles and the like, those of the second hold.
     """
@@ -124,7 +124,7 @@ def _as_dict(schema: Any) -> dict[str, Any]:
 
 
 def _both(name: str, one: Any, other: Any) -> tuple[Any] | None:
-    """Give what a keyword has to say where two said something, in a tuple; None when it can't say it."""
+    """Return what a keyword has to say where two kinds something, in a tuple; None when it can't say it."""
     if name in ANNOTATIONS or _key(one) == _key(other):
         return (other,)
     if name == "type":
@@ -148,7 +148,7 @@ def _both(name: str, one: Any, other: Any) -> tuple[Any] | None:
 
 
 def _key(value: Any) -> Any:
-    """Give what is equal, and hashes equal, for what is the same in JSON, in which 1 is 1.0 and not true."""
+    """Return what is equal, and hashes equal, for what is the same in JSON, in which 1 is 1.0 and not true."""
     if isinstance(value, dict):
         return "object", frozenset((name, _key(inner)) for name, inner in value.items())
     if isinstance(value, list):
@@ -157,7 +157,7 @@ def _key(value: Any) -> Any:
 
 
 def _types(one: Any, other: Any) -> tuple[Any] | None:
-    first, second = ({said} if isinstance(said, str) else set(said) for said in (one, other))
+    first, second = ({kinds} if isinstance(kinds, str) else set(kinds) for kinds in (one, other))
     common = first & second
     for some, others in ((first, second), (second, first)):
         if "integer" in some and "number" in others:
@@ -170,7 +170,7 @@ def _types(one: Any, other: Any) -> tuple[Any] | None:
 
 
 def _members(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any] | None:
-    """Give the keywords of an object's members, where one's ``additionalProperties`` is for what it does not name."""
+    """Return the keywords of an object's members, where one's ``additionalProperties`` is for what it does not name."""
     if _MEMBERS.isdisjoint(one) or _MEMBERS.isdisjoint(other):
         return {name: schema[name] for schema in (one, other) for name in schema if name in _MEMBERS}
     rests = [schema.get("additionalProperties", True) for schema in (one, other)]

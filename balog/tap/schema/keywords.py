@@ -39,7 +39,7 @@ ANNOTATIONS = frozenset(
 
 
 def children(node: dict[str, Any]) -> Iterator[tuple[Steps, Any]]:
-    """Give the schemas right inside of a schema, each with the steps that lead there."""
+    """Yield the schemas right inside of a schema, each with the steps that lead there."""
     for name, value in node.items():
         if name in _MANY and isinstance(value, list):
             for index, item in enumerate(value):
@@ -53,7 +53,7 @@ def children(node: dict[str, Any]) -> Iterator[tuple[Steps, Any]]:
 
 
 def rebuilt(node: dict[str, Any], make: Callable[[Any, Steps], Any]) -> dict[str, Any]:
-    """Give a schema again with ``make(inner, steps)`` in the place of each schema right inside of it."""
+    """Return a schema again with ``make(inner, steps)`` in the place of each schema right inside of it."""
     made: dict[str, Any] = {}
     for name, value in node.items():
         if name in _MANY and isinstance(value, list):

@@ -31,7 +31,7 @@ def resolve(
     allow_remote: bool = False,
     documents: Documents | None = None,
 ) -> dict[str, Any]:
-    """Give a schema with what its references lead to in their places: no ``$ref`` and no definitions are left.
+    """Return a schema with what its references lead to in their places: no ``$ref`` and no definitions are left.
 
     A schema that refers to itself has no end: it is followed into itself ``depth`` times and then cut to its type
     alone, so whatever was valid still is. ``$dynamicRef`` and ``$recursiveRef`` lead where they would as ``$ref``.

@@ -54,7 +54,7 @@ def from_records(records: Callable[..., Iterable[Any]], most: int = MOST, keys: 
 
 
 def infer(records: Iterable[Mapping[str, Any]], most: int = MOST, keys: Iterable[str] = ()) -> dict[str, Any]:
-    """Give the schema of records; ``keys`` are members that are never null.
+    """Return the schema of records; ``keys`` are members that are never null.
 
     Of texts, those that are all date-times by RFC 3339 or all dates get that format. Values may be what records may
     have: also ``datetime``, ``date``, ``Decimal``, ``UUID``, ``bytes``, as they will be written.

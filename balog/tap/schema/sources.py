@@ -22,7 +22,7 @@ SchemaSource = Callable[[Any, str], dict[str, Any]]
 
 
 def schema_of(source: Any, client: Callable[[], Any], stream: str) -> dict[str, Any]:
-    """Give a stream's schema as its SCHEMA message and the catalog have it: whole, without references.
+    """Return a stream's schema as its SCHEMA message and the catalog have it: whole, without references.
 
     Args:
         source: a dict, a ``SchemaSource``, or a type: a msgspec Struct, a dataclass, a TypedDict.

@@ -1,7 +1,7 @@
-"""Schemas said in a line of Python: a one-page tap needs no JSON file.
+"""Schemas keywords in a line of Python: a one-page tap needs no JSON file.
 
 ``obj({"id": integer(null=False), "name": string(), "at": date_time()})``. What may be null is so in its ``type``, null
-first, which is how taps write it; keys (``key_properties``) should be said with ``null=False``.
+first, which is how taps write it; keys (``key_properties``) should be declared with ``null=False``.
 """
 
 from __future__ import annotations
@@ -74,6 +74,6 @@ def obj(
     return _typed("object", null, properties=members, required=list(required) or None)
 
 
-def _typed(kind: str, null: bool, **said: Any) -> dict[str, Any]:
-    rest = {name: value for name, value in said.items() if value is not None}
+def _typed(kind: str, null: bool, **keywords: Any) -> dict[str, Any]:
+    rest = {name: value for name, value in keywords.items() if value is not None}
     return {"type": ["null", kind] if null else kind, **rest}

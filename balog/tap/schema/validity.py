@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from balog.problems import suggest
 from balog.tap.errors import SchemaError
 from balog.tap.schema.keywords import Steps, children
 
@@ -129,11 +130,11 @@ def check(schema: Any, source: str = "") -> None:
         if isinstance(node, bool):
             continue
         if not isinstance(node, dict):
-            raise fault(f"want {_SCHEMA}; found {_said(node)}", source, steps)
+            raise fault(f"want {_SCHEMA}; found {_quoted(node)}", source, steps)
         for name, value in node.items():
             want, is_right = _SHAPES.get(name, ("", None))
             if is_right is not None and not is_right(value):
-                raise fault(f"want {want}; found {_said(value)}", source, (*steps, name))
+                raise fault(f"want {want}; found {_quoted(value)}", source, (*steps, name))
         if "type" in node:
             _check_type(node["type"], source, (*steps, "type"))
         nodes += [((*steps, *inner), child) for inner, child in children(node)][::-1]
@@ -145,16 +146,12 @@ def _check_type(value: Any, source: str, steps: Steps) -> None:
         raise fault("want at least one type", source, steps)
     for name in names:
         if not isinstance(name, str) or name not in _TYPES:
-            from difflib import get_close_matches
-
-            near = get_close_matches(str(name), _TYPES, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(_TYPES)}"
-            raise fault(f"{_said(name)} is no type; {hint}", source, steps)
+            raise fault(f"{_quoted(name)} is no type; {suggest(str(name), _TYPES)}", source, steps)
     if len(set(names)) < len(names):
         raise fault("a type is there twice", source, steps)
 
 
-def _said(value: Any) -> str:
+def _quoted(value: Any) -> str:
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError):

@@ -12,7 +12,7 @@ from balog.tap.bookmarks import State
 from balog.tap.catalog import Catalog
 from balog.tap.context import Emitted
 from balog.tap.errors import OutputError, StreamError, TapError
-from balog.tap.records import MAX_QUARANTINED, Output, Quarantine, default_quarantine
+from balog.tap.records import MAX_QUARANTINED, Output, RecordQuarantine, default_quarantine
 from balog.tap.streams import Stream, below, by_names, in_order, link
 from balog.tap.syncing.clients import Clients
 from balog.tap.syncing.failing import reason_of, say_failures
@@ -87,7 +87,7 @@ class Sync:
         self.is_calling = False
         self._lanes: dict[str, Lane] = {}
         self._written: dict[str, Any] | None = None
-        self._quarantines: dict[str, Quarantine] = {}
+        self._quarantines: dict[str, RecordQuarantine] = {}
         self.clients = Clients(config, self.tap.make_client if self.tap else None, client)
 
     def run(self) -> int:
@@ -283,12 +283,12 @@ class Sync:
                 for each in child.all():
                     each.is_over, each.failure = True, failure
 
-    def quarantine(self, stream: str, log: Any) -> Quarantine:
+    def quarantine(self, stream: str, log: Any) -> RecordQuarantine:
         """Give where records of a stream go that are set aside: the file that was named, or one of the stream's own."""
         if stream not in self._quarantines:
             path = self._quarantine_file or (lambda: default_quarantine(self.name, stream))
             most = self.tap.max_quarantined if self.tap else MAX_QUARANTINED
-            self._quarantines[stream] = Quarantine(path, log, most)
+            self._quarantines[stream] = RecordQuarantine(path, log, most)
         return self._quarantines[stream]
 
     # -- what lanes ask -----------------------------------------------------------------------------------------------

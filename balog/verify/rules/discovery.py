@@ -16,7 +16,7 @@ __all__ = ["catalog_of"]
 
 
 def catalog_of(trials: Trials) -> Document:
-    """Give what was discovered; skips the rule where there is none."""
+    """Return what was discovered; skips the rule where there is none."""
     document = trials.discovered.document
     if document is None:
         raise Skip("no catalog was discovered")

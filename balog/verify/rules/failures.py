@@ -55,7 +55,7 @@ def bad_config_is_explained(trials: Trials) -> Iterator[Violation]:
     "failure-is-said-at-a-level", "failing", "advice", 1, BEST_PRACTICES,
     "Log the line that ends the run at CRITICAL: what watches logs looks there.",
 )  # fmt: skip
-def failure_is_said_at_a_level(trials: Trials) -> Iterator[Violation]:
+def failure_is_logged_at_a_level(trials: Trials) -> Iterator[Violation]:
     """A run that fails says why at CRITICAL or ERROR; wrong use (exit code 2) may be said plainly."""
     for run in _bad_configs(trials):
         logs, code = run.output.logs, run.result.code
@@ -75,7 +75,7 @@ def _answers(written: CommandRun) -> bool:
     "version-is-told", "telling", "advice", 1, SDK_TESTS,
     "Take --version without a config, and write one line to stdout.",
 )  # fmt: skip
-def version_is_told(trials: Trials) -> Iterator[Violation]:
+def version_is_printed(trials: Trials) -> Iterator[Violation]:
     """``--version`` tells the tap's version."""
     if not _answers(trials.version):
         yield Violation(trials.version.outcome if trials.version.result.code else "nothing on stdout")
@@ -85,7 +85,7 @@ def version_is_told(trials: Trials) -> Iterator[Violation]:
     "about-is-told", "telling", "advice", 1, SDK_TESTS,
     "Take --about without a config, and write what the tap is, its settings and streams.",
 )  # fmt: skip
-def about_is_told(trials: Trials) -> Iterator[Violation]:
+def about_is_printed(trials: Trials) -> Iterator[Violation]:
     """``--about`` tells what the tap is and what its config holds."""
     if not _answers(trials.about):
         yield Violation(trials.about.outcome if trials.about.result.code else "nothing on stdout")

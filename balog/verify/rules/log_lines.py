@@ -86,10 +86,10 @@ def requests_are_timed(trials: Trials) -> Iterator[Violation]:
 def logs_are_bounded(trials: Trials) -> Iterator[Violation]:
     """A tap logs less than it writes."""
     output = _with_records(trials).output
-    told, written = output.logs.bytes, sum(stream.bytes for stream in output.streams.values())
+    logged, written = output.logs.bytes, sum(stream.bytes for stream in output.streams.values())
     lines = output.logs.lines - sum(output.logs.metrics.values())  # metrics are asked for, one a request
-    if lines > max(output.records, 200) or told > max(written, 1024 * 1024):
+    if lines > max(output.records, 200) or logged > max(written, 1024 * 1024):
         yield Violation(
-            f"{lines} lines beside metrics, {told / 1e6:.1f} MB on stderr "
+            f"{lines} lines beside metrics, {logged / 1e6:.1f} MB on stderr "
             f"for {output.records} records, {written / 1e6:.1f} MB"
         )

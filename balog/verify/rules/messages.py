@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 
 def _syncs(trials: Trials) -> Iterator[SyncRun]:
-    """Give the first sync, and whatever other runs rules have asked for already."""
+    """Yield the first sync, and whatever other runs rules have asked for already."""
     yield trials.sync
     yield from (run for run in trials.made if isinstance(run, SyncRun) and run is not trials.sync)
 
@@ -105,10 +105,10 @@ def schema_has_the_catalog_keys(trials: Trials) -> Iterator[Violation]:
             if isinstance(properties, dict) and key not in properties:
                 yield Violation(f"the key {key} is no property of the SCHEMA", name)
         entry = trials.entries.get(name)
-        said = key_properties_of(entry) if entry is not None else []
-        if said and sorted(said) != sorted(stream.key_properties):
+        declared = key_properties_of(entry) if entry is not None else []
+        if declared and sorted(declared) != sorted(stream.key_properties):
             yield Violation(
-                f"the catalog says {', '.join(said)}, SCHEMA {', '.join(stream.key_properties) or 'none'}", name
+                f"the catalog says {', '.join(declared)}, SCHEMA {', '.join(stream.key_properties) or 'none'}", name
             )
 
 
@@ -148,5 +148,5 @@ def versions_are_activated(trials: Trials) -> Iterator[Violation]:
 
 
 def _lines(invalid: list[InvalidLine]) -> str:
-    said = "; ".join(f"line {each.line} is {each.reason}" for each in invalid[:3])
-    return f"{said}; …" if len(invalid) > 3 else said
+    text = "; ".join(f"line {each.line} is {each.reason}" for each in invalid[:3])
+    return f"{text}; …" if len(invalid) > 3 else text

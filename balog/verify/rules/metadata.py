@@ -75,9 +75,9 @@ def breadcrumbs_exist(trials: Trials) -> Iterator[Violation]:
 def metadata_is_publishable(trials: Trials) -> Iterator[Violation]:
     """Values of metadata are of the kinds that a user interface can publish."""
     for entry in entries(catalog_of(trials)):
-        for crumb, said in metadata_of(entry).items():
+        for crumb, metadata in metadata_of(entry).items():
             where = ".".join(crumb) or "the stream"
-            for key, value in said.items():
+            for key, value in metadata.items():
                 wanted, fits = _KINDS.get(key, ("a value", lambda value: value is not None))
                 if not fits(value):
                     yield Violation(f"{key} of {where} is not {wanted}", name_of(entry))
@@ -87,7 +87,7 @@ def metadata_is_publishable(trials: Trials) -> Iterator[Violation]:
     "inclusion-is-said", "discovery", "warning", 4, DISCOVERY_MODE,
     "Write `inclusion` for each property: available, automatic or unsupported.",
 )  # fmt: skip
-def inclusion_is_said(trials: Trials) -> Iterator[Violation]:
+def inclusion_is_declared(trials: Trials) -> Iterator[Violation]:
     """Each property at the top of a schema has an ``inclusion``."""
     for entry in entries(catalog_of(trials)):
         schema = properties_of(entry)
@@ -149,12 +149,12 @@ def replication_key_is_automatic(trials: Trials) -> Iterator[Violation]:
 def keys_are_one_story(trials: Trials) -> Iterator[Violation]:
     """The entry's ``key_properties`` and the metadata's ``table-key-properties`` are the same."""
     for entry in entries(catalog_of(trials)):
-        said, older = metadata_of(entry).get((), {}).get("table-key-properties"), entry.get("key_properties")
+        keys, older = metadata_of(entry).get((), {}).get("table-key-properties"), entry.get("key_properties")
         if (
-            isinstance(said, list)
+            isinstance(keys, list)
             and isinstance(older, list)
             and older
-            and sorted(map(str, said)) != sorted(map(str, older))
+            and sorted(map(str, keys)) != sorted(map(str, older))
         ):
             yield Violation("they differ", name_of(entry))
 
@@ -186,12 +186,12 @@ def replication_is_valid(trials: Trials) -> Iterator[Violation]:
     "replication-is-said", "discovery", "advice", 1, DISCOVERY_MODE,
     "Write `forced-replication-method`, or `valid-replication-keys` where one may choose.",
 )  # fmt: skip
-def replication_is_said(trials: Trials) -> Iterator[Violation]:
+def replication_is_declared(trials: Trials) -> Iterator[Violation]:
     """The catalog says how each stream is replicated, or between what one may choose."""
     for entry in entries(catalog_of(trials)):
         root = metadata_of(entry).get((), {})
-        said = ("forced-replication-method", "valid-replication-keys", "replication-method")
-        if not any(root.get(key) for key in said) and not entry.get("replication_method"):
+        names = ("forced-replication-method", "valid-replication-keys", "replication-method")
+        if not any(root.get(key) for key in names) and not entry.get("replication_method"):
             yield Violation("nothing is said", name_of(entry))
 
 
@@ -205,7 +205,7 @@ def discovery_selects_nothing(trials: Trials) -> Iterator[Violation]:
     if not any(metadata_of(entry) for entry in entries(document)):
         raise Skip("there is no metadata")
     for entry in entries(document):
-        if any("selected" in said for said in metadata_of(entry).values()):
+        if any("selected" in metadata for metadata in metadata_of(entry).values()):
             yield Violation("its metadata has selected", name_of(entry))
 
 

@@ -52,8 +52,8 @@ def records_match_schema(trials: Trials) -> Iterator[Violation]:
     """Each record is valid against its stream's schema."""
     for name, stream in _validated(trials):
         if stream.invalid:
-            said = f"{stream.invalid} of {stream.records} records are not, the first in line {stream.first_invalid}"
-            yield Violation(f"{said}: {_most(stream.faults)}", name)
+            text = f"{stream.invalid} of {stream.records} records are not, the first in line {stream.first_invalid}"
+            yield Violation(f"{text}: {_most(stream.faults)}", name)
 
 
 @check(
@@ -96,5 +96,5 @@ def properties_are_used(trials: Trials) -> Iterator[Violation]:
 
 
 def _most(faults: Counter[str]) -> str:
-    said = "; ".join(f"{fault} ({count})" for fault, count in faults.most_common(3))
-    return f"{said}; …" if len(faults) > 3 else said
+    text = "; ".join(f"{fault} ({count})" for fault, count in faults.most_common(3))
+    return f"{text}; …" if len(faults) > 3 else text

@@ -71,7 +71,7 @@ class Check(NamedTuple):
         return msgspec.structs.replace(self.rule, severity="error", weight=max(self.rule.weight, _GRAVE_WEIGHT))
 
     def findings(self, trials: Trials) -> Iterator[RuleResult]:
-        """Give one finding when the rule is kept or cannot be judged, else one for each of at most 25 problems."""
+        """Yield one finding when the rule is kept or cannot be judged, else one for each of at most 25 problems."""
         found = 0
         try:
             for problem in self.look(trials):

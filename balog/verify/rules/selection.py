@@ -17,7 +17,7 @@ _NO_OPTION = re.compile(
 
 
 def require_output(run: SyncRun) -> SyncRun:
-    """Give a run of which something came; skips the rule where nothing did."""
+    """Return a run of which something came; skips the rule where nothing did."""
     if not run.output.lines:
         raise Skip(f"{run.name} wrote nothing: {run.outcome}")
     return run

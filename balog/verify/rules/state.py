@@ -30,7 +30,7 @@ def _incremental(trials: Trials) -> list[tuple[str, StreamStats]]:
 
 
 def advance_of(stream: StreamStats) -> float | None:
-    """Give the seconds by which a run moved a stream's bookmark; None where it is no time."""
+    """Return the seconds by which a run moved a stream's bookmark; None where it is no time."""
     began = stream.started_from if stream.started_from is not None else stream.lowest
     return seconds_between(began, stream.bookmark)
 
@@ -84,10 +84,10 @@ def bookmark_advances(trials: Trials) -> Iterator[Violation]:
             continue
         if stream.bookmark is None:
             last, entry = trials.sync.output.last_state, trials.entries.get(name)
-            said_otherwise = last is not None and any(
+            is_elsewhere = last is not None and any(
                 mentions(last.value, word) for word in {name, id_of(entry) if entry else name}
             )
-            if not said_otherwise:
+            if not is_elsewhere:
                 yield Violation("the last STATE has no bookmark of it", name)
         elif stream.bookmark == stream.started_from and is_after(stream.highest, stream.started_from):
             yield Violation("the bookmark is where it was, and newer records came", name)
@@ -150,7 +150,7 @@ def replication_values_are_there(trials: Trials) -> Iterator[Violation]:
     "bookmark-properties-are-said", "state", "advice", 1, SPEC,
     "Write `bookmark_properties` in the SCHEMA of an incremental stream.",
 )  # fmt: skip
-def bookmark_properties_are_said(trials: Trials) -> Iterator[Violation]:
+def bookmark_properties_are_declared(trials: Trials) -> Iterator[Violation]:
     """The SCHEMA of an incremental stream says its ``bookmark_properties``."""
     for name, stream in _incremental(trials):
         if stream.schemas and not stream.bookmark_properties:
@@ -188,7 +188,7 @@ def currently_syncing_is_cleared(trials: Trials) -> Iterator[Violation]:
     "currently-syncing-is-said", "state", "advice", 1, CURRENTLY_SYNCING,
     "Write `currently_syncing` into the state while a stream is at work.",
 )  # fmt: skip
-def currently_syncing_is_said(trials: Trials) -> Iterator[Violation]:
+def currently_syncing_is_written(trials: Trials) -> Iterator[Violation]:
     """STATEs in the middle of several streams name the one that is at work."""
     output = require_output(trials.sync).output
     if output.state_count < 2 or len(output.streams) < 2:

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from balog.tap.errors import SchemaError
 from balog.tap.schema.flattening import nullable
 from balog.tap.schema.validity import MAX_NODES
-from balog.tap.schema.xml.definitions import SOAP, XSD, Declared, Definitions
-from balog.tap.schema.xml.parser import Node, local
-from balog.tap.schema.xml.particles import MAX_CHAIN, Member, Members, Particles, after
+from balog.tap.schema.xml.definitions import SOAP, XSD, Declaration, Definitions
+from balog.tap.schema.xml.parser import XmlNode, local
+from balog.tap.schema.xml.particles import MAX_CHAIN, ChildElement, ChildElements, Particles, after
 from balog.tap.schema.xml.simple import BUILT_IN, joined, plain, restricted
 from balog.tap.schema.xml.values import ATTRIBUTE, LIST, TEXT, scalar
 
-__all__ = ["Converter"]
+__all__ = ["XsdConverter"]
 
 _MAX_WORDS = 500
 
@@ -29,13 +29,13 @@ _MAX_WORDS = 500
 class _Content(NamedTuple):
     """What a complex type has: elements, attributes, text, and by ``xs:any`` and ``xs:anyAttribute`` anything else."""
 
-    members: Members
+    members: ChildElements
     attributes: dict[str, dict[str, Any]]
     text: dict[str, Any] | None
     is_open: bool = False
 
 
-class Converter:
+class XsdConverter:
     """Makes JSON Schemas of what ``definitions`` declare.
 
     Args:
@@ -52,8 +52,8 @@ class Converter:
         self._nodes = 0
         self._particles = Particles(definitions)
 
-    def element(self, declared: Declared, chain: int = 0) -> dict[str, Any]:
-        """Give the schema of an element's value.
+    def element(self, declared: Declaration, chain: int = 0) -> dict[str, Any]:
+        """Return the schema of an element's value.
 
         Raises:
             SchemaError: what it is made of is not declared, or is more than 10,000 schemas.
@@ -84,7 +84,7 @@ class Converter:
             raise SchemaError(f"more than {MAX_NODES} schemas; name an element or a type further in, or fewer levels")
 
     def named(self, name: str, line: int = 0) -> dict[str, Any]:
-        """Give the schema of a type by its qualified name."""
+        """Return the schema of a type by its qualified name."""
         space, _, bare = name[1:].partition("}") if name.startswith("{") else ("", "", name)
         if bare in BUILT_IN and space in (XSD, SOAP):
             return dict(BUILT_IN[bare])
@@ -94,7 +94,7 @@ class Converter:
         kind = "simpleType" if name in tables["simpleType"] else "complexType"
         return self._type(self._definitions.find(kind, name, line))
 
-    def _type(self, declared: Declared) -> dict[str, Any]:
+    def _type(self, declared: Declaration) -> dict[str, Any]:
         if local(declared.node.tag) == "simpleType":
             return _described(self._simple(declared), declared.node)
         key = id(declared.node)
@@ -107,7 +107,7 @@ class Converter:
         self._open[key] -= 1
         return _described(made, declared.node)
 
-    def _simple(self, declared: Declared, chain: int = 0) -> dict[str, Any]:
+    def _simple(self, declared: Declaration, chain: int = 0) -> dict[str, Any]:
         self._particles.step()
         if chain > MAX_CHAIN:
             raise SchemaError(f"a simple type is made of itself, line {declared.node.line}")
@@ -122,11 +122,11 @@ class Converter:
                 return joined(self._parts(declared.inside(node), "memberTypes", chain))
         return {"type": "string"}
 
-    def _parts(self, declared: Declared, attribute: str, chain: int) -> list[dict[str, Any]]:
-        """Give the simple types that one is made of: those that it names, and those inside of it."""
+    def _parts(self, declared: Declaration, attribute: str, chain: int) -> list[dict[str, Any]]:
+        """Return the simple types that one is made of: those that it names, and those inside of it."""
         found = []
-        for said in declared.node.get(attribute).split():
-            name = declared.name(said)
+        for prefixed in declared.node.get(attribute).split():
+            name = declared.name(prefixed)
             known = self._definitions.tables["simpleType"].get(name)
             found.append(self._simple(known, chain + 1) if known else self.named(name, declared.node.line))
         for node in declared.node:
@@ -134,7 +134,7 @@ class Converter:
                 found.append(self._simple(declared.inside(node), chain + 1))
         return found or [{"type": "string"}]
 
-    def _complex(self, declared: Declared) -> dict[str, Any]:
+    def _complex(self, declared: Declaration) -> dict[str, Any]:
         content = self._content(declared)
         if content.text is not None and not content.members and not content.attributes and not content.is_open:
             return content.text
@@ -148,7 +148,7 @@ class Converter:
         made: dict[str, Any] = {"type": "object", "properties": properties} if properties else {"type": "object"}
         return {**made, "additionalProperties": True} if content.is_open and properties else made
 
-    def _member(self, member: Member) -> dict[str, Any]:
+    def _member(self, member: ChildElement) -> dict[str, Any]:
         schemas: list[dict[str, Any]] = []
         for declared in member.declared:
             schema = self.element(declared)
@@ -159,7 +159,7 @@ class Converter:
             schema = {"type": "array", "items": schema}
         return nullable(schema) if member.least == 0 else schema
 
-    def _content(self, declared: Declared, chain: int = 0) -> _Content:
+    def _content(self, declared: Declaration, chain: int = 0) -> _Content:
         if chain > MAX_CHAIN:
             raise SchemaError(f"a complex type extends itself, line {declared.node.line}")
         node = declared.node
@@ -186,7 +186,7 @@ class Converter:
             return _Content(members, attributes, {"type": "string"} if is_mixed else base.text, is_open)
         return _Content({}, {}, None)
 
-    def _base(self, declared: Declared, chain: int) -> _Content:
+    def _base(self, declared: Declaration, chain: int) -> _Content:
         name = declared.name(declared.node.get("base"))
         known = self._definitions.tables["complexType"].get(name)
         if known is not None:
@@ -195,16 +195,16 @@ class Converter:
             return _Content({}, {}, None)
         return _Content({}, {}, self.named(name, declared.node.line))
 
-    def _own(self, declared: Declared) -> _Content:
-        """Give what stands right inside of a complex type, or of an extension in it."""
-        members: Members = {}
+    def _own(self, declared: Declaration) -> _Content:
+        """Return what stands right inside of a complex type, or of an extension in it."""
+        members: ChildElements = {}
         for node in declared.node:
             if local(node.tag) in ("sequence", "all", "choice", "group"):
                 members = self._particles.members(declared.inside(node))
         return _Content(members, dict(self._attributes(declared, 0)), None, self._is_open(declared, 0))
 
-    def _is_open(self, declared: Declared, chain: int) -> bool:
-        """Tell whether there may be elements or attributes that are not named."""
+    def _is_open(self, declared: Declaration, chain: int) -> bool:
+        """Return whether there may be elements or attributes that are not named."""
         self._particles.step()
         for node in declared.node:
             kind = local(node.tag)
@@ -217,7 +217,7 @@ class Converter:
                 return True
         return False
 
-    def _attributes(self, declared: Declared, chain: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _attributes(self, declared: Declaration, chain: int) -> Iterator[tuple[str, dict[str, Any]]]:
         self._particles.step()
         if chain > MAX_CHAIN:
             raise SchemaError(f"an attributeGroup is inside of itself, line {declared.node.line}")
@@ -230,7 +230,7 @@ class Converter:
             elif kind == "attribute" and node.get("use") != "prohibited":
                 yield local(node.get("name")) or node.get("ref").rpartition(":")[2], self._attribute(inner)
 
-    def _attribute(self, declared: Declared, chain: int = 0) -> dict[str, Any]:
+    def _attribute(self, declared: Declaration, chain: int = 0) -> dict[str, Any]:
         self._count()
         node = declared.node
         if chain > MAX_CHAIN:
@@ -245,20 +245,20 @@ class Converter:
             for inner in node:
                 if local(inner.tag) == "simpleType":
                     made = self._simple(declared.inside(inner))
-        said = node.get("default") or node.get("fixed")
-        if said:
-            made = {**made, "default": plain(scalar(said, made))}
+        default = node.get("default") or node.get("fixed")
+        if default:
+            made = {**made, "default": plain(scalar(default, made))}
         return _described(made if node.get("use") == "required" else nullable(made), node)
 
 
-def _described(schema: dict[str, Any], node: Node) -> dict[str, Any]:
+def _described(schema: dict[str, Any], node: XmlNode) -> dict[str, Any]:
     """Add the words of an ``xs:documentation``."""
     for annotation in node:
         if local(annotation.tag) != "annotation":
             continue
-        for said in annotation:
-            words = " ".join("".join(each.text for each in said.iter()).split())
-            if local(said.tag) == "documentation" and words:
+        for child in annotation:
+            words = " ".join("".join(each.text for each in child.iter()).split())
+            if local(child.tag) == "documentation" and words:
                 short = words if len(words) <= _MAX_WORDS else f"{words[: _MAX_WORDS - 1]}…"
                 return {**schema, "description": short}
     return schema

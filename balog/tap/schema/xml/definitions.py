@@ -9,9 +9,9 @@ from urllib.parse import unquote, urljoin, urlsplit
 from balog.tap.beside import Reader
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import fetch, is_remote, location_of
-from balog.tap.schema.xml.parser import MAX_XML_BYTES, Node, local, parse
+from balog.tap.schema.xml.parser import MAX_XML_BYTES, XmlNode, local, parse
 
-__all__ = ["SOAP", "XSD", "Declared", "Definitions"]
+__all__ = ["SOAP", "XSD", "Declaration", "Definitions"]
 
 XSD = "http://www.w3.org/2001/XMLSchema"
 SOAP = "http://schemas.xmlsoap.org/soap/encoding/"
@@ -19,7 +19,7 @@ _KINDS = ("attribute", "attributeGroup", "complexType", "element", "group", "sim
 _MAX_FILES = 500
 
 
-class Declared(NamedTuple):
+class Declaration(NamedTuple):
     """A declaration.
 
     Attributes:
@@ -27,18 +27,18 @@ class Declared(NamedTuple):
         namespace: the target namespace of the schema that it is in.
     """
 
-    node: Node
+    node: XmlNode
     namespace: str
 
-    def inside(self, node: Node) -> Declared:
-        """Give what is declared inside of it."""
-        return Declared(node, self.namespace)
+    def inside(self, node: XmlNode) -> Declaration:
+        """Return what is declared inside of it."""
+        return Declaration(node, self.namespace)
 
-    def name(self, said: str) -> str:
-        """Give the qualified name, ``{namespace}name``, that ``said`` (``tns:Order``) stands for here."""
-        prefix, _, name = said.strip().rpartition(":")
+    def name(self, prefixed: str) -> str:
+        """Return the qualified name, ``{namespace}name``, that ``prefixed`` (``tns:Order``) stands for here."""
+        prefix, _, name = prefixed.strip().rpartition(":")
         if prefix and prefix not in self.node.prefixes:
-            raise SchemaError(f"the prefix of {said!r} stands for nothing, line {self.node.line}")
+            raise SchemaError(f"the prefix of {prefixed!r} stands for nothing, line {self.node.line}")
         # Where a schema without a namespace was included, its names are those of who included it.
         space = self.node.prefixes.get(prefix) or ("" if prefix else self.namespace)
         return f"{{{space}}}{name}" if space else name
@@ -63,11 +63,11 @@ class Definitions:
         self._allow_remote = allow_remote
         self._seen: set[tuple[str, str]] = set()
         self._places: set[str] = set()
-        self.tables: dict[str, dict[str, Declared]] = {kind: {} for kind in _KINDS}
+        self.tables: dict[str, dict[str, Declaration]] = {kind: {} for kind in _KINDS}
         self.substitutes: dict[str, list[str]] = {}
         self.unread: list[str] = []
 
-    def open(self, place: str) -> tuple[Node, str]:
+    def open(self, place: str) -> tuple[XmlNode, str]:
         """Read a document; gives its root and the URL that others are seen from.
 
         Raises:
@@ -77,7 +77,7 @@ class Definitions:
             return parse(fetch(place, MAX_XML_BYTES), place), place
         return parse(self._bytes(place), place), location_of(place)
 
-    def add(self, root: Node, url: str, namespace: str = "") -> None:
+    def add(self, root: XmlNode, url: str, namespace: str = "") -> None:
         """Take in an ``xs:schema`` and what it includes and imports.
 
         Args:
@@ -92,7 +92,7 @@ class Definitions:
         while left:
             left += self._declare(*left.pop())
 
-    def _declare(self, root: Node, url: str, namespace: str) -> list[tuple[Node, str, str]]:
+    def _declare(self, root: XmlNode, url: str, namespace: str) -> list[tuple[XmlNode, str, str]]:
         """Take in one ``xs:schema``; gives those that it includes and imports, as ``add`` takes them."""
         if root.tag != f"{{{XSD}}}schema":
             raise SchemaError(f"want an XML Schema; found {local(root.tag)}", unquote(url))
@@ -110,26 +110,26 @@ class Definitions:
                     others.append((*self.open(place), wanted))
             elif kind in self.tables and node.get("name"):
                 name = f"{{{space}}}{node.get('name')}" if space else node.get("name")
-                declared = Declared(node, space)
+                declared = Declaration(node, space)
                 self.tables[kind].setdefault(name, declared)
                 if node.get("substitutionGroup"):
                     self.substitutes.setdefault(declared.name(node.get("substitutionGroup")), []).append(name)
         return others
 
-    def seen_from(self, url: str, node: Node) -> str:
-        """Give the place that an import in the document at ``url`` says; "" where it is not to be read.
+    def seen_from(self, url: str, node: XmlNode) -> str:
+        """Return the place that an import in the document at ``url`` says; "" where it is not to be read.
 
         Raises:
             SchemaError: it is no place that may be read from there, or more than 500 were.
         """
-        said = (node.get("schemaLocation") or node.get("location")).strip()
-        if not said:
+        location = (node.get("schemaLocation") or node.get("location")).strip()
+        if not location:
             self.unread.append(f"{node.get('namespace') or 'what has no namespace'} (the import says no place)")
             return ""
         try:
-            place = urljoin(url, said)
+            place = urljoin(url, location)
         except ValueError as error:
-            raise SchemaError(f"includes {said!r}, line {node.line}: {error}", unquote(url)) from None
+            raise SchemaError(f"includes {location!r}, line {node.line}: {error}", unquote(url)) from None
         self._places.add(place)
         if len(self._places) > _MAX_FILES:
             raise SchemaError(f"includes more than {_MAX_FILES} others", unquote(url))
@@ -141,7 +141,7 @@ class Definitions:
             self.unread.append(f"{place} (not fetched; keep a copy beside the schema, or say allow_remote=True)")
             return ""
         if urlsplit(place).scheme not in ("", "http", "https") or (is_remote(url) and not is_remote(place)):
-            raise SchemaError(f"includes {said!r}, line {node.line}, which is no file beside it", unquote(url))
+            raise SchemaError(f"includes {location!r}, line {node.line}, which is no file beside it", unquote(url))
         return place if is_remote(place) else unquote(place)
 
     def _bytes(self, path: str) -> bytes:
@@ -157,8 +157,8 @@ class Definitions:
             return False
         return True
 
-    def find(self, kind: str, name: str, line: int = 0) -> Declared:
-        """Give what was declared by a qualified name.
+    def find(self, kind: str, name: str, line: int = 0) -> Declaration:
+        """Return what was declared by a qualified name.
 
         Raises:
             SchemaError: nothing was.

@@ -12,7 +12,7 @@ from typing import Any
 
 from balog.tap.errors import SchemaError
 
-__all__ = ["MAX_XML_BYTES", "Node", "local", "parse"]
+__all__ = ["MAX_XML_BYTES", "XmlNode", "local", "parse"]
 
 MAX_XML_BYTES = 16 << 20
 _MAX_WITH_ENTITIES = 1 << 20
@@ -20,7 +20,7 @@ MAX_ENTITY = 100
 MAX_DEPTH = 200
 
 
-class Node:
+class XmlNode:
     """An element, as ``xml.etree`` has them, which also knows its prefixes and its line.
 
     Attributes:
@@ -39,20 +39,20 @@ class Node:
         self.prefixes = prefixes
         self.line = line
         self.text = ""
-        self.children: list[Node] = []
+        self.children: list[XmlNode] = []
 
-    def __iter__(self) -> Iterator[Node]:
+    def __iter__(self) -> Iterator[XmlNode]:
         return iter(self.children)
 
     def __len__(self) -> int:
         return len(self.children)
 
     def get(self, name: str, default: str = "") -> str:
-        """Give an attribute."""
+        """Return an attribute."""
         return self.attrib.get(name, default)
 
-    def iter(self, name: str = "") -> Iterator[Node]:
-        """Give this element and all inside of it, or those of a local name."""
+    def iter(self, name: str = "") -> Iterator[XmlNode]:
+        """Yield this element and all inside of it, or those of a local name."""
         nodes = [self]
         while nodes:
             node = nodes.pop()
@@ -62,11 +62,11 @@ class Node:
 
 
 def local(tag: str) -> str:
-    """Give a name without its namespace."""
+    """Return a name without its namespace."""
     return tag.rpartition("}")[2]
 
 
-def parse(data: bytes, source: str = "") -> Node:
+def parse(data: bytes, source: str = "") -> XmlNode:
     """Read an XML document.
 
     Raises:
@@ -95,9 +95,9 @@ class _Builder:
         self._size = size
         self._prefixes: list[dict[str, str]] = [{"xml": "http://www.w3.org/XML/1998/namespace"}]
         self._declared: dict[str, str] = {}
-        self._path: list[Node] = []
+        self._path: list[XmlNode] = []
         self._texts: list[list[str]] = []
-        self.root: Node = Node("", {}, {}, 0)
+        self.root: XmlNode = XmlNode("", {}, {}, 0)
         parser.buffer_text = True
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
@@ -116,7 +116,7 @@ class _Builder:
         prefixes = {**self._prefixes[-1], **self._declared} if self._declared else self._prefixes[-1]
         self._declared = {}
         self._prefixes.append(prefixes)
-        node = Node(_clark(name), {_clark(key): value for key, value in attributes.items()}, prefixes, line)
+        node = XmlNode(_clark(name), {_clark(key): value for key, value in attributes.items()}, prefixes, line)
         if self._path:
             self._path[-1].children.append(node)
         else:
@@ -138,7 +138,7 @@ class _Builder:
         if self._size > _MAX_WITH_ENTITIES:
             raise SchemaError(f"declares entities, and is larger than {_MAX_WITH_ENTITIES >> 20} MiB", self._source)
 
-    def _external(self, *said: Any) -> int:
+    def _external(self, *arguments: Any) -> int:
         raise SchemaError(f"reads what is outside of it, line {self._parser.CurrentLineNumber}", self._source)
 
 

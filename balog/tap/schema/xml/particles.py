@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from balog.tap.errors import SchemaError
-from balog.tap.schema.xml.definitions import Declared, Definitions
-from balog.tap.schema.xml.parser import Node, local
+from balog.tap.schema.xml.definitions import Declaration, Definitions
+from balog.tap.schema.xml.parser import XmlNode, local
 
-__all__ = ["MAX_CHAIN", "Member", "Members", "Particles", "after"]
+__all__ = ["MAX_CHAIN", "ChildElement", "ChildElements", "Particles", "after"]
 
 MAX_CHAIN = 100
 _MANY = 1 << 30
 _MAX_STEPS = 100_000
 
 
-class Member(NamedTuple):
+class ChildElement(NamedTuple):
     """An element within a complex type: how often it may be there, and what it may be."""
 
     least: int
     most: int
-    declared: tuple[Declared, ...]
+    declared: tuple[Declaration, ...]
 
 
-Members = dict[str, Member]
+ChildElements = dict[str, ChildElement]
 
 
 class Particles:
@@ -40,8 +40,8 @@ class Particles:
         if self._steps > _MAX_STEPS:
             raise SchemaError(f"made of more than {_MAX_STEPS} parts; name an element or a type further in")
 
-    def members(self, declared: Declared, chain: int = 0) -> Members:
-        """Give the elements of a group of them, by name, with how often each may be there in all."""
+    def members(self, declared: Declaration, chain: int = 0) -> ChildElements:
+        """Return the elements of a group of them, by name, with how often each may be there in all."""
         self.step()
         node = declared.node
         kind = local(node.tag)
@@ -63,53 +63,53 @@ class Particles:
             if most
         }
 
-    def _element(self, declared: Declared) -> Members:
-        """Give an element, or those that may stand in its place."""
+    def _element(self, declared: Declaration) -> ChildElements:
+        """Return an element, or those that may stand in its place."""
         if not declared.node.get("ref"):
-            return {declared.node.get("name"): Member(1, 1, (declared,))}
+            return {declared.node.get("name"): ChildElement(1, 1, (declared,))}
         head = declared.name(declared.node.get("ref"))
         names, found = [head], {}
         for name in names:
             names += [each for each in self._definitions.substitutes.get(name, []) if each not in names]
             element = self._definitions.find("element", name, declared.node.line)
             if element.node.get("abstract") not in ("true", "1"):
-                found[local(name)] = Member(0, 1, (element,))
+                found[local(name)] = ChildElement(0, 1, (element,))
         return {name: member._replace(least=1) for name, member in found.items()} if len(found) == 1 else found
 
-    def _sequence(self, declared: Declared, chain: int) -> Members:
-        found: Members = {}
+    def _sequence(self, declared: Declaration, chain: int) -> ChildElements:
+        found: ChildElements = {}
         for node in _particles(declared.node):
             found = after(found, self.members(declared.inside(node), chain + 1))
         return found
 
-    def _choice(self, declared: Declared, chain: int) -> Members:
+    def _choice(self, declared: Declaration, chain: int) -> ChildElements:
         branches = [self.members(declared.inside(node), chain + 1) for node in _particles(declared.node)]
         is_sure = not any(local(node.tag) == "any" for node in declared.node)
-        found: Members = {}
+        found: ChildElements = {}
         for name in dict.fromkeys(name for branch in branches for name in branch):
             members = [branch[name] for branch in branches if name in branch]
             least = min(member.least for member in members) if is_sure and len(members) == len(branches) else 0
             most = max(member.most for member in members)
-            found[name] = Member(least, most, tuple(each for member in members for each in member.declared))
+            found[name] = ChildElement(least, most, tuple(each for member in members for each in member.declared))
         return found
 
 
-def after(one: Members, other: Members) -> Members:
-    """Give the elements of a sequence of two."""
+def after(one: ChildElements, other: ChildElements) -> ChildElements:
+    """Return the elements of a sequence of two."""
     found = dict(one)
     for name, member in other.items():
         before = found.get(name)
-        found[name] = member if before is None else Member(
+        found[name] = member if before is None else ChildElement(
             before.least + member.least, min(before.most + member.most, _MANY), before.declared + member.declared
         )  # fmt: skip
     return found
 
 
-def _particles(node: Node) -> Iterator[Node]:
+def _particles(node: XmlNode) -> Iterator[XmlNode]:
     return (child for child in node if local(child.tag) in ("element", "group", "choice", "sequence", "all"))
 
 
-def _occurs(node: Node) -> tuple[int, int]:
+def _occurs(node: XmlNode) -> tuple[int, int]:
     least, most = node.get("minOccurs", "1").strip(), node.get("maxOccurs", "1").strip()
     if not least.isdecimal() or not (most.isdecimal() or most == "unbounded") or len(least) > 9 or len(most) > 9:
         raise SchemaError(f"minOccurs and maxOccurs are {least!r} and {most!r}, line {node.line}")

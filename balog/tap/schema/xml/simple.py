@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any
 
 from balog.tap.schema.flattening import nullable
-from balog.tap.schema.xml.parser import Node, local
+from balog.tap.schema.xml.parser import XmlNode, local
 from balog.tap.schema.xml.values import LIST, scalar
 
 __all__ = ["BUILT_IN", "joined", "plain", "restricted"]
@@ -65,11 +65,11 @@ _BOUNDS = {
 }
 
 
-def restricted(base: dict[str, Any], facets: Node) -> dict[str, Any]:
-    """Give a type's schema with the facets of an ``xs:restriction``."""
+def restricted(base: dict[str, Any], facets: XmlNode) -> dict[str, Any]:
+    """Return a type's schema with the facets of an ``xs:restriction``."""
     made = dict(base)
-    said = made.get("type")
-    kinds = {said} if isinstance(said, str) else set(said or ())
+    declared = made.get("type")
+    kinds = {declared} if isinstance(declared, str) else set(declared or ())
     values = [facet.get("value") for facet in facets if local(facet.tag) == "enumeration"]
     if values:
         found = [plain(scalar(value, base)) for value in values]
@@ -95,7 +95,7 @@ def restricted(base: dict[str, Any], facets: Node) -> dict[str, Any]:
     return made
 
 
-def _facets(node: Node) -> Iterator[tuple[str, str]]:
+def _facets(node: XmlNode) -> Iterator[tuple[str, str]]:
     for facet in node:
         name, value = local(facet.tag), facet.get("value").strip()
         if name in (*_LENGTHS, "totalDigits") and not (value.isdecimal() and len(value) < 5):
@@ -104,11 +104,11 @@ def _facets(node: Node) -> Iterator[tuple[str, str]]:
 
 
 def joined(schemas: list[dict[str, Any]]) -> dict[str, Any]:
-    """Give one schema for an ``xs:union``: its types, and the choices where each has some."""
+    """Return one schema for an ``xs:union``: its types, and the choices where each has some."""
     kinds: list[str] = []
     for schema in schemas:
-        said = schema.get("type", "string")
-        kinds += [kind for kind in ([said] if isinstance(said, str) else said) if kind not in kinds]
+        declared = schema.get("type", "string")
+        kinds += [kind for kind in ([declared] if isinstance(declared, str) else declared) if kind not in kinds]
     made: dict[str, Any] = {"type": _only(kinds)}
     if "array" in kinds:
         return {}
@@ -128,7 +128,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Give a value as a schema has it, which is written with floats; None for a number beyond those."""
+    """Return a value as a schema has it, which is written with floats; None for a number beyond those."""
     if not isinstance(value, Decimal):
         return value
     if value.adjusted() > _MOST_ZEROS:

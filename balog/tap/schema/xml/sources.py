@@ -10,9 +10,9 @@ from balog.tap.beside import beside
 from balog.tap.errors import SchemaError
 from balog.tap.schema.documents import is_remote
 from balog.tap.schema.sources import SchemaSource
-from balog.tap.schema.xml.converter import Converter
-from balog.tap.schema.xml.definitions import XSD, Declared, Definitions
-from balog.tap.schema.xml.parser import Node, local
+from balog.tap.schema.xml.converter import XsdConverter
+from balog.tap.schema.xml.definitions import XSD, Declaration, Definitions
+from balog.tap.schema.xml.parser import XmlNode, local
 
 __all__ = ["wsdl", "xsd"]
 
@@ -33,23 +33,23 @@ def xsd(
     Args:
         place: a file, seen from the one that calls this; or a web address, which is fetched when schemas are wanted.
         element: a global element's name, and names of elements inside of it: ``orders/order``. The stream's name, or
-            the only global element, when neither this nor ``type`` is said.
+            the only global element, when neither this nor ``type`` is given.
         type: a global type's name instead.
         depth: how often a type is followed into itself; then it is an object of anything.
         levels: of elements within elements; what is deeper is an object of anything.
         allow_remote: whether schemas that this one imports are fetched; None means when it is itself. Without it, a
             file of the same name beside the schema is taken.
     """
-    said = os.fspath(place)
-    read, path = beside(said) if not is_remote(said) else beside("/")
-    path = said if is_remote(said) else path
+    given = os.fspath(place)
+    read, path = beside(given) if not is_remote(given) else beside("/")
+    path = given if is_remote(given) else path
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         definitions = Definitions(read, is_remote(path) if allow_remote is None else allow_remote)
         try:
             root, url = definitions.open(path)
             definitions.add(root, url)
-            converter = Converter(definitions, depth, levels)
+            converter = XsdConverter(definitions, depth, levels)
             if type:
                 return _object(converter.named(_name(definitions, ("complexType", "simpleType"), type)), type)
             return _object(_element(converter, definitions, element or stream, bool(element)), element or stream)
@@ -78,17 +78,17 @@ def wsdl(
         element: a global element instead, as in ``xsd``.
         depth, levels, allow_remote: as in ``xsd``.
     """
-    said = os.fspath(place)
-    read, path = beside(said) if not is_remote(said) else beside("/")
-    path = said if is_remote(said) else path
+    given = os.fspath(place)
+    read, path = beside(given) if not is_remote(given) else beside("/")
+    path = given if is_remote(given) else path
     if sum(map(bool, (operation, type, element))) != 1:
-        raise SchemaError("want one of operation, type and element", said)
+        raise SchemaError("want one of operation, type and element", given)
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         definitions = Definitions(read, is_remote(path) if allow_remote is None else allow_remote)
         try:
             nodes = _described(definitions, path)
-            converter = Converter(definitions, depth, levels)
+            converter = XsdConverter(definitions, depth, levels)
             if type:
                 return _object(converter.named(_name(definitions, ("complexType", "simpleType"), type)), type)
             if element:
@@ -101,7 +101,7 @@ def wsdl(
     return source
 
 
-def _described(definitions: Definitions, path: str) -> list[Node]:
+def _described(definitions: Definitions, path: str) -> list[XmlNode]:
     """Take in the schemas of a WSDL and of those that it imports; gives what else these say."""
     places, found = [path], []
     for place in places:
@@ -122,8 +122,8 @@ def _described(definitions: Definitions, path: str) -> list[Node]:
     return found
 
 
-def _answer(converter: Converter, definitions: Definitions, nodes: list[Node], operation: str) -> dict[str, Any]:
-    """Give the schema of the message that an operation answers with."""
+def _answer(converter: XsdConverter, definitions: Definitions, nodes: list[XmlNode], operation: str) -> dict[str, Any]:
+    """Return the schema of the message that an operation answers with."""
     operations = {
         node.get("name"): node for port in nodes if local(port.tag) == "portType" for node in port.iter("operation")
     }
@@ -138,7 +138,7 @@ def _answer(converter: Converter, definitions: Definitions, nodes: list[Node], o
         raise SchemaError(f"there is no message {name!r}, line {answer.line}")
     parts: dict[str, dict[str, Any]] = {}
     for part in message:
-        here = Declared(part, "")
+        here = Declaration(part, "")
         if part.get("element"):
             parts[part.get("name")] = converter.element(
                 definitions.find("element", here.name(part.get("element")), part.line)
@@ -148,10 +148,10 @@ def _answer(converter: Converter, definitions: Definitions, nodes: list[Node], o
     return next(iter(parts.values())) if len(parts) == 1 else {"type": "object", "properties": parts}
 
 
-def _element(converter: Converter, definitions: Definitions, said: str, is_said: bool) -> dict[str, Any]:
-    name, *way = said.split("/")
+def _element(converter: XsdConverter, definitions: Definitions, wanted: str, is_given: bool) -> dict[str, Any]:
+    name, *way = wanted.split("/")
     known = definitions.tables["element"]
-    if not is_said and not any(local(each) == name for each in known):
+    if not is_given and not any(local(each) == name for each in known):
         if any(local(each) == name for each in definitions.tables["complexType"]):
             return converter.named(_name(definitions, ("complexType",), name))
         if len(known) == 1:
@@ -160,16 +160,16 @@ def _element(converter: Converter, definitions: Definitions, said: str, is_said:
     return _inside(converter.element(found), way, name)
 
 
-def _name(definitions: Definitions, kinds: tuple[str, ...], said: str) -> str:
-    """Give the qualified name of what was said by its local one, or as ``{namespace}name``."""
+def _name(definitions: Definitions, kinds: tuple[str, ...], wanted: str) -> str:
+    """Return the qualified name of what was wanted by its local one, or as ``{namespace}name``."""
     known = [name for kind in kinds for name in definitions.tables[kind]]
-    found = [name for name in known if said in (name, local(name))]
+    found = [name for name in known if wanted in (name, local(name))]
     if len(found) == 1:
         return found[0]
     if found:
-        raise SchemaError(f"{said!r} is there more than once; say one of {', '.join(found)}")
+        raise SchemaError(f"{wanted!r} is there more than once; say one of {', '.join(found)}")
     there = ", ".join(sorted(map(local, known)))[:300]
-    raise SchemaError(f"there is no {' or '.join(kinds)} {said!r}; there are {there or 'none'}")
+    raise SchemaError(f"there is no {' or '.join(kinds)} {wanted!r}; there are {there or 'none'}")
 
 
 def _inside(schema: dict[str, Any], way: list[str], name: str) -> dict[str, Any]:

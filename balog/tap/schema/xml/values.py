@@ -28,7 +28,7 @@ _OFFSET = re.compile(r"(?:Z|[+-]\d\d:\d\d)\Z")
 
 
 def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
-    """Give an element as a record that its schema types.
+    """Return an element as a record that its schema types.
 
     What does not look like its type stays a text, for the stream's policy to deal with; what the schema does not know
     is a text, or an object of such. A time without an offset is taken for UTC, of a date its offset is left out; INF,
@@ -84,7 +84,7 @@ def from_xml(element: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _first_that_fits(element: Any, schemas: list[dict[str, Any]], is_object: bool) -> Any:
-    """Give an element as the first of some schemas types it: one name, in two namespaces, may be two things."""
+    """Return an element as the first of some schemas types it: one name, in two namespaces, may be two things."""
     found: Any = None
     for schema in sorted(schemas, key=lambda schema: ("object" in _kinds(schema)) != is_object):
         found = from_xml(element, schema)
@@ -94,17 +94,17 @@ def _first_that_fits(element: Any, schemas: list[dict[str, Any]], is_object: boo
 
 
 def _text(element: Any) -> str:
-    """Give the text right inside of an element; ``xml.etree`` keeps what follows a child with the child."""
+    """Return the text right inside of an element; ``xml.etree`` keeps what follows a child with the child."""
     return (element.text or "") + "".join(getattr(child, "tail", "") or "" for child in element)
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    said = schema.get("type", [])
-    return [said] if isinstance(said, str) else list(said)
+    declared = schema.get("type", [])
+    return [declared] if isinstance(declared, str) else list(declared)
 
 
 def scalar(text: str, schema: Mapping[str, Any]) -> Any:
-    """Give the value of a simple type that a text stands for; the text itself when it stands for none."""
+    """Return the value of a simple type that a text stands for; the text itself when it stands for none."""
     kinds = _kinds(schema)
     if LIST in schema and "array" in kinds:
         return [scalar(item, schema.get("items", {})) for item in text.split()]
