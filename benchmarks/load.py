@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 
 from balog.analytics import session
 from balog.analytics.tables import open_store
-from balog.analytics.tables.loading import load
+from balog.analytics.tables.loader import load
 from benchmarks.generate import events
 from benchmarks.measure import archive_options, interleaved, machine, medians
 

@@ -33,7 +33,7 @@ from balog.analytics import functions, rollups, session
 from balog.analytics.rollups.schemas import QUARANTINE
 from balog.analytics.rollups.sketches import PERCENTILES, RANK_ERROR, K
 from balog.analytics.tables import open_store, open_tables
-from balog.analytics.tables.loading import load
+from balog.analytics.tables.loader import load
 from benchmarks.generate import events
 from benchmarks.measure import archive_options, interleaved, machine, medians, processor_seconds
 

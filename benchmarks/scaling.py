@@ -21,10 +21,10 @@ import click
 from pyspark.sql import SparkSession
 
 from balog.analytics import session
-from balog.analytics.reporting.questions import read_question
+from balog.analytics.reporting.query import parse_query
 from balog.analytics.reporting.report import make_report
 from balog.analytics.tables import open_store
-from balog.analytics.tables.loading import load
+from balog.analytics.tables.loader import load
 from benchmarks.generate import events
 
 _FACTORS = (1, 4, 16)
@@ -40,7 +40,7 @@ def load_tables(spark: SparkSession, root: Path, tables: Path) -> int:
 
 def ask(spark: SparkSession, place: Path) -> int:
     """Make the report; give the number of its events."""
-    return sum(row.events for row in make_report(spark, [str(place)], read_question()).channels)
+    return sum(row.events for row in make_report(spark, [str(place)], parse_query()).channels)
 
 
 def sizes(tables: Path) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.tables import check_place
+from balog.analytics.tables import check_location
 from balog.broker.batches.config import BatchConfig
 from balog.broker.batches.output_file import Location
 from balog.broker.config_check import find_problems
@@ -60,7 +60,7 @@ PATHS_ONLY = {
 PATHS_OR_URLS = {
     "a storage": open_storage,
     "a folder of batches": lambda path: Location(BatchConfig(location=path)),
-    "a folder of tables": check_place,
+    "a folder of tables": check_location,
 }
 TAP = """
 from balog.tap import Tap

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from balog.analytics.reading.moments import literal
+from balog.analytics.reading.timestamps import literal
 from balog.analytics.rollups import Rollups, from_events, split
-from balog.analytics.rollups.errors import ERROR_LEVELS
+from balog.analytics.rollups.fingerprints import ERROR_LEVELS
 from balog.analytics.rollups.schemas import METRICS
 from balog.analytics.rollups.sketches import PERCENTILES, merged_sketch, quantiles
 from balog.errors import ConfigError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from balog.analytics.tables import Tables
 
-    Asked = DataFrame | Rollups | Tables
+    EventSource_ = DataFrame | Rollups | Tables
 
 __all__ = [
     "between",
@@ -50,7 +50,7 @@ _SHARES = [f"p{round(100 * share)}" for share in PERCENTILES]
 _MERGED = ("count", "sum", "low", "high", "sketch")
 
 
-def rolled(asked: Asked) -> Rollups:
+def rolled(asked: EventSource_) -> Rollups:
     """Give whatever is asked as rollups.
 
     Raises:
@@ -64,7 +64,7 @@ def rolled(asked: Asked) -> Rollups:
     return split(asked if {"kind", "sketch"} <= set(columns) else from_events(asked))  # type: ignore[arg-type]
 
 
-def between(asked: Asked, since: datetime | None = None, until: datetime | None = None) -> Rollups:
+def between(asked: EventSource_, since: datetime | None = None, until: datetime | None = None) -> Rollups:
     """Give the rollups of the hours that begin from ``since`` on and before ``until``; quarantine is of all times.
 
     Raises:
@@ -82,7 +82,7 @@ def between(asked: Asked, since: datetime | None = None, until: datetime | None 
     return Rollups(cut(found.events), cut(found.metrics), cut(found.errors), cut(found.runs), found.quarantine)
 
 
-def channels(asked: Asked) -> DataFrame:
+def channels(asked: EventSource_) -> DataFrame:
     """Count events: ``channel``, ``level``, ``events``, ``errors`` (of ERROR and CRITICAL), ``first``, ``last``."""
     rows = rolled(asked).events.groupBy("channel", "level")
     errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0).cast("bigint")
@@ -92,7 +92,7 @@ def channels(asked: Asked) -> DataFrame:
     )
 
 
-def metrics(asked: Asked, by: Sequence[str] = ()) -> DataFrame:
+def metrics(asked: EventSource_, by: Sequence[str] = ()) -> DataFrame:
     """Sum metrics up: ``metric``, ``type``, ``count``, ``sum``, ``low``, ``high``, ``p50``, ``p95``, ``p99``.
 
     Counted are finite values; the percentiles are null for counters, whose values are deltas.
@@ -123,7 +123,7 @@ def metrics(asked: Asked, by: Sequence[str] = ()) -> DataFrame:
     return rows.select(*keys, "count", "sum", "low", "high", *_percentiles()).orderBy(*keys)
 
 
-def runs(asked: Asked) -> DataFrame:
+def runs(asked: EventSource_) -> DataFrame:
     """Tell what became of each run, the latest first.
 
     Columns: ``run_id``; ``applications``, sorted; ``started`` and ``ended``, the first and the last event's time;
@@ -161,8 +161,8 @@ def runs(asked: Asked) -> DataFrame:
     return whole.orderBy(f.desc("started"), "run_id")
 
 
-def failures(asked: Asked, since: datetime | None = None) -> DataFrame:
-    """Tell errors apart by fingerprint (see ``balog.analytics.rollups.errors``), new ones first, then by number.
+def failures(asked: EventSource_, since: datetime | None = None) -> DataFrame:
+    """Tell errors apart by fingerprint (see ``balog.analytics.rollups.fingerprints``), new ones first, then by number.
 
     Columns: ``fingerprint``; ``error_type``; ``message``, masked; ``channels`` and ``applications``, sorted;
     ``events``; ``first`` and ``last``; ``example struct<timestamp, id, run_id, message>``, the first event's, not
@@ -188,7 +188,7 @@ def failures(asked: Asked, since: datetime | None = None) -> DataFrame:
     return rows.withColumn("is_new", is_new).orderBy(f.desc("is_new"), f.desc("events"), "fingerprint")
 
 
-def streams(asked: Asked) -> DataFrame:
+def streams(asked: EventSource_) -> DataFrame:
     """Tell how much each stream of each application moved and how long it took, the slowest first.
 
     Columns: ``application``; ``stream``; ``records``, as the runs' reports have them, else the sum of ``record_count``
@@ -239,7 +239,7 @@ def streams(asked: Asked) -> DataFrame:
     return chosen.orderBy(*slowest, "application", "stream")
 
 
-def http(asked: Asked) -> DataFrame:
+def http(asked: EventSource_) -> DataFrame:
     """Count HTTP requests, the most first.
 
     Columns: ``endpoint``; ``status``, the tag ``http_status_code``, else ``status``; ``requests``, how many the timer
@@ -264,7 +264,7 @@ def http(asked: Asked) -> DataFrame:
     )
 
 
-def throughput(asked: Asked) -> DataFrame:
+def throughput(asked: EventSource_) -> DataFrame:
     """Count by hour (of UTC): ``hour``, ``events``, ``errors``, ``records``, ``bytes``.
 
     ``records`` are the counter ``record_count`` of the applications that have it, and of all others the runs' reports,
@@ -319,7 +319,7 @@ def throughput(asked: Asked) -> DataFrame:
     )
 
 
-def waiting(asked: Asked) -> DataFrame:
+def waiting(asked: EventSource_) -> DataFrame:
     """Tell which side each stage of a pipeline waited for, by the counters that brokers send of their pipe.
 
     Columns: ``stage``; ``reading`` and ``writing``, seconds; ``bytes``; ``lines``; ``waiting``: ``reading`` if it
@@ -345,14 +345,14 @@ def waiting(asked: Asked) -> DataFrame:
     return rows.withColumn("waiting", side).orderBy(f.desc(f.greatest("reading", "writing")), "stage")
 
 
-def quarantine(asked: Asked) -> DataFrame:
+def quarantine(asked: EventSource_) -> DataFrame:
     """Count bad lines: ``reason``, ``lines``, the first one's ``file`` and ``offset`` (bytes, decompressed)."""
     first = f.min(f.struct("file", "offset")).alias("place")
     rows = rolled(asked).quarantine.groupBy("reason").agg(f.sum("lines").alias("lines"), first)
     return rows.select("reason", "lines", "place.file", "place.offset").orderBy(f.desc("lines"), "reason")
 
 
-def health(asked: Asked, since: datetime, until: datetime) -> DataFrame:
+def health(asked: EventSource_, since: datetime, until: datetime) -> DataFrame:
     """Compare a period with the one of the same length before it: ``figure``, ``now``, ``before``, ``change``.
 
     Figures: ``events``, ``errors``, ``failures`` (fingerprints), ``records``, ``runs`` (that reported), ``failed``

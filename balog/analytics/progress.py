@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["Counts", "Meter", "Progress", "Tally", "metered", "progress"]
+__all__ = ["EventCounts", "EventMeter", "ProgressDisplay", "Tally", "metered", "progress"]
 
 _LOOK = 0.3  # seconds between two looks
 _COUNT = struct.Struct("<q")
@@ -34,7 +34,7 @@ class Tally(NamedTuple):
     total: int
 
 
-class Counts(NamedTuple):
+class EventCounts(NamedTuple):
     """What workers have read so far: events, the tasks that read any, and the events of the largest task."""
 
     events: int = 0
@@ -42,7 +42,7 @@ class Counts(NamedTuple):
     largest: int = 0
 
 
-class Meter:
+class EventMeter:
     """Counts events in a worker, for the driver to see.
 
     Args:
@@ -75,7 +75,7 @@ def metered(batches: Iterable[pa.RecordBatch], folder: str) -> Iterator[pa.Recor
     """Hand on what a task reads, events or rollup rows, and count the events for the driver.
 
     Args:
-        folder: see ``Meter``; "" counts nothing.
+        folder: see ``EventMeter``; "" counts nothing.
     """
     if not folder:
         yield from batches
@@ -84,7 +84,7 @@ def metered(batches: Iterable[pa.RecordBatch], folder: str) -> Iterator[pa.Recor
 
     context = TaskContext.get()
     task = f"{context.stageId()}-{context.partitionId()}.{context.attemptNumber()}" if context else uuid4().hex
-    meter = Meter(folder, task)
+    meter = EventMeter(folder, task)
     try:
         for batch in batches:
             meter.add(_events(batch))
@@ -101,7 +101,7 @@ def _events(batch: pa.RecordBatch) -> int:
     return int(batch.num_rows)
 
 
-class Progress:
+class ProgressDisplay:
     """Says on a terminal how far the work is; calling it changes the words. Without a terminal nothing is said."""
 
     def __init__(self, bars: Any = None) -> None:
@@ -151,7 +151,7 @@ class Progress:
 
     def _look(self, tally: Callable[[], Tally], stop: threading.Event) -> None:
         began = time.monotonic()
-        counts, seconds = Counts(), 0.0
+        counts, seconds = EventCounts(), 0.0
         while not stop.wait(_LOOK):
             now = tally()
             before, counts = counts, count_events(self._folder.name) if self._folder is not None else counts
@@ -171,7 +171,7 @@ class Progress:
 
 
 class _Stopping:
-    def __init__(self, out: IO[str], shown: Progress) -> None:
+    def __init__(self, out: IO[str], shown: ProgressDisplay) -> None:
         self._out, self._shown = out, shown
 
     def write(self, text: str) -> int:
@@ -183,7 +183,7 @@ class _Stopping:
 
 
 @contextmanager
-def progress(first: str) -> Iterator[Progress]:
+def progress(first: str) -> Iterator[ProgressDisplay]:
     """Say on stderr what is going on, when that is a terminal; what is yielded changes the words when it is called."""
     from rich.console import Console
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
@@ -191,7 +191,7 @@ def progress(first: str) -> Iterator[Progress]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Progress()
+        yield ProgressDisplay()
         return
     columns = (
         SpinnerColumn(),
@@ -202,7 +202,7 @@ def progress(first: str) -> Iterator[Progress]:
     )
     # rich would send stdout to stderr, where it may be meant for a file
     with Bars(*columns, console=console, transient=True, redirect_stdout=False) as bars:
-        shown = Progress(bars)
+        shown = ProgressDisplay(bars)
         shown(first)
         try:
             yield shown
@@ -210,12 +210,12 @@ def progress(first: str) -> Iterator[Progress]:
             shown.close()
 
 
-def note(tally: Tally, counts: Counts, seconds: float) -> str:
+def note(tally: Tally, counts: EventCounts, seconds: float) -> str:
     """Put numbers into words; a task with more than twice its share of the events is told, as the others wait for it.
 
-    >>> note(Tally(3, 8), Counts(1_200_000, 8, 150_000), 4.0)
+    >>> note(Tally(3, 8), EventCounts(1_200_000, 8, 150_000), 4.0)
     '3/8 tasks, 1,200,000 events, 300,000/s'
-    >>> note(Tally(3, 8), Counts(1_200_000, 8, 600_000), 4.0)
+    >>> note(Tally(3, 8), EventCounts(1_200_000, 8, 600_000), 4.0)
     '3/8 tasks, 1,200,000 events, 300,000/s, one task has 50 %'
     """
     events, tasks, largest = counts
@@ -227,14 +227,14 @@ def note(tally: Tally, counts: Counts, seconds: float) -> str:
     return ", ".join(parts)
 
 
-def count_events(folder: str) -> Counts:
+def count_events(folder: str) -> EventCounts:
     """Sum up what workers have counted. Of a task that was tried again the attempt that got furthest counts."""
     most: dict[str, int] = {}
     for path in Path(folder).iterdir():
         with suppress(OSError, struct.error):
             task = path.name.partition(".")[0]
             most[task] = max(most.get(task, 0), _COUNT.unpack(path.read_bytes())[0])
-    return Counts(sum(most.values()), sum(map(bool, most.values())), max(most.values(), default=0))
+    return EventCounts(sum(most.values()), sum(map(bool, most.values())), max(most.values(), default=0))
 
 
 @contextmanager

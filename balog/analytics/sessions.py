@@ -45,7 +45,7 @@ appender.stderr.layout.pattern = spark: %p %c{1}: %m%n
 """
 _RESULTS = {"spark.sql.session.timeZone": "UTC"}
 _MASTER = re.compile(r"local(\[.+\])?|local-cluster\[.+\]|(spark|mesos|k8s)://.+|yarn")
-_PATIENCE = 30.0  # seconds until a Spark Connect server answers
+_TIMEOUT = 30.0  # seconds until a Spark Connect server answers
 _LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
 
 
@@ -174,7 +174,7 @@ def _reach(remote: str) -> None:
         raise ConfigError(f"{_shown(remote)!r:.100} is no URL; want sc://HOST:PORT/;NAME=VALUE", "--remote") from None
     with channel:
         try:
-            grpc.channel_ready_future(channel).result(timeout=_PATIENCE)
+            grpc.channel_ready_future(channel).result(timeout=_TIMEOUT)
         except grpc.FutureTimeoutError:
             raise BalogError(f"no Spark Connect server at {_shown(remote)} answers; start it, or check it") from None
 

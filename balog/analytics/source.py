@@ -15,7 +15,7 @@ from balog.analytics.reading.partitions import partitions, slices
 from balog.analytics.reading.projection import Condition, is_of_type, project
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.schemas import DEFAULT
-from balog.analytics.reading.streaming import Limits, need_streams
+from balog.analytics.reading.streaming import StreamLimits, need_streams
 from balog.analytics.reading.worker_errors import OneLineErrors
 from balog.analytics.rollups.schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
@@ -101,7 +101,7 @@ class EventSource(DataSource):
 
         reader = self.reader(schema)
         scan = partial(reader.scan, is_growth=True)
-        return EventStreamReader(reader.inputs, scan, Limits.read(self.options), self.options.get("state", ""))
+        return EventStreamReader(reader.inputs, scan, StreamLimits.read(self.options), self.options.get("state", ""))
 
     @property
     def _cls_type(self) -> str:
@@ -139,5 +139,5 @@ class EventReader(DataSourceReader):
             query = RollupQuery(with_ids=self._with_ids)
         else:
             query = EventQuery(project(self._schema, self._where))
-        batches = scan(slices(partition), query, self.inputs.places, self.inputs.forms, is_growth)
+        batches = scan(slices(partition), query, self.inputs.storages, self.inputs.forms, is_growth)
         return metered(batches, self.inputs.progress)

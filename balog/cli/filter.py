@@ -16,7 +16,7 @@ from balog.errors import BalogError, ConfigError, MissingExtraError
 from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
 
 if TYPE_CHECKING:
-    from balog.analytics.filtering import Filtered
+    from balog.analytics.filter import Filtered
 
 __all__ = ["command"]
 
@@ -104,7 +104,7 @@ def _run(
     try:
         from pyspark.errors import PySparkException
 
-        from balog.analytics.filtering import filter_events, read_events
+        from balog.analytics.filter import filter_events, read_events
         from balog.analytics.progress import progress
         from balog.analytics.reading.inputs import absolute, read_inputs
         from balog.analytics.reporting.periods import moment

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
-from datetime import datetime, timezone
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING
 
 import click
@@ -17,17 +19,17 @@ from balog.signals import StopSignals
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from balog.analytics.progress import Progress
-    from balog.analytics.tables.loading import Options, Summary
-    from balog.analytics.tables.store import Store
-    from balog.analytics.tables.verification import Sample
+    from balog.analytics.progress import ProgressDisplay
+    from balog.analytics.tables.loader import LoadOptions, LoadSummary
+    from balog.analytics.tables.store import TableStore
+    from balog.analytics.tables.verification import VerifySample
 
 __all__ = ["command"]
 
 
 @click.command()
 @click.argument("sources", metavar="[SOURCE]...", nargs=-1)
-@click.option("--tables", "place", metavar="PLACE", help="A folder, or hive:…, iceberg:…, delta:….")
+@click.option("--tables", "location", metavar="PLACE", help="A folder, or hive:…, iceberg:…, delta:….")
 @click.option("--document", metavar="FILE", help="Take sources and place from a table of an event service's document.")
 @click.option("--table", metavar="NAME", help="Which, with --document.")
 @click.option("--topics", "url", metavar="URL", help="The home of that table's topics.")
@@ -50,23 +52,10 @@ __all__ = ["command"]
 @click.option("--master", metavar="URL", help="The cluster to run on; this machine's cores by default.")
 @click.option("--remote", metavar="URL", help="A Spark Connect server to run on, sc://HOST:PORT.")
 def command(
-    sources: tuple[str, ...],
-    place: str | None,
-    document: str | None,
-    table: str | None,
-    url: str | None,
-    follow: bool,
-    plan: bool,
-    since: str | None,
-    until: str | None,
-    form: str | None,
-    compact: bool,
-    keep: str | None,
-    dry_run: bool,
-    verify: str,
-    master: str | None,
-    remote: str | None,
-) -> None:
+    sources: tuple[str, ...], location: str | None, document: str | None, table: str | None, url: str | None,
+    follow: bool, plan: bool, since: str | None, until: str | None, form: str | None, compact: bool, keep: str | None,
+    dry_run: bool, verify: str, master: str | None, remote: str | None,
+) -> None:  # fmt: skip
     """Load the events of each SOURCE into the tables of PLACE, each event once.
 
     SOURCE is what `balog report` takes: files, folders, globs, URLs of stores, topics. What was loaded before is passed
@@ -80,84 +69,138 @@ def command(
     balog load --document document.json --table history --topics local:topics --follow
     """
     if document is not None:
-        sources, place = _from_document(document, table, url, sources, place)
+        sources, location = _from_document(document, table, url, sources, location)
     elif table is not None or url is not None:
         raise ConfigError("is of a table of a document; give --document FILE", "--table" if table else "--topics")
-    if place is None:
+    if location is None:
         raise ConfigError("give --tables PLACE", "the command line")
     try:
-        from pyspark.errors import PySparkException
-
+        import balog.analytics.tables.loader  # noqa: F401
         from balog.analytics.progress import progress
-        from balog.analytics.reading.inputs import absolute, read_inputs
-        from balog.analytics.reporting.periods import length, moment
-        from balog.analytics.sessions import cause
-        from balog.analytics.tables import check_place, is_tables, open_store
+        from balog.analytics.tables import open_store
         from balog.analytics.tables.catalogs import session_settings
-        from balog.analytics.tables.loading import Options
     except ImportError:
         raise MissingExtraError("balog load", "spark") from None
-    now = datetime.now(timezone.utc)
-    if not sources and not compact and keep is None:
-        raise ConfigError("nothing to do; give a SOURCE, --compact or --keep", "the command line")
+    _check_use(sources, follow=follow, has_range=bool(plan or since or until), has_care=compact or keep is not None)
     if dry_run and keep is None:
         raise ConfigError("it says what --keep would remove; give --keep too, or --plan instead", "--dry-run")
-    if follow and (plan or since or until or not sources):
+    _check_tables(location, sources)
+    job = _read_job(sources, since, until, form, verify, follow, compact, keep, dry_run)
+    with progress("Starting Spark") as display:
+        job = replace(job, options=replace(job.options, progress=display.folder))
+        with spark_session("balog load", master, remote, **session_settings(location)) as spark, _spark_errors():
+            store = open_store(spark, location)
+            if plan:
+                _plan(spark, store, job, display)
+                return
+            with store.writing(), display.watching(spark):
+                _load(spark, store, job, display)
+                _maintain(store, job, display)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the command line asks for; ``oldest`` is the first day to keep."""
+
+    paths: list[str]
+    options: LoadOptions
+    follow: bool
+    compact: bool
+    oldest: date | None
+    dry_run: bool
+
+
+def _check_use(sources: tuple[str, ...], *, follow: bool, has_range: bool, has_care: bool) -> None:
+    if not sources and not has_care:
+        raise ConfigError("nothing to do; give a SOURCE, --compact or --keep", "the command line")
+    if follow and (has_range or not sources):
         raise ConfigError("give it a SOURCE, and no --plan, --since or --until", "--follow")
-    check_place(place)
-    if not sources and not is_tables(place):
-        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", place)
+
+
+def _check_tables(location: str, sources: tuple[str, ...]) -> None:
+    from balog.analytics.tables import check_location, is_tables
+
+    check_location(location)
+    if not sources and not is_tables(location):
+        raise ConfigError("there are no tables; make some: balog load SOURCE --tables PLACE", location)
+
+
+def _read_job(
+    sources: tuple[str, ...], since: str | None, until: str | None, form: str | None, verify: str, follow: bool,
+    compact: bool, keep: str | None, dry_run: bool,
+) -> _Job:  # fmt: skip
+    """Read the options, and list the files: a path that can't be read fails before Spark starts."""
+    from balog.analytics.reading.inputs import absolute, read_inputs
+    from balog.analytics.reporting.periods import length, moment
+    from balog.analytics.tables.loader import LoadOptions
+
+    now = datetime.now(timezone.utc)
     oldest = (now - length(keep, "--keep")).date() if keep is not None else None
-    options = Options(
+    options = LoadOptions(
         moment(since, now, "--since") if since else None,
         moment(until, now, "--until") if until else None,
         {"form": form} if form else {},
         sample=_sample(verify),
     )
     paths = [absolute(source) for source in sources]
-    if paths:  # what can't be read need not wait for Spark
+    if paths:
         found = read_inputs({**options.reader, "paths": json.dumps(paths)}).files()
-        if not follow:  # nor be listed again
+        if not follow:
             options = replace(options, found=tuple(found))
-    with progress("Starting Spark") as say:
-        options = replace(options, progress=say.folder)
-        with spark_session("balog load", master, remote, **session_settings(place)) as spark:
-            try:
-                store = open_store(spark, place)
-                if plan:
-                    _plan(spark, store, paths, options, say)
-                    return
-                with store.writing(), say.watching(spark):
-                    if follow:
-                        from balog.analytics.tables.following import follow as follow_sources
+    return _Job(paths, options, follow, compact, oldest, dry_run)
 
-                        with StopSignals() as stop:
-                            over = lambda: stop.number is not None  # noqa: E731
-                            _print(follow_sources(spark, store, paths, options, over, say, compact=compact), say)
-                    elif paths:
-                        from balog.analytics.tables.loading import load
 
-                        _print(load(spark, store, paths, options, say), say)
-                    if oldest is not None:
-                        say("Removing old days")
-                        told = "would remove" if dry_run else "removed"
-                        _lines(told, store.expire(oldest, dry_run), f"{told} nothing: no day is before {oldest}", say)
-                    if compact and not dry_run:
-                        say("Compacting")
-                        _lines("compacted", store.compact(), "compacted nothing: no day has several small files", say)
-            except PySparkException as error:
-                raise BalogError(f"Spark: {cause(error):.300}; what was committed is safe, run it again") from None
+@contextmanager
+def _spark_errors() -> Iterator[None]:
+    """Report an error of Spark in one line.
+
+    Raises:
+        BalogError: Spark failed.
+    """
+    from pyspark.errors import PySparkException
+
+    from balog.analytics.sessions import cause
+
+    try:
+        yield
+    except PySparkException as error:
+        raise BalogError(f"Spark: {cause(error):.300}; what was committed is safe, run it again") from None
+
+
+def _load(spark: SparkSession, store: TableStore, job: _Job, display: ProgressDisplay) -> None:
+    from balog.analytics.tables.follower import follow
+    from balog.analytics.tables.loader import load
+
+    if job.follow:
+        with StopSignals() as stop:
+            summary = follow(
+                spark, store, job.paths, job.options, lambda: stop.number is not None, display, compact=job.compact
+            )
+            _print_summary(summary, display)
+    elif job.paths:
+        _print_summary(load(spark, store, job.paths, job.options, display), display)
+
+
+def _maintain(store: TableStore, job: _Job, display: ProgressDisplay) -> None:
+    if job.oldest is not None:
+        display("Removing old days")
+        action = "would remove" if job.dry_run else "removed"
+        lines = store.expire(job.oldest, job.dry_run)
+        _print_lines(action, lines, f"{action} nothing: no day is before {job.oldest}", display)
+    if job.compact and not job.dry_run:
+        display("Compacting")
+        _print_lines("compacted", store.compact(), "compacted nothing: no day has several small files", display)
 
 
 def _from_document(
-    path: str, name: str | None, url: str | None, sources: tuple[str, ...], place: str | None
+    path: str, name: str | None, url: str | None, sources: tuple[str, ...], location: str | None
 ) -> tuple[tuple[str, ...], str]:
-    """Give the sources and the place of a table of an event service's document."""
+    """Return the sources and the location of a table of an event service's document."""
     from balog import config as configs
     from balog.cli.engines import existing_topics
     from balog.delivery.document import Document, LoadedTable
 
-    if sources or place is not None:
+    if sources or location is not None:
         raise ConfigError("the document says what is loaded and where to; leave SOURCE and --tables out", "--document")
     if url is None:
         raise ConfigError("names topics; give their home, --topics URL", "--document")
@@ -168,24 +211,24 @@ def _from_document(
     return tuple(existing_topics("balog load", tables[name].sources, url)), tables[name].to
 
 
-def _sample(text: str) -> Sample:
+def _sample(text: str) -> VerifySample:
     """Return the sample that an option's text asks for."""
-    from balog.analytics.tables.verification import Sample
+    from balog.analytics.tables.verification import VerifySample
 
     if text in ("all", "none"):
-        return Sample(0, int(text == "all"))
+        return VerifySample(0, int(text == "all"))
     found = re.fullmatch(r"([0-9]{1,12}),([0-9]{1,12})", text)
     if found is None:
         raise ConfigError(f"{text!r:.60}: want FIRST,EVERY, such as 10000,1000, or all, or none", "--verify")
-    return Sample(int(found[1]), int(found[2]))
+    return VerifySample(int(found[1]), int(found[2]))
 
 
-def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options, say: Progress) -> None:
-    from balog.analytics.tables.planning import plan
+def _plan(spark: SparkSession, store: TableStore, job: _Job, display: ProgressDisplay) -> None:
+    from balog.analytics.tables.preview import plan
 
-    with say.watching(spark):
-        planned = plan(spark, store, paths, options, say)
-    say.stop()
+    with display.watching(spark):
+        planned = plan(spark, store, job.paths, job.options, display)
+    display.stop()
     click.echo(f"would read {planned.files:,} files, {planned.bytes / 1e6:,.1f} MB, in {planned.batches:,} batches")
     click.echo(f"with {planned.events:,} events, some of which may be there already, and {planned.bad:,} bad lines")
     if planned.known:
@@ -194,8 +237,8 @@ def _plan(spark: SparkSession, store: Store, paths: list[str], options: Options,
         click.echo(line)
 
 
-def _print(summary: Summary, say: Progress) -> None:
-    say.stop()
+def _print_summary(summary: LoadSummary, display: ProgressDisplay) -> None:
+    display.stop()
     tables = sorted((name, rows) for name, rows in summary.rows.items() if rows)
     width = max((len(name) for name, _ in tables), default=0)
     for name, rows in tables:
@@ -217,9 +260,9 @@ def _print(summary: Summary, say: Progress) -> None:
     click.echo(f"{summary.files:,} files read in {summary.seconds:,.1f} s{rate}")
 
 
-def _lines(told: str, lines: list[str], nothing: str, say: Progress) -> None:
-    say.stop()
+def _print_lines(action: str, lines: list[str], nothing: str, display: ProgressDisplay) -> None:
+    display.stop()
     for line in lines:
-        click.echo(f"{told} {line}")
+        click.echo(f"{action} {line}")
     if not lines:
         click.echo(nothing)

@@ -46,9 +46,9 @@ def command(
         from pyspark.errors import PySparkException
 
         from balog.analytics.progress import progress
-        from balog.analytics.querying.asking import ask, explain_failure
-        from balog.analytics.querying.checking import check
-        from balog.analytics.querying.writing import write_parquet, write_text
+        from balog.analytics.querying.output import write_parquet, write_text
+        from balog.analytics.querying.queries import ask, explain_failure
+        from balog.analytics.querying.sql_policy import check
         from balog.analytics.tables import is_tables, open_tables
         from balog.analytics.tables.catalogs import session_settings
     except ImportError:
@@ -84,7 +84,7 @@ def command(
 
 
 def _to_file(frame: DataFrame, form: str, path: Path, limit: int | None) -> tuple[int, bool]:
-    from balog.analytics.querying.writing import write_text
+    from balog.analytics.querying.output import write_text
 
     part = path.with_name(f".{path.name}.part")
     try:

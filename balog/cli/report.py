@@ -14,6 +14,7 @@ from balog.errors import ConfigError, MissingExtraError
 
 if TYPE_CHECKING:
     from balog.analytics.reporting.model import Report
+    from balog.analytics.reporting.query import ReportQuery
 
 __all__ = ["command"]
 
@@ -49,7 +50,7 @@ def command(
     sources: tuple[str, ...], since: str, until: str, compare: str, channel: str, where: str, form: str, html: Path,
     no_html: bool, as_json: bool, master: str, remote: str,
 ) -> None:  # fmt: skip
-    """Tell what ran, what failed, what slowed down, and since when, with Spark.
+    """Report what ran, what failed, what slowed down, and since when, with Spark.
 
     SOURCE is a file of events, a folder of them, such as an archive, a glob or a URL; several are read as one. Or it is
     the place of tables that balog load makes: rollups then answer in seconds. Bad lines never stop the report.
@@ -64,50 +65,72 @@ def command(
         import rich  # noqa: F401
 
         from balog.analytics.progress import progress
-        from balog.analytics.reading.inputs import absolute, read_inputs
-        from balog.analytics.reporting.model import encode
-        from balog.analytics.reporting.printing import print_tables
-        from balog.analytics.reporting.questions import read_question
+        from balog.analytics.reading.inputs import absolute
+        from balog.analytics.reporting.query import parse_query
         from balog.analytics.reporting.report import empty_report, make_report
-        from balog.analytics.tables import is_tables
         from balog.analytics.tables.catalogs import session_settings
     except ImportError:
         raise MissingExtraError("balog report", "spark") from None
-    question = read_question(since, until, compare, channel, where)
+    query = parse_query(since, until, compare, channel, where)
     page = None if no_html else html
     if page is not None and not page.absolute().parent.is_dir():
         raise ConfigError("its folder does not exist; make it, or give another --html", str(page))
-    of_tables = [source for source in sources if is_tables(source)]
-    if of_tables and len(sources) > 1:
-        raise ConfigError("tables are asked by themselves; leave the other sources out", of_tables[0])
+    of_tables = _is_of_tables(sources, form)
     paths = list(sources) if of_tables else [absolute(source) for source in sources]
-    if of_tables and form:
-        raise ConfigError("tables have one form; leave it out", "--form")
     options = {"form": form} if form else {}
-    files, topics = None, 0
-    if not of_tables:
-        inputs = read_inputs({**options, "paths": json.dumps(paths)}).narrow(question.earliest, question.until)
-        files, topics = len(inputs.files()), len(inputs.topics)
-    with progress("Starting Spark") as say:
+    files, topics = (None, 0) if of_tables else _count_inputs(paths, options, query)
+    with progress("Starting Spark") as display:
         if files == 0 and not topics:
-            report = empty_report(paths, question)
+            report = empty_report(paths, query)
         else:
             with spark_session("balog report", master, remote, **session_settings(sources[0])) as spark:
-                say("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
-                with say.watching(spark):
-                    report = make_report(spark, paths, question, files, progress=say.folder, **options)
+                display("Reading tables" if of_tables else f"Reading {files:,} files" if files else "Reading topics")
+                with display.watching(spark):
+                    report = make_report(spark, paths, query, files, progress=display.folder, **options)
         if page is not None:
-            say("Drawing the page")
+            display("Drawing the page")
             write_page(report, page)
+    _print(report, page, as_json=as_json, missing=", ".join(sources) if files == 0 and not topics else "")
+
+
+def _print(report: Report, page: Path | None, *, as_json: bool, missing: str) -> None:
+    """Print the report, and where its page is; ``missing`` are the sources if they hold no file."""
+    from balog.analytics.reporting.model import encode
+    from balog.analytics.reporting.terminal import print_tables
+
     if as_json:
         sys.stdout.write(encode(report) + "\n")
     else:
         print_tables(report)
     if not report.events:
-        why = f": no file of events below {', '.join(sources)}" if files == 0 and not topics else ""
+        why = f": no file of events below {missing}" if missing else ""
         click.echo(f"balog report: there is no event{why}", err=True)
     if page is not None:
         click.echo(f"balog report: wrote {page}", err=True)
+
+
+def _is_of_tables(sources: tuple[str, ...], form: str) -> bool:
+    """Return whether the source is the location of tables.
+
+    Raises:
+        ConfigError: other sources or a form are given with it.
+    """
+    from balog.analytics.tables import is_tables
+
+    of_tables = [source for source in sources if is_tables(source)]
+    if of_tables and len(sources) > 1:
+        raise ConfigError("tables are asked by themselves; leave the other sources out", of_tables[0])
+    if of_tables and form:
+        raise ConfigError("tables have one form; leave it out", "--form")
+    return bool(of_tables)
+
+
+def _count_inputs(paths: list[str], options: dict[str, str], query: ReportQuery) -> tuple[int, int]:
+    """Return how many files and topics are to be read."""
+    from balog.analytics.reading.inputs import read_inputs
+
+    inputs = read_inputs({**options, "paths": json.dumps(paths)}).narrow(query.earliest, query.until)
+    return len(inputs.files()), len(inputs.topics)
 
 
 def write_page(report: Report, path: Path) -> None:

@@ -7,10 +7,10 @@ import json
 import sys
 
 from balog.analytics import session
-from balog.analytics.reporting.questions import read_question
+from balog.analytics.reporting.query import parse_query
 from balog.analytics.reporting.report import make_report
 from balog.analytics.tables import open_store, open_tables
-from balog.analytics.tables.loading import load
+from balog.analytics.tables.loader import load
 
 
 def main(where: str, source: str, place: str) -> None:
@@ -24,7 +24,7 @@ def main(where: str, source: str, place: str) -> None:
         told = {"rows": dict(summary.rows), "duplicates": summary.duplicates}
         told["tables"] = {name: open_tables(spark, place).frame(name).count() for name in ("events", "metric", "run")}
         for name, paths in (("raw", [source]), ("stored", [place])):
-            report = make_report(spark, paths, read_question())
+            report = make_report(spark, paths, parse_query())
             channels = {f"{row.channel} {row.level}": row.events for row in report.channels}
             told[name] = {"channels": channels, "runs": sorted(run.run_id for run in report.runs)}
             told[name]["bad"] = sum(row.lines for row in report.quarantine)

@@ -7,44 +7,53 @@ from typing import Any
 
 import pytest
 
-from balog.analytics.progress import Counts, Meter, Progress, Tally, count_events, metered, note, progress
+from balog.analytics.progress import (
+    EventCounts,
+    EventMeter,
+    ProgressDisplay,
+    Tally,
+    count_events,
+    metered,
+    note,
+    progress,
+)
 
 
 def test_numbers_in_words() -> None:
-    assert note(Tally(3, 8), Counts(1_200_000, 8, 150_000), 4.0) == "3/8 tasks, 1,200,000 events, 300,000/s"
-    assert note(Tally(0, 0), Counts(), 1.0) == ""
+    assert note(Tally(3, 8), EventCounts(1_200_000, 8, 150_000), 4.0) == "3/8 tasks, 1,200,000 events, 300,000/s"
+    assert note(Tally(0, 0), EventCounts(), 1.0) == ""
 
 
 def test_a_task_with_more_than_its_share_is_told() -> None:
-    assert note(Tally(0, 0), Counts(90, 3, 61), 1.0) == "90 events, 90/s, one task has 68 %"
-    assert note(Tally(0, 0), Counts(90, 3, 60), 1.0) == "90 events, 90/s"
+    assert note(Tally(0, 0), EventCounts(90, 3, 61), 1.0) == "90 events, 90/s, one task has 68 %"
+    assert note(Tally(0, 0), EventCounts(90, 3, 60), 1.0) == "90 events, 90/s"
 
 
 class TestCounting:
     def test_workers_are_added_up(self, tmp_path: Path) -> None:
         for task, counts in (("0.0", (5, 7)), ("1.0", (30,))):
-            meter = Meter(str(tmp_path), task)
+            meter = EventMeter(str(tmp_path), task)
             for count in counts:
                 meter.add(count)
             meter.close()
-        assert count_events(str(tmp_path)) == Counts(42, 2, 30)
+        assert count_events(str(tmp_path)) == EventCounts(42, 2, 30)
 
     def test_a_task_that_is_tried_again_counts_once(self, tmp_path: Path) -> None:
         for attempt, count in (("0.0", 5), ("0.1", 9)):
-            meter = Meter(str(tmp_path), attempt)
+            meter = EventMeter(str(tmp_path), attempt)
             meter.add(count)
             meter.close()
-        assert count_events(str(tmp_path)) == Counts(9, 1, 9)
+        assert count_events(str(tmp_path)) == EventCounts(9, 1, 9)
 
     @pytest.mark.parametrize("folder", ["", "/nowhere/at/all"])
     def test_nobody_looks(self, folder: str) -> None:
-        meter = Meter(folder, "0.0")
+        meter = EventMeter(folder, "0.0")
         meter.add(1)
         meter.close()
 
     def test_a_half_written_count_is_passed_over(self, tmp_path: Path) -> None:
         (tmp_path / "0.0").write_bytes(b"abc")
-        assert count_events(str(tmp_path)) == Counts()
+        assert count_events(str(tmp_path)) == EventCounts()
 
 
 @pytest.mark.spark
@@ -56,7 +65,7 @@ def test_tasks_count_what_they_read(spark: Any, tmp_path: Path, options: dict[st
     (tmp_path / "counts").mkdir()
     reader = spark.read.format("balog").options(progress=str(tmp_path / "counts"), parallel="1", **options)
     reader.load(str(tmp_path / "a.jsonl")).collect()
-    assert count_events(str(tmp_path / "counts")) == Counts(40, 1, 40)
+    assert count_events(str(tmp_path / "counts")) == EventCounts(40, 1, 40)
 
 
 def test_nobody_looks_and_all_is_handed_on() -> None:
@@ -103,8 +112,8 @@ def test_a_terminal_sees_tasks_and_events(monkeypatch: pytest.MonkeyPatch) -> No
                 return Tracker()
 
     bars = Bars()
-    made = Progress(bars)
-    meter = Meter(made.folder, "0.0")
+    made = ProgressDisplay(bars)
+    meter = EventMeter(made.folder, "0.0")
     meter.add(12)
     meter.close()
     with made.watching(Session()):  # type: ignore[arg-type]

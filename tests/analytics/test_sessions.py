@@ -101,7 +101,7 @@ def test_a_remote_that_is_none_is_told_soon_and_without_its_secrets(
     remote: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("grpc")
-    monkeypatch.setattr(sessions, "_PATIENCE", 0.3)
+    monkeypatch.setattr(sessions, "_TIMEOUT", 0.3)
     with pytest.raises(BalogError, match=said) as raised:
         sessions.start("mine", {}, remote=remote)
     assert "SECRET" not in str(raised.value)

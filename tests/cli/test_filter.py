@@ -1,4 +1,4 @@
-"""``balog filter`` as it is called; what it does with events is tested in ``tests/analytics/test_filtering.py``."""
+"""``balog filter`` as it is called; what it does with events is tested in ``tests/analytics/test_spark_filter.py``."""
 
 import json
 

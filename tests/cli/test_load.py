@@ -97,8 +97,10 @@ def test_sources_are_listed_once(spark: Any, tmp_path: Path, monkeypatch: pytest
     (tmp_path / "a.jsonl").write_bytes(encode(Event.new("a", {"n": 1})) + b"\n")
     monkeypatch.setattr(type(spark), "stop", lambda self: None)
     listings: list[Any] = []
-    find = inputs.find
-    monkeypatch.setattr(inputs, "find", lambda *asked, **named: listings.append(asked) or find(*asked, **named))
+    find_files = inputs.find_files
+    monkeypatch.setattr(
+        inputs, "find_files", lambda *asked, **named: listings.append(asked) or find_files(*asked, **named)
+    )
     done = load(str(tmp_path / "a.jsonl"), "--tables", str(tmp_path / "tables"))
     assert done.exit_code == 0, done.output
     assert len(listings) == 1

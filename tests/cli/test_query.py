@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 def place(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables of three events."""
     from balog.analytics.tables import open_store
-    from balog.analytics.tables.loading import load
+    from balog.analytics.tables.loader import load
 
     folder = tmp_path_factory.mktemp("query")
     lines = []

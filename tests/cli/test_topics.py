@@ -345,11 +345,11 @@ class TestDumpAndIngest:
         assert "1 are held by another dump" in done.stderr
 
     def test_the_report_reads_what_is_dumped(self, url: str, tmp_path: Path) -> None:
-        from balog.analytics.reading.files import find
+        from balog.analytics.reading.discovery import find_files
 
         publish(url, event())
         run("dump", "--topics", url, "orders", "--to", tmp_path / "archive", "--compression", "zstd")
-        (file,) = find(str(tmp_path / "archive"))
+        (file,) = find_files(str(tmp_path / "archive"))
         assert file.path.endswith(".jsonl.zst")
 
     def test_older_files_become_events(self, url: str, tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_the_service_takes_no_item_with_two_types(form: str, is_twice: bool, see
     st.lists(st.lists(st.tuples(texts, values), max_size=4).map(Members), min_size=1, max_size=6), st.integers(0, 99)
 )
 def test_the_reader_of_files_takes_the_events_that_decode_takes(payloads: list[Members], seed: int) -> None:
-    lines = pytest.importorskip("balog.analytics.reading.lines", reason="pyarrow or duckdb is not installed")
+    lines = pytest.importorskip("balog.analytics.reading.validation", reason="pyarrow or duckdb is not installed")
     blocks = pytest.importorskip("balog.analytics.reading.blocks")
     chance = random.Random(seed)
     header = '"id":"x-1","channel":"c","timestamp":"2026-11-20T07:46:12Z","level":"INFO"'
@@ -167,7 +167,7 @@ def test_the_reader_of_files_takes_the_events_that_decode_takes(payloads: list[M
         else:
             expected.append(False)
     data = memoryview(b"\n".join([*made, b""]))
-    bad = lines.wash(blocks.Block(0, data)).bad
+    bad = lines.normalize(blocks.Block(0, data)).bad
     assert sum("twice" in one.reason for one in bad) == sum(expected)
     if lines.count_events(data) is not None:
         assert not bad

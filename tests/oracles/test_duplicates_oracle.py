@@ -48,7 +48,7 @@ def write(root: Path, chance: random.Random, share: float) -> list[dict[str, Any
 @pytest.mark.parametrize("seed", seeds(2))
 def test_each_id_is_counted_once_by_every_way_of_counting(spark: Any, tmp_path: Path, seed: int) -> None:
     from balog.analytics import functions, rollups
-    from balog.analytics.reporting.questions import read_question
+    from balog.analytics.reporting.query import parse_query
     from balog.analytics.reporting.report import make_report
 
     chance = random.Random(seed)
@@ -70,7 +70,7 @@ def test_each_id_is_counted_once_by_every_way_of_counting(spark: Any, tmp_path: 
         assert sum(row.events for row in functions.failures(asked).collect()) == expected.total() - sum(
             number for (_, level), number in expected.items() if level == "INFO"
         )
-    for question in (read_question("", "", "", "", ""), read_question("", "", "", "*", "level IS NOT NULL")):
+    for question in (parse_query("", "", "", "", ""), parse_query("", "", "", "*", "level IS NOT NULL")):
         report = make_report(spark, [str(tmp_path)], question)
         assert (report.events, report.duplicates) == (len(events), lines - len(events))
         assert report.quarantined == 7

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.reading.lines import count_events, wash_line
+from balog.analytics.reading.validation import count_events, normalize_line
 from balog.consumers.ledger import Entry
 from balog.consumers.ledgers import open_ledger
 from balog.errors import EventError
@@ -61,11 +61,11 @@ def test_an_id_is_taken_when_it_is_1_to_128_visible_characters_and_by_every_read
     pattern = schema["properties"]["header"]["properties"]["id"]["pattern"].replace("$", r"\Z")
     assert bool(re.search(pattern, id)) == is_good
     if is_good:
-        assert decode(line).header.id == json.loads(wash_line(line))["header"]["id"] == id
+        assert decode(line).header.id == json.loads(normalize_line(line))["header"]["id"] == id
         assert count_events(memoryview(line + b"\n")) == 1
         return
     assert count_events(memoryview(line + b"\n")) is None
-    for read in (decode, wash_line):
+    for read in (decode, normalize_line):
         with pytest.raises(EventError, match="1 to 128 visible"):
             read(line)
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from balog.analytics.reporting.periods import HOUR, Period
-from balog.analytics.reporting.questions import read_question
+from balog.analytics.reporting.query import parse_query
 from balog.analytics.reporting.report import make_report
-from balog.analytics.reporting.times import axis_period, ranks
+from balog.analytics.reporting.time_ranges import axis_period, ranks
 from tests.oracles.effort import examples, seeds
 
 pytestmark = pytest.mark.spark
@@ -50,7 +50,7 @@ def test_what_is_inside_and_outside_of_the_axes_is_what_plain_python_counts(
                   "timestamp": when.isoformat().replace("+00:00", "Z"), "context": {"application": "t"}}  # fmt: skip
         lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
-    found = make_report(spark, [str(tmp_path)], read_question(now=NOW))
+    found = make_report(spark, [str(tmp_path)], parse_query(now=NOW))
 
     def count(some: list[tuple[datetime, bool, int]]) -> tuple[int, int, int]:
         return len(some), sum(error for _, error, _ in some), sum(records for _, _, records in some)
@@ -94,7 +94,7 @@ def test_events_that_are_spread_are_all_shown(spark: Any, tmp_path: Path, seed: 
                   "timestamp": when.isoformat(), "context": {}}  # fmt: skip
         lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": {"cls_type": "log"}}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
-    found = make_report(spark, [str(tmp_path)], read_question(now=NOW))
+    found = make_report(spark, [str(tmp_path)], parse_query(now=NOW))
     assert (found.shown, found.outside) == (found.period, [])
     assert sum(row.events for row in found.throughput) == found.events == len(lines)
 

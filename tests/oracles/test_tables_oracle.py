@@ -177,10 +177,10 @@ class Table:
     def load(self, texts: list[str], piece: int) -> Iterator[tuple[dict[str, Any], str]]:
         """Give rows and payloads; ``piece`` payloads are handed over at a time, to the same columns."""
         from balog.analytics.tables.evolution import merge
-        from balog.analytics.tables.shapes import Watcher
-        from balog.analytics.tables.typed import Columns
+        from balog.analytics.tables.shapes import ShapeObserver
+        from balog.analytics.tables.typed_columns import Columns
 
-        watcher = Watcher(self.cls_type, self.schema)
+        watcher = ShapeObserver(self.cls_type, self.schema)
         watcher.look([text.encode() for text in texts])
         self.schema = merge(self.schema, watcher.seen.struct()).schema
         columns = Columns(self.schema, self.cls_type)
@@ -253,8 +253,8 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
     import pyarrow.parquet as pq
 
     from balog.analytics.tables import open_store
-    from balog.analytics.tables.loading import Options, load
-    from balog.analytics.tables.verification import Sample
+    from balog.analytics.tables.loader import LoadOptions, load
+    from balog.analytics.tables.verification import VerifySample
 
     rng = random.Random(seed)
     given: dict[str, tuple[str, str]] = {}
@@ -271,7 +271,7 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
     store = open_store(spark, str(tmp_path / "tables"))
     with store.writing():
         paths = [str(path) for path in sorted(tmp_path.glob("*.jsonl"))]
-        load(spark, store, paths, Options(sample=Sample(0, 1), batch_bytes=1))
+        load(spark, store, paths, LoadOptions(sample=VerifySample(0, 1), batch_bytes=1))
     typed: dict[str, str] = {}
     for name in store.names():
         if name in ("events", "quarantine") or name.startswith("rollup_"):
@@ -297,8 +297,8 @@ def test_a_load_s_files_hold_every_payload_of_every_type(spark: Any, tmp_path: P
 @pytest.mark.spark
 def test_a_load_of_lines_with_a_key_twice_finishes_and_quarantines_them_alone(spark: Any, tmp_path: Path) -> None:
     from balog.analytics.tables import open_store
-    from balog.analytics.tables.loading import Options, load
-    from balog.analytics.tables.verification import Sample
+    from balog.analytics.tables.loader import LoadOptions, load
+    from balog.analytics.tables.verification import VerifySample
     from balog.event import decode
 
     rng = random.Random(11)
@@ -313,7 +313,7 @@ def test_a_load_of_lines_with_a_key_twice_finishes_and_quarantines_them_alone(sp
     assert 0 < len(expected) < 3000
     store = open_store(spark, str(tmp_path / "tables"))
     with store.writing():
-        load(spark, store, [str(tmp_path / "a.jsonl")], Options(sample=Sample(0, 1)))
+        load(spark, store, [str(tmp_path / "a.jsonl")], LoadOptions(sample=VerifySample(0, 1)))
     read = {name: spark.read.parquet(str(tmp_path / "tables" / name)) for name in ("events", "sale", "quarantine")}
     for name in ("events", "sale"):
         assert {row["id"] for row in read[name].select("id").collect()} == expected

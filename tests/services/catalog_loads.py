@@ -15,7 +15,7 @@ from unittest import mock
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from balog.analytics.rollups.splitting import merge
+from balog.analytics.rollups.frames import merge
 from balog.analytics.tables import ROLLUPS, open_store, open_tables
 from balog.cli.load import command as load
 from balog.cli.query import command as query

@@ -20,7 +20,7 @@ from balog.analytics.sessions import start
 from balog.analytics.tables import open_store
 from balog.analytics.tables.catalogs import session_settings
 from balog.analytics.tables.evolution import steps
-from balog.analytics.tables.store import Batch, Part, Source, Staged
+from balog.analytics.tables.store import LoadedSource, StagedFile, TableBatch, TablePart
 from tests.services.catalog_loads import killed_between_tables, loads
 
 TYPES = {
@@ -65,7 +65,7 @@ def arrow_type(kind: Any) -> Any:
     return pa.list_(arrow_type(kind[0])) if isinstance(kind, list) else ARROW[kind]
 
 
-def part(folder: str, table: str, columns: dict[str, Any], rows: list[dict[str, Any]]) -> Part:
+def part(folder: str, table: str, columns: dict[str, Any], rows: list[dict[str, Any]]) -> TablePart:
     """Stage rows as the loader does, a file for each day."""
     files = []
     for day in sorted({row["timestamp"].date() for row in rows}):
@@ -73,12 +73,12 @@ def part(folder: str, table: str, columns: dict[str, Any], rows: list[dict[str, 
         path = Path(folder, table, f"date={day}", f"part-{os.urandom(4).hex()}.parquet")
         path.parent.mkdir(parents=True)
         arrow = pa.schema([(name, arrow_type(kind)) for name, kind in columns.items()])
-        pq.write_table(pa.Table.from_pylist(mine, arrow), path)
+        pq.write_table(pa.TableState.from_pylist(mine, arrow), path)
         times = [row["timestamp"] for row in mine]
-        files.append(Staged(str(path), day, len(mine), path.stat().st_size, min(times), max(times)))
+        files.append(StagedFile(str(path), day, len(mine), path.stat().st_size, min(times), max(times)))
     schema = spark_type(columns)
     assert isinstance(schema, t.StructType)
-    return Part(schema, files)
+    return TablePart(schema, files)
 
 
 def row(number: int, days: int = 0, **fields: Any) -> dict[str, Any]:
@@ -97,15 +97,15 @@ def main(place: str, loaded: str) -> dict[str, Any]:
     step = "_register_one" if place.startswith("hive:") else "_append_rows"
     said: dict[str, Any] = {"empty": [store.names(), store.schema("thing")]}
 
-    def batch(name: str, columns: dict[str, Any], *rows: dict[str, Any], sources: Any = None) -> Batch:
+    def batch(name: str, columns: dict[str, Any], *rows: dict[str, Any], sources: Any = None) -> TableBatch:
         folder = store.staging(name)
         events = [{"id": one["id"], "timestamp": one["timestamp"]} for one in rows]
         parts = {"events": part(folder, "events", EVENTS, events), "thing": part(folder, "thing", columns, list(rows))}
-        return Batch(name, parts, sources or {})
+        return TableBatch(name, parts, sources or {})
 
     first = [row(1, a=1, s={"x": 1, "l": [{"y": 1.5}]}), row(2, 1, a=2, s=None)]
     with store.writing():
-        told = batch("b1", FIRST, *first, sources={"a.jsonl": Source(5, 1.0)})
+        told = batch("b1", FIRST, *first, sources={"a.jsonl": LoadedSource(5, 1.0)})
         store.commit(told)
         store.commit(told)
         second = {"x": 2**40, "l": [{"y": 2.5, "w": "new"}], "z": "it's"}

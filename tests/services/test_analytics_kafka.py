@@ -10,10 +10,10 @@ from pyspark.sql.types import StructType
 
 from balog.analytics.reading.inputs import Inputs, read_inputs
 from balog.analytics.reading.projection import project
-from balog.analytics.reading.remote import Places
+from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
-from balog.analytics.reading.streaming import Limits, Offset, Stream
+from balog.analytics.reading.streaming import EventStream, Offset, StreamLimits
 from balog.errors import ConfigError
 from balog.topics import Message, open_topics
 from tests.services.servers.kafka import KafkaServer
@@ -71,15 +71,15 @@ def test_a_topic_is_read_by_partition_to_where_it_reached(url: str) -> None:
 
 def test_a_stream_goes_on_at_its_offsets(url: str, tmp_path: Any) -> None:
     publish(url, range(100))
-    stream = Stream(Inputs((url,), Places()), str(tmp_path))
-    first = stream.latest(Offset(), Limits(messages=20))
+    stream = EventStream(Inputs((url,), StoragePool()), str(tmp_path))
+    first = stream.latest(Offset(), StreamLimits(messages=20))
     assert sum(first.topics[url].values()) <= 60
     counted = read(stream.batch(Offset(), first))[0]
     publish(url, range(100, 150))
-    end = stream.latest(first, Limits())
+    end = stream.latest(first, StreamLimits())
     counted += read(stream.batch(first, end))[0]
     assert counted == Counter(range(150))
-    assert stream.latest(end, Limits()) == end
+    assert stream.latest(end, StreamLimits()) == end
 
 
 def test_a_missing_topic_is_refused_before_anything_runs(kafka: KafkaServer) -> None:

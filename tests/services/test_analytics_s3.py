@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql.types import StructType
 
 from balog.analytics.reading import remote
-from balog.analytics.reading.files import find
+from balog.analytics.reading.discovery import find_files
 from balog.analytics.reading.planning import plan
 from balog.analytics.reading.projection import project
-from balog.analytics.reading.remote import Places, store_options
+from balog.analytics.reading.remote import StoragePool, store_options
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
 from balog.backoff import Backoff
@@ -49,8 +49,8 @@ def proxy(server, monkeypatch):
 
 
 @pytest.fixture
-def places(proxy):
-    return Places(store_options({"endpoint_url": proxy.url, "region": "us-east-1"}))
+def storages(proxy):
+    return StoragePool(store_options({"endpoint_url": proxy.url, "region": "us-east-1"}))
 
 
 @pytest.fixture
@@ -72,13 +72,13 @@ def put(path: Path, numbers: range = range(0)) -> None:
     os.setxattr(path, "user.user.content-md5", hashlib.md5(data).digest())
 
 
-def read(tasks: Any, places: Places) -> tuple[Counter[int], list[dict[str, Any]]]:
+def read(tasks: Any, storages: StoragePool) -> tuple[Counter[int], list[dict[str, Any]]]:
     """Give how often each number came, and the rows of quarantine."""
     query = EventQuery(project(StructType([DEFAULT["id"], DEFAULT["quarantine"]])))
     counted: Counter[int] = Counter()
     bad = []
     for slices in tasks:
-        for batch in scan(slices, query, places):
+        for batch in scan(slices, query, storages):
             for row in batch.to_pylist():
                 if row["quarantine"]:
                     bad.append(row["quarantine"])
@@ -87,7 +87,7 @@ def read(tasks: Any, places: Places) -> tuple[Counter[int], list[dict[str, Any]]
     return counted, bad
 
 
-def test_folders_globs_and_single_objects_are_read_plain_and_packed_cut_anywhere(bucket, places):
+def test_folders_globs_and_single_objects_are_read_plain_and_packed_cut_anywhere(bucket, storages):
     put(bucket / "t/date=2026-11-20/a.jsonl", range(30_000))
     put(bucket / "t/date=2026-11-20/b.jsonl.gz", range(30_000, 40_000))
     put(bucket / "t/date=2026-11-21/c.jsonl", range(40_000, 40_001))
@@ -96,7 +96,7 @@ def test_folders_globs_and_single_objects_are_read_plain_and_packed_cut_anywhere
     put(bucket / "t/date=2026-11-21/empty.jsonl")
     put(bucket / "t/README.md")
     base = f"s3://{bucket.name}/t"
-    files = find(base, places)
+    files = find_files(base, storages)
     assert [file.path.removeprefix(base) for file in files] == [
         "/date=2026-11-20/a.jsonl",
         "/date=2026-11-20/b.jsonl.gz",
@@ -106,33 +106,33 @@ def test_folders_globs_and_single_objects_are_read_plain_and_packed_cut_anywhere
     assert all(abs(file.modified - os.path.getmtime(bucket / file.path[len(base) - 1 :])) < 2 for file in files[:3])
     tasks = plan(files, 8)
     assert sum(piece.path.endswith("a.jsonl") for task in tasks for piece in task) > 1
-    assert read(tasks, places) == (Counter(range(40_001)), [])
+    assert read(tasks, storages) == (Counter(range(40_001)), [])
     for paths in (f"{base}/*/*.gz,{base}/date=2026-11-21", f"s3a://{bucket.name}/t/**/[bc].*"):
-        assert read(plan(find(paths, places), 1), places) == (Counter(range(30_000, 40_001)), [])
-    assert [file.path for file in find(f"{base}/README.md", places)] == [f"{base}/README.md"]
+        assert read(plan(find_files(paths, storages), 1), storages) == (Counter(range(30_000, 40_001)), [])
+    assert [file.path for file in find_files(f"{base}/README.md", storages)] == [f"{base}/README.md"]
 
 
-def test_folders_full_of_objects_take_one_request(bucket, places, proxy):
+def test_folders_full_of_objects_take_one_request(bucket, storages, proxy):
     for number in range(140):
         put(bucket / f"date=2026-11-{number % 28 + 1:02d}/{number}.jsonl")
     proxy.counted.clear()
-    assert len(find(f"s3://{bucket.name}", places)) == 140
+    assert len(find_files(f"s3://{bucket.name}", storages)) == 140
     assert sum(proxy.counted.values()) == 1
 
 
-def test_a_small_object_takes_one_request(bucket, places, proxy):
+def test_a_small_object_takes_one_request(bucket, storages, proxy):
     put(bucket / "a.jsonl", range(3))
-    tasks = plan(find(f"s3://{bucket.name}/a.jsonl", places), 1)
+    tasks = plan(find_files(f"s3://{bucket.name}/a.jsonl", storages), 1)
     proxy.counted.clear()
-    assert read(tasks, places) == (Counter(range(3)), [])
+    assert read(tasks, storages) == (Counter(range(3)), [])
     assert sum(proxy.counted.values()) == 1
 
 
 @pytest.mark.parametrize("kind", ["503", "cut"])
-def test_trouble_that_passes_costs_no_line(bucket, places, proxy, kind):
+def test_trouble_that_passes_costs_no_line(bucket, storages, proxy, kind):
     put(bucket / "a.jsonl", range(5000))
     put(bucket / "b.jsonl.gz", range(5000, 9000))
-    tasks = plan(find(f"s3://{bucket.name}", places), 1)
+    tasks = plan(find_files(f"s3://{bucket.name}", storages), 1)
     asked: Counter[str] = Counter()
 
     def fault(method: str, path: str) -> str:
@@ -140,27 +140,27 @@ def test_trouble_that_passes_costs_no_line(bucket, places, proxy, kind):
         return kind if asked[path] % 4 else ""
 
     proxy.fault = fault
-    assert read(tasks, places) == (Counter(range(9000)), [])
+    assert read(tasks, storages) == (Counter(range(9000)), [])
     assert sum(asked.values()) > 8
 
 
-def test_trouble_that_stays_is_a_row_of_quarantine_for_each_object(bucket, places, proxy):
+def test_trouble_that_stays_is_a_row_of_quarantine_for_each_object(bucket, storages, proxy):
     put(bucket / "a.jsonl", range(10))
     put(bucket / "b.jsonl", range(10, 20))
-    tasks = plan(find(f"s3://{bucket.name}", places), 1)
+    tasks = plan(find_files(f"s3://{bucket.name}", storages), 1)
     proxy.fault = lambda method, path: "503" if "b.jsonl" in path else ""
-    counted, (bad,) = read(tasks, places)
+    counted, (bad,) = read(tasks, storages)
     assert counted == Counter(range(10))
     assert (bad["file"], bad["offset"]) == (f"s3://{bucket.name}/b.jsonl", 0)
     assert bad["reason"].startswith("can't be read: ")
 
 
-def test_an_object_that_went_away_is_a_row_of_quarantine(bucket, places):
+def test_an_object_that_went_away_is_a_row_of_quarantine(bucket, storages):
     put(bucket / "a.jsonl", range(10))
     put(bucket / "b.jsonl.gz", range(10))
-    tasks = plan(find(f"s3://{bucket.name}", places), 1)
+    tasks = plan(find_files(f"s3://{bucket.name}", storages), 1)
     (bucket / "b.jsonl.gz").unlink()
-    counted, (bad,) = read(tasks, places)
+    counted, (bad,) = read(tasks, storages)
     assert counted == Counter(range(10))
     assert (bad["file"], bad["offset"], bad["reason"]) == (
         f"s3://{bucket.name}/b.jsonl.gz",
@@ -169,14 +169,14 @@ def test_an_object_that_went_away_is_a_row_of_quarantine(bucket, places):
     )
 
 
-def test_what_is_not_there_or_not_allowed_is_refused_before_anything_runs(bucket, places, monkeypatch):
+def test_what_is_not_there_or_not_allowed_is_refused_before_anything_runs(bucket, storages, monkeypatch):
     for path in (f"s3://{bucket.name}/nothing", "s3://no-such-bucket-anywhere/a", f"s3://{bucket.name}/*.jsonl"):
         with pytest.raises(ConfigError, match=r"no such file|no file matches"):
-            find(path, places)
+            find_files(path, storages)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2hunter2")
     monkeypatch.setattr(remote, "_stores", {})
     with pytest.raises(ConfigError, match="no permission") as caught:
-        find(f"s3://{bucket.name}", places)
+        find_files(f"s3://{bucket.name}", storages)
     assert "hunter2" not in str(caught.value)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from balog.analytics.tables.log import Log
+from balog.analytics.tables.log import CommitLog
 from benchmarks.generate import lines
 
 pytestmark = [pytest.mark.spark, pytest.mark.service]
@@ -68,7 +68,7 @@ def asked(place: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def loaded(place: Path) -> int:
-    events = Log(place).state.tables.get("events")
+    events = CommitLog(place).state.tables.get("events")
     return sum(file.rows for file in events.files.values()) if events else 0
 
 
@@ -114,7 +114,7 @@ def test_a_driver_that_is_killed_at_any_time_loads_the_rest_when_it_is_run_again
     finish(start(dumps, "--tables", place))
     assert asked(place) == clean
     assert not list(staging.iterdir())
-    assert {Path(path).name for path in Log(place).state.sources} == {"a.jsonl", "b.jsonl", "c.jsonl"}
+    assert {Path(path).name for path in CommitLog(place).state.sources} == {"a.jsonl", "b.jsonl", "c.jsonl"}
 
 
 def test_a_worker_that_is_killed_costs_nothing(start: Start, dumps: Path, tmp_path: Path, clean: Any) -> None:

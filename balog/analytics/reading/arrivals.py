@@ -18,9 +18,9 @@ from uuid import uuid4
 
 import msgspec
 
-from balog.analytics.reading.files import File, Slice
+from balog.analytics.reading.decompression import packing
+from balog.analytics.reading.files import Slice, SourceFile
 from balog.analytics.reading.remote import is_remote
-from balog.analytics.reading.unpacking import packing
 from balog.errors import ConfigError
 from balog.event import MAX_EVENT_BYTES
 from balog.storage import Storage, StorageError
@@ -129,7 +129,7 @@ class Arrivals:
                 f"{self._state.url}/{self.name}",
             )
 
-    def notice(self, files: Sequence[File], now: float | None = None) -> int:
+    def notice(self, files: Sequence[SourceFile], now: float | None = None) -> int:
         """Log what has come to files since the last time; give the number of the last arrival."""
         now = time.time() if now is None else now
         new = [arrival for file in files if (arrival := self._arrival(file, now)) is not None]
@@ -144,7 +144,7 @@ class Arrivals:
         data = b"".join(_encode(one) + b"\n" for one in arrivals)
         self._state.write(data, f"{self.name}/{number:012d}{ending}")
 
-    def _arrival(self, file: File, now: float) -> Arrival | None:
+    def _arrival(self, file: SourceFile, now: float) -> Arrival | None:
         seen = self._seen.get(file.path)
         if seen is not None and (file.size, file.modified) == (seen.size, seen.modified):
             is_read = seen.end is None or seen.end >= seen.size
@@ -180,7 +180,7 @@ class Arrivals:
         self.check(end)
         return self._arrivals[start - self._first : end - self._first]
 
-    def commit(self, number: int, files: Sequence[File]) -> None:
+    def commit(self, number: int, files: Sequence[SourceFile]) -> None:
         """Note that what arrived before ``number`` is done; from time to time that is folded up.
 
         Args:
@@ -209,7 +209,7 @@ class Arrivals:
         yield from self._arrivals[:count]
 
 
-def _lines_of(opened: IO[bytes], file: File, seen: Arrival | None, *, is_settled: bool) -> Arrival | None:
+def _lines_of(opened: IO[bytes], file: SourceFile, seen: Arrival | None, *, is_settled: bool) -> Arrival | None:
     head = opened.read(_HEAD)
     if packing(head[:4]):
         return Arrival(file.path, 0, None, file.size, file.modified)

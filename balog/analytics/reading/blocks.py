@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import BinaryIO, NamedTuple, Protocol
 
+from balog.analytics.reading.decompression import DamagedError, packing, unpack
 from balog.analytics.reading.files import Slice
-from balog.analytics.reading.remote import Places
-from balog.analytics.reading.unpacking import DamagedError, packing, unpack
+from balog.analytics.reading.remote import StoragePool
 from balog.event import MAX_EVENT_BYTES
 
 __all__ = ["RAW_LIMIT", "Bad", "Block", "Damage", "new_buffer", "read_blocks"]
@@ -22,7 +22,7 @@ _READ = 1024 * 1024
 _LOOK = 64 * 1024  # what is asked of a file to find a line's end in it
 
 
-_HERE = Places()
+_HERE = StoragePool()
 
 
 class Block(NamedTuple):
@@ -56,14 +56,14 @@ def new_buffer() -> bytearray:
     return bytearray(_BLOCK + _READ)
 
 
-def read_blocks(piece: Slice, buffer: bytearray, places: Places = _HERE) -> Iterator[Block | Bad | Damage]:
+def read_blocks(piece: Slice, buffer: bytearray, storages: StoragePool = _HERE) -> Iterator[Block | Bad | Damage]:
     """Give the lines that begin in a slice. A line of more than 16 MiB comes out as ``Bad``.
 
     A compressed file belongs whole to its first slice, whoever cut it by its name. What can't be opened or read on
     comes out as ``Damage``.
     """
     try:
-        file = places.open(piece.path)
+        file = storages.open(piece.path)
     except OSError as error:
         yield Damage(piece.start, _unreadable(error), b"")
         return

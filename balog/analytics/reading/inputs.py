@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from balog.analytics.reading.files import File, Slice, find
+from balog.analytics.reading.discovery import find_files
+from balog.analytics.reading.files import Slice, SourceFile
 from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.planning import plan
 from balog.analytics.reading.pruning import Pruner
-from balog.analytics.reading.remote import Places, is_remote, is_secret, store_options
+from balog.analytics.reading.remote import StoragePool, is_remote, is_secret, store_options
 from balog.analytics.reading.topics import bounds, is_topic, stretches
 from balog.errors import ConfigError
 from balog.expressions.functions import parse_time
@@ -53,12 +54,12 @@ class Inputs(NamedTuple):
     """
 
     paths: tuple[str, ...]
-    places: Places
+    storages: StoragePool
     parallel: int = 1
     since: datetime | None = None
     until: datetime | None = None
     forms: FormOptions = FormOptions()
-    listed: tuple[File, ...] | None = None
+    listed: tuple[SourceFile, ...] | None = None
     progress: str = ""
 
     @property
@@ -66,12 +67,12 @@ class Inputs(NamedTuple):
         """The URLs of topics among the paths."""
         return [path for path in self.paths if is_topic(path)]
 
-    def files(self, *, is_growing: bool = False) -> list[File]:
-        """Give the files, see ``find``."""
+    def files(self, *, is_growing: bool = False) -> list[SourceFile]:
+        """Give the files, see ``find_files``."""
         if self.listed is not None:
-            return Pruner(self.places, self.since, self.until).keep(self.listed)
+            return Pruner(self.storages, self.since, self.until).keep(self.listed)
         paths = [path for path in self.paths if not is_topic(path)]
-        return find(paths, self.places, self.since, self.until, is_growing=is_growing)
+        return find_files(paths, self.storages, self.since, self.until, is_growing=is_growing)
 
     def tasks(self) -> list[list[Slice]]:
         """Share out what is there now: topics as far as they reach at this moment.
@@ -117,25 +118,27 @@ def absolute(path: str) -> str:
 
 
 def read_inputs(options: Mapping[str, str]) -> Inputs:
-    """Read the data source's options that say what is read.
+    """Read the data source's options about its inputs.
 
-    ``path`` or ``paths``: see ``find``, and ``balog.analytics.reading.topics`` for topics. ``since`` and ``until``:
-    times in ISO 8601, in UTC unless they name a zone. ``parallel``: how many workers to plan for, by default this
-    machine's cores. ``files``: what ``find`` gave before, as a JSON list of ``[path, size, modified]``, in the place of
-    paths; what has gone away since becomes a row of quarantine. ``progress``: see ``Inputs``. And those of
-    ``store_options`` and ``FormOptions``.
+    - ``path`` or ``paths``: see ``find_files``; for topics, see ``balog.analytics.reading.topics``.
+    - ``since`` and ``until``: times in ISO 8601, in UTC unless they name a zone.
+    - ``parallel``: the number of workers to plan for; this machine's cores by default.
+    - ``files``: instead of paths, an earlier result of ``find_files``, as a JSON list of ``[path, size, modified]``. A
+      file that has vanished since becomes a row of quarantine.
+    - ``progress``: see ``Inputs``.
+    - the options of ``store_options`` and ``FormOptions``.
 
     Raises:
-        ConfigError: no path, or a value that is none.
+        ConfigError: there is no path, or a value is not valid.
     """
     return Inputs(
         tuple(_paths(options)),
-        Places(store_options(options)),
+        StoragePool(store_options(options)),
         read_number(options, "parallel", os.cpu_count() or 1),
         _moment(options, "since"),
         _moment(options, "until"),
         FormOptions.read(options),
-        tuple(File(*file) for file in json.loads(options["files"])) if "files" in options else None,
+        tuple(SourceFile(*file) for file in json.loads(options["files"])) if "files" in options else None,
         options.get("progress", ""),
     )
 

@@ -48,16 +48,16 @@ def from_kafka(records: DataFrame, schema: StructType = _EVENTS) -> DataFrame:
 
 
 def _events(schema: StructType, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    from balog.analytics.reading.forms.base import Lines
+    from balog.analytics.reading.forms.base import EventLines
     from balog.analytics.reading.scan import EventQuery, scan_messages
 
     query = EventQuery(project(schema))
     for batch in batches:
-        found: dict[str, Lines] = {}
+        found: dict[str, EventLines] = {}
         for value, topic, partition, offset in zip(*(column.to_pylist() for column in batch.columns)):
             body = value.encode() if isinstance(value, str) else value
             if body and body.strip():
-                lines = found.setdefault(f"kafka:#{topic}/{partition}", Lines())
+                lines = found.setdefault(f"kafka:#{topic}/{partition}", EventLines())
                 lines.add(body.replace(b"\n", b" "), offset, body)
         for path, lines in found.items():
             yield from scan_messages(lines, path, query)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Raw
 
-from balog.analytics.reading.remote import Places, is_remote, local_path, store_of
+from balog.analytics.reading.remote import StoragePool, is_remote, local_path, store_of
 from balog.errors import ConfigError
 from balog.singer.batch.dialects import BatchError, read_batch, shown
 
@@ -24,7 +24,7 @@ _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _text = msgspec.json.Decoder(str).decode
 
 
-def named_files(path: str, size: int, places: Places) -> list[str] | None:
+def named_files(path: str, size: int, storages: StoragePool) -> list[str] | None:
     """Give the files that a file's BATCH messages name, as paths and URLs; None where it holds anything else.
 
     It may hold SCHEMA, STATE and ACTIVATE_VERSION messages too, as the output of a tap that writes batches does. A
@@ -41,7 +41,7 @@ def named_files(path: str, size: int, places: Places) -> list[str] | None:
     if size > MOST_BYTES:
         return None
     try:
-        with places.open(path) as file:
+        with storages.open(path) as file:
             head = file.read(_HEAD)
             first = next(_types(head), None)
             if first not in _BESIDE and (first is not None or b'"BATCH"' not in head):

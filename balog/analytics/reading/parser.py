@@ -12,7 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from balog.analytics.reading.blocks import new_buffer
-from balog.analytics.reading.lines import LONGEST_LINE
+from balog.analytics.reading.validation import LONGEST_LINE
 
 __all__ = ["Parser", "borrow_parser"]
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from balog.analytics.reading.files import File, Slice
+from balog.analytics.reading.files import Slice, SourceFile
 
 __all__ = ["Spread", "plan", "share_out", "spread"]
 
@@ -32,7 +32,7 @@ class Spread(NamedTuple):
     heaviest: float
 
 
-def plan(files: Sequence[File], parallel: int) -> list[list[Slice]]:
+def plan(files: Sequence[SourceFile], parallel: int) -> list[list[Slice]]:
     """Share files out: about two tasks for each of ``parallel`` workers, and more when a task would grow too large.
 
     Small files come together in a task; large plain ones are cut (at any byte: who reads a slice takes the lines that
@@ -63,7 +63,7 @@ def share_out(stretches: Sequence[Slice], sizes: dict[str, int], parallel: int) 
     return _packed(pieces, max(1, count))
 
 
-def spread(tasks: Sequence[Sequence[Slice]], files: Sequence[File]) -> Spread:
+def spread(tasks: Sequence[Sequence[Slice]], files: Sequence[SourceFile]) -> Spread:
     """Tell how even tasks came out that ``plan`` made of these files."""
     sizes = {file.path: file.size for file in files}
     weights = [sum(_weight(piece, sizes) for piece in slices) for slices in tasks]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta, timezone
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from balog.analytics.reading.remote import Places, is_remote
+from balog.analytics.reading.files import SourceFile
+from balog.analytics.reading.remote import StoragePool, is_remote
 from balog.sinks.store_part import MANIFESTS, Manifest
 from balog.storage import StorageError
-
-if TYPE_CHECKING:
-    from balog.analytics.reading.files import File
 
 __all__ = ["Pruner"]
 
@@ -37,16 +34,16 @@ class Pruner:
         until: the first that is not.
     """
 
-    def __init__(self, places: Places, since: datetime | None, until: datetime | None) -> None:
-        self._places = places
+    def __init__(self, storages: StoragePool, since: datetime | None, until: datetime | None) -> None:
+        self._storages = storages
         self._since, self._until = _utc(since), _utc(until)
 
-    def keep(self, files: Sequence[File]) -> list[File]:
+    def keep(self, files: Sequence[SourceFile]) -> list[SourceFile]:
         """Give the files that may hold events of the time."""
         if self._since is None and self._until is None:
             return list(files)
-        kept: list[File] = []
-        doubtful: list[tuple[File, str]] = []
+        kept: list[SourceFile] = []
+        doubtful: list[tuple[SourceFile, str]] = []
         for file in files:
             match = _DAY.fullmatch(file.path)
             day = _day(match[2]) if match else None
@@ -84,9 +81,9 @@ class Pruner:
     def _manifest(self, path: str) -> Manifest | None:
         try:
             if is_remote(path):
-                storage, name = self._places.store(path)
+                storage, name = self._storages.store(path)
                 return _decode(storage.read_range(0, _LARGEST_MANIFEST, name))
-            with self._places.open(path) as file:
+            with self._storages.open(path) as file:
                 return _decode(file.read(_LARGEST_MANIFEST))
         except (OSError, StorageError, msgspec.DecodeError, ValueError):
             return None

@@ -16,7 +16,7 @@ from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
 from balog.storage.remote import RemoteStorage
 
-__all__ = ["Places", "is_remote", "is_secret", "local_path", "patiently", "store_of", "store_options"]
+__all__ = ["StoragePool", "is_remote", "is_secret", "local_path", "patiently", "store_of", "store_options"]
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ def store_options(options: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-class Places:
+class StoragePool:
     """Opens files by path or URL. Spark carries it to its workers, where each process has connections of its own.
 
     Args:

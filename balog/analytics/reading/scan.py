@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
 from balog.analytics.reading.files import Slice
-from balog.analytics.reading.forms import FormOptions, Lines, pieces, read_parts
-from balog.analytics.reading.lines import Washed, count_events, wash, wash_line
-from balog.analytics.reading.numbers import exact_payloads, inexact_lines
+from balog.analytics.reading.forms import EventLines, FormOptions, pieces, read_parts
+from balog.analytics.reading.inexact_numbers import exact_payloads, inexact_lines
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import Projection
-from balog.analytics.reading.remote import Places
+from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.topics import is_topic, read_topic
+from balog.analytics.reading.validation import NormalizedLines, count_events, normalize, normalize_line
 from balog.analytics.reading.variant import encode
 from balog.errors import EventError
 
@@ -131,7 +131,7 @@ class EventQuery:
 def scan(
     slices: Sequence[Slice],
     query: Query,
-    places: Places | None = None,
+    storages: StoragePool | None = None,
     options: FormOptions = _DETECTED,
     is_growth: bool = False,
 ) -> Iterator[pa.RecordBatch]:
@@ -141,10 +141,12 @@ def scan(
         is_growth: see ``balog.analytics.reading.forms.read_parts``.
     """
     with borrow_parser() as parser:
-        yield from _handed_out(parser, query, _answers(parser, query, slices, places or Places(), options, is_growth))
+        yield from _handed_out(
+            parser, query, _answers(parser, query, slices, storages or StoragePool(), options, is_growth)
+        )
 
 
-def scan_messages(lines: Lines, path: str, query: Query) -> Iterator[pa.RecordBatch]:
+def scan_messages(lines: EventLines, path: str, query: Query) -> Iterator[pa.RecordBatch]:
     """Ask a query of messages that somebody else took out of a topic, as ``scan`` does of those of a slice."""
     with borrow_parser() as parser:
         yield from _handed_out(parser, query, _lines(parser, query, path, lines))
@@ -168,7 +170,7 @@ def _handed_out(parser: Parser, query: Query, answers: Iterator[_Answer]) -> Ite
 
 
 def _answers(
-    parser: Parser, query: Query, slices: Sequence[Slice], places: Places, options: FormOptions, is_growth: bool
+    parser: Parser, query: Query, slices: Sequence[Slice], storages: StoragePool, options: FormOptions, is_growth: bool
 ) -> Iterator[_Answer]:
     small: list[_Piece] = []
     size = 0
@@ -177,7 +179,7 @@ def _answers(
             for lines in read_topic(piece):
                 yield from _lines(parser, query, piece.path, lines)
             continue
-        for part in read_parts(piece, parser.buffer, places, options, is_growth):
+        for part in read_parts(piece, parser.buffer, storages, options, is_growth):
             is_small = isinstance(part, Block) and len(part.data) < _SMALL
             if isinstance(part, Block) and is_small:
                 small.append(_Piece(piece.path, Block(part.offset, memoryview(bytes(part.data)))))
@@ -190,10 +192,10 @@ def _answers(
     yield from _pieces(parser, query, small)
 
 
-def _part(parser: Parser, query: Query, path: str, part: Block | Lines | Bad | Damage) -> Iterator[_Answer]:
+def _part(parser: Parser, query: Query, path: str, part: Block | EventLines | Bad | Damage) -> Iterator[_Answer]:
     if isinstance(part, Block):
         yield from _block(parser, query, path, part)
-    elif isinstance(part, Lines):
+    elif isinstance(part, EventLines):
         yield from _lines(parser, query, path, part)
     elif isinstance(part, Damage):
         yield from _damage(parser, query, path, part)
@@ -232,17 +234,17 @@ def _block(parser: Parser, query: Query, path: str, block: Block) -> Iterator[_A
         if table is not None:
             yield table
         else:
-            yield from _washed(parser, query, path, wash(part))
+            yield from _query_normalized(parser, query, path, normalize(part))
 
 
-def _lines(parser: Parser, query: Query, path: str, lines: Lines) -> Iterator[_Answer]:
+def _lines(parser: Parser, query: Query, path: str, lines: EventLines) -> Iterator[_Answer]:
     """Ask events that were made of another form, like a block of them."""
     table = _vouched(parser, query, memoryview(b"\n".join([*lines.events, b""])), len(lines.events))
     if table is not None:
         yield table
-        yield from _washed(parser, query, path, Washed([], [], lines.bad))
+        yield from _query_normalized(parser, query, path, NormalizedLines([], [], lines.bad))
     else:
-        yield from _washed(parser, query, path, lines.wash())
+        yield from _query_normalized(parser, query, path, lines.normalize())
 
 
 def _vouched(parser: Parser, query: Query, data: memoryview, lines: int | None = None) -> pa.Table | None:
@@ -260,8 +262,8 @@ def _vouched(parser: Parser, query: Query, data: memoryview, lines: int | None =
     return table if read in (None, count) else None
 
 
-def _washed(parser: Parser, query: Query, path: str, washed: Washed) -> Iterator[_Answer]:
-    events, offsets, bad = washed
+def _query_normalized(parser: Parser, query: Query, path: str, normalized: NormalizedLines) -> Iterator[_Answer]:
+    events, offsets, bad = normalized
     yield from _ask(parser, query, events, offsets, bad)
     for start in range(0, len(bad), _MOST_QUARANTINED):
         yield _quarantined(query, path, bad[start : start + _MOST_QUARANTINED])
@@ -309,7 +311,7 @@ def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator
     """Take the line at which a damaged file stops, if it is whole, and report the damage behind it."""
     offset, reason, tail = damage
     try:
-        wash_line(tail)
+        normalize_line(tail)
     except EventError:
         pass
     else:

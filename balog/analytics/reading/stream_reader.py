@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import (
 
 from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.partitions import partitions
-from balog.analytics.reading.streaming import Limits, Offset, Stream
+from balog.analytics.reading.streaming import EventStream, Offset, StreamLimits
 from balog.analytics.reading.worker_errors import OneLineErrors
 
 if TYPE_CHECKING:
@@ -31,19 +31,23 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Args:
         scan: gives the Arrow batches of one task, whose slices are what was added to files.
-        state: see ``Stream``; nothing is opened before it is needed, as Spark carries this to its workers too.
+        state: see ``EventStream``; nothing is opened before it is needed, as Spark carries this to its workers too.
     """
 
     def __init__(
-        self, inputs: Inputs, scan: Callable[[InputPartition], Iterator[pa.RecordBatch]], limits: Limits, state: str
+        self,
+        inputs: Inputs,
+        scan: Callable[[InputPartition], Iterator[pa.RecordBatch]],
+        limits: StreamLimits,
+        state: str,
     ) -> None:
         self._inputs, self._scan, self._limits, self._state = inputs, scan, limits, state
-        self._stream: Stream | None = None
+        self._stream: EventStream | None = None
 
     @property
-    def _now(self) -> Stream:
+    def _now(self) -> EventStream:
         if self._stream is None:
-            self._stream = Stream(self._inputs, self._state)
+            self._stream = EventStream(self._inputs, self._state)
         return self._stream
 
     def initialOffset(self) -> dict[str, Any]:
@@ -61,7 +65,7 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     @OneLineErrors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Look what has come."""
-        limits = Limits() if isinstance(limit, ReadAllAvailable) else self._limits
+        limits = StreamLimits() if isinstance(limit, ReadAllAvailable) else self._limits
         return self._now.latest(Offset.read(start), limits).write()
 
     @OneLineErrors()

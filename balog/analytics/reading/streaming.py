@@ -12,14 +12,14 @@ import msgspec
 from msgspec import Struct
 
 from balog.analytics.reading.arrivals import Arrivals
-from balog.analytics.reading.files import File, Slice
+from balog.analytics.reading.files import Slice, SourceFile
 from balog.analytics.reading.inputs import Inputs, read_number
 from balog.analytics.reading.planning import share_out
 from balog.analytics.reading.topics import Bounds, bounds, stretches
 from balog.errors import ConfigError
 from balog.storage import open_storage
 
-__all__ = ["Limits", "Offset", "Stream", "need_streams"]
+__all__ = ["EventStream", "Offset", "StreamLimits", "need_streams"]
 
 
 class Offset(Struct, frozen=True, omit_defaults=True):
@@ -53,7 +53,7 @@ class Offset(Struct, frozen=True, omit_defaults=True):
         return plain
 
 
-class Limits(Struct, frozen=True):
+class StreamLimits(Struct, frozen=True):
     """What one batch takes at most: files, their bytes (as they lie), and messages of each topic."""
 
     files: int | None = None
@@ -61,7 +61,7 @@ class Limits(Struct, frozen=True):
     messages: int | None = None
 
     @classmethod
-    def read(cls, options: Mapping[str, str]) -> Limits:
+    def read(cls, options: Mapping[str, str]) -> StreamLimits:
         """Read the options ``maxFilesPerTrigger``, ``maxBytesPerTrigger`` and ``maxOffsetsPerTrigger``.
 
         Raises:
@@ -83,7 +83,7 @@ def need_streams() -> None:
         raise ConfigError(f"a stream needs Spark 4.2 or newer, this is {pyspark.__version__}; load in batches", "Spark")
 
 
-class Stream:
+class EventStream:
     """What has come, and what a batch between two offsets is. Lives in one process of the driver.
 
     Args:
@@ -97,9 +97,9 @@ class Stream:
 
     def __init__(self, inputs: Inputs, state: str = "") -> None:
         self._inputs = inputs
-        self._state = open_storage(state or _default_state(), None if _is_local(state) else inputs.places.options)
+        self._state = open_storage(state or _default_state(), None if _is_local(state) else inputs.storages.options)
         self._arrivals: Arrivals | None = None
-        self._files: list[File] | None = None
+        self._files: list[SourceFile] | None = None
         self._bounds: dict[str, Bounds] | None = None
         self._is_frozen = False
 
@@ -108,13 +108,13 @@ class Stream:
         self._look()
         self._is_frozen = True
 
-    def _look(self) -> tuple[list[File], dict[str, Bounds]]:
+    def _look(self) -> tuple[list[SourceFile], dict[str, Bounds]]:
         if not self._is_frozen or self._files is None or self._bounds is None:
             self._files = self._inputs.files(is_growing=True)
             self._bounds = {url: bounds(url) for url in self._inputs.topics}
         return self._files, self._bounds
 
-    def latest(self, start: Offset, limits: Limits) -> Offset:
+    def latest(self, start: Offset, limits: StreamLimits) -> Offset:
         """Give the offset up to which the next batch goes: ``start`` itself when nothing has come.
 
         Raises:
@@ -159,7 +159,7 @@ class Stream:
         return self._arrivals
 
 
-def _reach(url: str, ends: tuple[int, int], read: int | None, limits: Limits) -> int:
+def _reach(url: str, ends: tuple[int, int], read: int | None, limits: StreamLimits) -> int:
     first, last = ends
     if read is not None and read > last:
         raise ConfigError("the topic was made anew since the checkpoint was written; begin with a new checkpoint", url)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import quote
 
 from balog.analytics.reading.files import Slice
-from balog.analytics.reading.forms.base import Lines
+from balog.analytics.reading.forms.base import EventLines
 from balog.errors import ConfigError, TopicError
 from balog.topics import local_folder, open_topics
 
@@ -80,7 +80,7 @@ def stretches(url: str, bounds: Bounds, parallel: int) -> list[Slice]:
     return found
 
 
-def read_topic(piece: Slice) -> Iterator[Lines]:
+def read_topic(piece: Slice) -> Iterator[EventLines]:
     """Give the messages of a stretch, with their numbers in the place of offsets.
 
     What retention has removed meanwhile is not there any more; nothing else is passed over.
@@ -90,7 +90,7 @@ def read_topic(piece: Slice) -> Iterator[Lines]:
     """
     home, kind, topic, partition = _split(piece.path)
     end = piece.start if piece.end is None else piece.end
-    lines = Lines()
+    lines = EventLines()
     for number, body in (
         _local(_file(home, topic), piece.path, piece.start, end)
         if kind == "local"
@@ -100,7 +100,7 @@ def read_topic(piece: Slice) -> Iterator[Lines]:
             lines.add(body.replace(b"\n", b" "), number, body)  # in JSON a line break is but white space
         if lines.is_full:
             yield lines
-            lines = Lines()
+            lines = EventLines()
     if lines:
         yield lines
 

@@ -11,8 +11,8 @@ import re
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from balog.analytics.reporting.figures import count, minute, printable
-from balog.analytics.reporting.model import Report, Run
+from balog.analytics.reporting.formats import count, minute, printable
+from balog.analytics.reporting.model import Report, RunStats
 from balog.analytics.reporting.periods import later
 
 __all__ = ["Chart", "draw", "outside_in_words", "runs_shown"]
@@ -73,7 +73,7 @@ def outside_in_words(report: Report) -> list[str]:
     ]
 
 
-def runs_shown(report: Report) -> tuple[list[Run], int]:
+def runs_shown(report: Report) -> tuple[list[RunStats], int]:
     """Return the latest runs in the time that charts show, and how many others there are; all if it has none."""
     latest, time = report.runs[:_MOST_RUNS], report.shown
     shown = [run for run in latest if time is None or time.since <= run.started < time.until] or latest

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from balog.analytics.reporting.comparing import change_in_words
-from balog.analytics.reporting.figures import amount, count, length, minute, seconds, span
+from balog.analytics.reporting.comparison import change_in_words
+from balog.analytics.reporting.formats import amount, count, length, minute, seconds, span
 from balog.analytics.reporting.markup import moment, number, section, words
-from balog.analytics.reporting.model import Figure, Finding, Report
+from balog.analytics.reporting.model import HealthFinding, HealthStat, Report
 from balog.analytics.reporting.periods import HOUR, Period
 
 __all__ = ["health", "health_in_words", "period_in_words"]
@@ -39,7 +39,7 @@ def period_in_words(period: Period) -> str:
     return f"{minute(period.since)} to {minute(period.until)} ({length(hours)})"
 
 
-def _tile(figure: Figure, *, compared: bool) -> str:
+def _tile(figure: HealthStat, *, compared: bool) -> str:
     if figure.unit == "seconds":
         shown = span(figure.now) if figure.now is not None and figure.now >= 60 else seconds(figure.now)
     else:
@@ -66,7 +66,7 @@ def _findings(report: Report) -> str:
     return f'<ul class="findings">\n{items}\n</ul>'
 
 
-def _finding(finding: Finding) -> str:
+def _finding(finding: HealthFinding) -> str:
     since = f" <small>since {moment(finding.since)}</small>" if finding.since is not None else ""
     text = words(finding.words)
     linked = f'<a href="#{words(finding.link)}">{text}</a>' if finding.link else text

@@ -7,7 +7,7 @@ from datetime import datetime
 from html import escape
 
 from balog.analytics.reporting.charts import Chart
-from balog.analytics.reporting.figures import count, minute, printable, when
+from balog.analytics.reporting.formats import count, minute, printable, when
 
 __all__ = ["cell", "head_cell", "moment", "number", "section", "shown_of", "table", "text_cell", "words"]
 

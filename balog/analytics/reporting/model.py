@@ -16,20 +16,20 @@ __all__ = [
     "MOST_ROWS",
     "VERSION",
     "BadLines",
-    "Channel",
-    "Example",
+    "ChannelStats",
     "Failure",
-    "Figure",
-    "Finding",
-    "Metric",
+    "FailureExample",
+    "HealthFinding",
+    "HealthStat",
+    "MetricStats",
     "Outside",
     "Report",
-    "Request",
-    "Run",
-    "RunStream",
-    "Stream",
+    "RequestStats",
+    "RunStats",
+    "RunStreamStats",
+    "StageWaits",
+    "StreamStats",
     "Throughput",
-    "Waiting",
     "encode",
 ]
 
@@ -38,7 +38,7 @@ MOST_ROWS = 10_000
 """Rows of each list at most, so that neither the driver's memory nor the document grows with the archive."""
 
 
-class Figure(Struct, kw_only=True):
+class HealthStat(Struct, kw_only=True):
     """One number of the health: of the time that is looked at, and of the time before.
 
     ``unit`` is ``count`` or ``seconds``. ``change`` is now / before, null where either is nothing. ``verdict`` is
@@ -53,7 +53,7 @@ class Figure(Struct, kw_only=True):
     verdict: str
 
 
-class Finding(Struct, kw_only=True):
+class HealthFinding(Struct, kw_only=True):
     """Something that is worth a look: ``kind`` is ``new_failure``, ``more_failures``, ``failed_runs``, ``slower``,
     ``silent`` or ``bad_lines``; ``since`` is when it began, where that is known; ``link`` is the page's anchor.
     """
@@ -64,7 +64,7 @@ class Finding(Struct, kw_only=True):
     link: str | None = None
 
 
-class Example(Struct, kw_only=True):
+class FailureExample(Struct, kw_only=True):
     """The first event of a failure; its message is not masked."""
 
     id: str | None
@@ -90,11 +90,11 @@ class Failure(Struct, kw_only=True):
     first: datetime
     last: datetime
     new: bool
-    example: Example | None
+    example: FailureExample | None
     runs: list[str] = []
 
 
-class RunStream(Struct, kw_only=True):
+class RunStreamStats(Struct, kw_only=True):
     """What a run's own report says of one stream."""
 
     stream: str
@@ -102,7 +102,7 @@ class RunStream(Struct, kw_only=True):
     bytes: int | None
 
 
-class Run(Struct, kw_only=True):
+class RunStats(Struct, kw_only=True):
     """One run. ``outcome`` is ``unknown``, and records, bytes and exit code are null, when it left no report; its
     duration is then the time between its first and its last event. ``failures`` are fingerprints.
     """
@@ -118,11 +118,11 @@ class Run(Struct, kw_only=True):
     bytes: int | None
     events: int
     errors: int
-    streams: list[RunStream]
+    streams: list[RunStreamStats]
     failures: list[str] = []
 
 
-class Stream(Struct, kw_only=True):
+class StreamStats(Struct, kw_only=True):
     """One stream by its metrics: ``seconds`` is the sum of its timers, ``p50`` and ``p95`` are of the longest of them
     (``timer``), ``rate`` is records per second of that sum. ``slower`` says that enough values stand behind the change.
     """
@@ -141,7 +141,7 @@ class Stream(Struct, kw_only=True):
     rate: float | None
 
 
-class Request(Struct, kw_only=True):
+class RequestStats(Struct, kw_only=True):
     """HTTP requests to one endpoint with one status, by the timer ``http_request_duration``."""
 
     endpoint: str | None
@@ -156,7 +156,7 @@ class Request(Struct, kw_only=True):
     slower: bool
 
 
-class Metric(Struct, kw_only=True):
+class MetricStats(Struct, kw_only=True):
     """One metric over the period; percentiles are null for counters. Timers are in seconds."""
 
     metric: str
@@ -194,7 +194,7 @@ class Outside(Struct, kw_only=True):
     last: datetime
 
 
-class Waiting(Struct, kw_only=True):
+class StageWaits(Struct, kw_only=True):
     """Seconds that one stage of pipes waited for what stands before it (``read``) and behind it (``write``)."""
 
     stage: str
@@ -203,7 +203,7 @@ class Waiting(Struct, kw_only=True):
     slow: str
 
 
-class Channel(Struct, kw_only=True):
+class ChannelStats(Struct, kw_only=True):
     """Events of one channel and level; ``errors`` are those of level ERROR and CRITICAL."""
 
     channel: str | None
@@ -247,19 +247,19 @@ class Report(Struct, kw_only=True):
     quarantined: int
     duplicates: int = 0
     totals: dict[str, int]
-    health: list[Figure]
-    findings: list[Finding]
+    health: list[HealthStat]
+    findings: list[HealthFinding]
     failures: list[Failure]
-    runs: list[Run]
+    runs: list[RunStats]
     step: float
     throughput: list[Throughput]
     shown: Period | None = None
     outside: list[Outside] = []
-    streams: list[Stream]
-    requests: list[Request]
-    metrics: list[Metric]
-    waiting: list[Waiting]
-    channels: list[Channel]
+    streams: list[StreamStats]
+    requests: list[RequestStats]
+    metrics: list[MetricStats]
+    waiting: list[StageWaits]
+    channels: list[ChannelStats]
     quarantine: list[BadLines]
 
 

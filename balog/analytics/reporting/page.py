@@ -7,7 +7,7 @@ from html import escape
 
 from balog.analytics.reporting import sections
 from balog.analytics.reporting.charts import draw
-from balog.analytics.reporting.figures import count, printable, when
+from balog.analytics.reporting.formats import count, printable, when
 from balog.analytics.reporting.health import health, period_in_words
 from balog.analytics.reporting.markup import words
 from balog.analytics.reporting.model import Report

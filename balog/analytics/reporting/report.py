@@ -12,14 +12,14 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as f
 
 from balog.analytics import rollups as rolling
-from balog.analytics.reading.moments import literal
 from balog.analytics.reading.schemas import QUARANTINE
-from balog.analytics.reporting.assembling import assemble, slowed
+from balog.analytics.reading.timestamps import literal
+from balog.analytics.reporting.assembly import assemble, slowed
 from balog.analytics.reporting.model import Report
-from balog.analytics.reporting.numbers import Bounds, ask, axes, bounds, hourly
 from balog.analytics.reporting.periods import Period, compare
-from balog.analytics.reporting.questions import Question, channel_pattern
-from balog.analytics.reporting.times import Asked
+from balog.analytics.reporting.queries import Bounds, ask, axes, bounds, hourly
+from balog.analytics.reporting.query import ReportQuery, channel_pattern
+from balog.analytics.reporting.time_ranges import TimeRanges
 from balog.analytics.rollups.schemas import COPIES
 from balog.analytics.tables import is_tables, open_tables
 
@@ -46,7 +46,7 @@ _SMALL = {
 
 
 def make_report(
-    spark: SparkSession, paths: Sequence[str], question: Question, files: int | None = None, **options: Any
+    spark: SparkSession, paths: Sequence[str], question: ReportQuery, files: int | None = None, **options: Any
 ) -> Report:
     """Read what was asked about and count it.
 
@@ -72,7 +72,7 @@ def make_report(
     return _of_rows(rows, question, paths, "files", files)
 
 
-def _of_tables(spark: SparkSession, paths: Sequence[str], question: Question) -> Report:
+def _of_tables(spark: SparkSession, paths: Sequence[str], question: ReportQuery) -> Report:
     tables = open_tables(spark, paths[0])
     if question.of_rollups and "rollup_events" in tables.names():
         return report_of(_stored(tables, question), question, paths, "rollups")
@@ -80,7 +80,7 @@ def _of_tables(spark: SparkSession, paths: Sequence[str], question: Question) ->
     return _of_rows(_counted(events, question, once=False), question, paths, "events")
 
 
-def _stored(tables: Tables, question: Question) -> Rollups:
+def _stored(tables: Tables, question: ReportQuery) -> Rollups:
     """Give the stored rollups; failures of all times, since what is new was not there before."""
     some = tables.rollups(question.earliest, question.until)
     if question.earliest is None:
@@ -88,7 +88,7 @@ def _stored(tables: Tables, question: Question) -> Rollups:
     return some._replace(errors=tables.rollups(None, question.until).errors)
 
 
-def _chosen(events: DataFrame, question: Question) -> DataFrame:
+def _chosen(events: DataFrame, question: ReportQuery) -> DataFrame:
     """Give the events that were asked about, and lines that are none."""
     wanted = f.lit(True)
     if question.earliest is not None:
@@ -110,7 +110,7 @@ def _chosen(events: DataFrame, question: Question) -> DataFrame:
     return events.where(wanted).drop("payload")
 
 
-def _counted(events: DataFrame, question: Question, *, once: bool = True) -> DataFrame:
+def _counted(events: DataFrame, question: ReportQuery, *, once: bool = True) -> DataFrame:
     """Give rollup rows of hours that begin so long after the full one as the time asked about does."""
     shift = f.make_dt_interval(secs=f.lit(question.past_the_hour.total_seconds()).cast("decimal(18,6)"))
     if not question.past_the_hour:
@@ -126,7 +126,7 @@ def _counted(events: DataFrame, question: Question, *, once: bool = True) -> Dat
 
 
 def _of_rows(
-    rows: DataFrame, question: Question, paths: Sequence[str], source: str, files: int | None = None
+    rows: DataFrame, question: ReportQuery, paths: Sequence[str], source: str, files: int | None = None
 ) -> Report:
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
@@ -154,7 +154,7 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
 
 
 def report_of(
-    rollups: Rollups, question: Question, sources: Sequence[str], source: str, files: int | None = None
+    rollups: Rollups, question: ReportQuery, sources: Sequence[str], source: str, files: int | None = None
 ) -> Report:
     """Make the report out of rollups.
 
@@ -186,7 +186,7 @@ def report_of(
     )
 
 
-def _asked(found: Bounds | None, question: Question) -> Asked:
+def _asked(found: Bounds | None, question: ReportQuery) -> TimeRanges:
     """Give the times; of no data at all, those that were asked about, or nothing."""
     since, until = question.since, question.until
     if found is None:
@@ -198,10 +198,10 @@ def _asked(found: Bounds | None, question: Question) -> Asked:
         compared = compare(data, since, until, question.back, none=True)  # there is nothing before to compare with
     first = since or found.all.since
     period = Period(first, max(until or found.all.until, first))
-    return Asked(period, compared, period)
+    return TimeRanges(period, compared, period)
 
 
-def empty_report(paths: Sequence[str], question: Question) -> Report:
+def empty_report(paths: Sequence[str], question: ReportQuery) -> Report:
     """Give the report of paths that hold no file; it takes no Spark."""
     first = ("events", "throughput", "records", "metrics", "failures", "all_failures")
     names = (*first, "runs", "outcomes", "run_streams", "quarantine")

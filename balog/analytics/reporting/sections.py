@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from balog.analytics.reporting.charts import Chart, outside_in_words, runs_shown
-from balog.analytics.reporting.figures import amount, count, seconds, size, span
+from balog.analytics.reporting.formats import amount, count, seconds, size, span
 from balog.analytics.reporting.markup import cell, head_cell, moment, section, shown_of, table, text_cell, words
-from balog.analytics.reporting.model import Channel, Failure, Outside, Report, Request, Run, Stream, Throughput
+from balog.analytics.reporting.model import (
+    ChannelStats,
+    Failure,
+    Outside,
+    Report,
+    RequestStats,
+    RunStats,
+    StreamStats,
+    Throughput,
+)
 
 __all__ = [
     "MOST_FAILURES",
@@ -109,11 +118,11 @@ def runs(report: Report, charts: Charts, anchors: Mapping[str, str]) -> str:
     return section("runs", "Runs", choice, table("runs", heads, rows, "Runs"), chart=charts.get("runs"), note=note)
 
 
-def _outcome(run: Run) -> str:
+def _outcome(run: RunStats) -> str:
     return run.outcome if run.outcome in _MARKS else "unknown"
 
 
-def _run(run: Run, anchor: str, known: set[str]) -> str:
+def _run(run: RunStats, anchor: str, known: set[str]) -> str:
     links = " ".join(
         f'<a href="#f-{words(one)}" title="the failure {words(one)}">{words(one[:6])}</a>'
         for one in run.failures[:5]
@@ -215,7 +224,7 @@ def streams(report: Report) -> str:
     return section("streams", "Slowest streams", table("streams", heads, rows, "Slowest streams"), note=note)
 
 
-def _compared(one: Stream | Request) -> str:
+def _compared(one: StreamStats | RequestStats) -> str:
     if one.p95_now is None or one.p95_before is None:
         return cell(None, "–")
     mark = " bad" if one.slower else ""
@@ -287,7 +296,7 @@ def channels(report: Report, charts: Charts) -> str:
     """Give events by channel and level."""
     if not report.channels:
         return ""
-    by_name: dict[str | None, list[Channel]] = {}
+    by_name: dict[str | None, list[ChannelStats]] = {}
     for row in report.channels:
         by_name.setdefault(row.channel, []).append(row)
     levels = [level for level in _LEVELS if any(_level(row) == level for row in report.channels)]
@@ -305,7 +314,7 @@ def channels(report: Report, charts: Charts) -> str:
     return section("channels", "Channels", listed, chart=charts.get("channels"), note=note)
 
 
-def _level(row: Channel) -> str | None:
+def _level(row: ChannelStats) -> str | None:
     return row.level if row.level in _LEVELS else None
 
 

@@ -4,7 +4,7 @@
 are stored and asked (``Rollups``), and ``merge`` makes of any number of those rows one for each key.
 """
 
-from balog.analytics.rollups.making import from_events, from_files
-from balog.analytics.rollups.splitting import Rollups, merge, split
+from balog.analytics.rollups.builder import from_events, from_files
+from balog.analytics.rollups.frames import Rollups, merge, split
 
 __all__ = ["Rollups", "from_events", "from_files", "merge", "split"]

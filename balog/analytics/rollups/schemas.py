@@ -99,7 +99,10 @@ ERRORS = _struct(
     last=_TIMESTAMP,
     example=EXAMPLE,
 )
-"""``rollup_errors``: events of one fingerprint (see ``rollups.errors``); ``message`` is masked, ``example`` is not."""
+"""``rollup_errors``: the errors of one fingerprint, see ``rollups.fingerprints``.
+
+``message`` is masked, ``example`` is not.
+"""
 
 RUNS = _struct(
     hour=_TIMESTAMP,

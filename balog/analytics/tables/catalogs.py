@@ -1,7 +1,7 @@
-"""Places in catalogs: ``hive:DB?location=DIR``, ``iceberg:CATALOG.DB?location=DIR``, ``delta:DIR``.
+"""Locations in catalogs: ``hive:DB?location=DIR``, ``iceberg:CATALOG.DB?location=DIR``, ``delta:DIR``.
 
-``location`` is a folder on a disk that the driver and all executors see. There is the log of what was loaded, there
-batches wait until they are in the tables, and for Hive the tables themselves are there.
+``location`` is a folder on a disk that the driver and all executors see. It holds the log of loads, the staged batches,
+and for Hive the tables themselves.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
-    from balog.analytics.tables.evolution import Step
+    from balog.analytics.tables.evolution import ColumnChange
 
 __all__ = [
-    "Place",
+    "CatalogLocation",
     "alter",
     "columns_of",
+    "parse_location",
     "quoted",
-    "read_place",
     "session_settings",
     "state_folder",
     "text",
@@ -35,66 +35,72 @@ __all__ = [
 _NAME = re.compile(r"\w+")
 
 
-class Place(NamedTuple):
-    """A place's name, taken apart: what follows the kind, and the ``location``, which may be empty."""
+class CatalogLocation(NamedTuple):
+    """A parsed location in a catalog.
+
+    Attributes:
+        kind: ``hive``, ``iceberg`` or ``delta``.
+        name: the database, with its catalog for Iceberg; the tables' folder or URL for Delta.
+        folder: the folder of the log; "" for the default.
+    """
 
     kind: str
     name: str
-    location: str = ""
+    folder: str = ""
 
 
-def read_place(place: str) -> Place:
-    """Take a place's name apart.
+def parse_location(location: str) -> CatalogLocation:
+    """Parse a location in a catalog.
 
     Raises:
-        ConfigError: it can't be understood.
+        ConfigError: it is not of the catalog's form.
     """
-    kind, _, rest = place.partition(":")
+    kind, _, rest = location.partition(":")
     name, _, query = rest.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
-    location = options.pop("location", "")
+    folder = options.pop("location", "")
     forms = {"hive": (1, "hive:DATABASE?location=FOLDER"), "iceberg": (2, "iceberg:CATALOG.DATABASE?location=FOLDER")}
     if kind in forms:
         parts, form = forms[kind]
         names = name.split(".")
         if len(names) < parts or (kind == "hive" and len(names) > 1) or not all(map(_NAME.fullmatch, names)) or options:
-            raise ConfigError(f"is not of the form {form}", place)
+            raise ConfigError(f"is not of the form {form}", location)
     elif not name or options:
-        raise ConfigError("is not of the form delta:FOLDER", place)
-    if "://" in location:
-        raise ConfigError("location has to be a folder on a disk that all executors see", place)
-    return Place(kind, name, location)
+        raise ConfigError("is not of the form delta:FOLDER", location)
+    if "://" in folder:
+        raise ConfigError("location has to be a folder on a disk that all executors see", location)
+    return CatalogLocation(kind, name, folder)
 
 
-def state_folder(place: Place) -> Path:
-    """Give the location, or a folder of the user's state that belongs to the place where none is given."""
-    if place.location:
-        return Path(place.location).absolute()
+def state_folder(location: CatalogLocation) -> Path:
+    """Return the location's folder, or by default a folder for it in the user's state directory."""
+    if location.folder:
+        return Path(location.folder).absolute()
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    named = hashlib.sha256(f"{place.kind}:{place.name}".encode()).hexdigest()[:16]
-    return Path(state, "balog", "tables", f"{place.kind}-{named}").absolute()
+    digest = hashlib.sha256(f"{location.kind}:{location.name}".encode()).hexdigest()[:16]
+    return Path(state, "balog", "tables", f"{location.kind}-{digest}").absolute()
 
 
-def session_settings(place: str) -> dict[str, str]:
-    """Give the settings that a session has to be started with for a place.
+def session_settings(location: str) -> dict[str, str]:
+    """Return the Spark settings that a session for a location needs.
 
     Iceberg and Delta have settings of their own, which belong with their packages: into ``spark-defaults.conf``.
     """
-    return {"spark.sql.catalogImplementation": "hive"} if place.startswith("hive:") else {}
+    return {"spark.sql.catalogImplementation": "hive"} if location.startswith("hive:") else {}
 
 
 def quoted(*names: str) -> str:
-    """Write a name of several parts as Spark's SQL has it."""
+    """Return a name of several parts as a quoted identifier of Spark's SQL."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names)
 
 
 def text(value: str) -> str:
-    """Write a text as Spark's SQL has it."""
+    """Return a string literal of Spark's SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def alter(spark: SparkSession, table: str, step: Step) -> None:
-    """Add or widen a column, as Iceberg and Delta understand it."""
+def alter(spark: SparkSession, table: str, step: ColumnChange) -> None:
+    """Add or widen a column of an Iceberg or Delta table."""
     path = quoted(*step.path)
     if step.kind == "add":
         spark.sql(f"ALTER TABLE {table} ADD COLUMNS ({path} {_ddl(step.type)})")
@@ -103,12 +109,12 @@ def alter(spark: SparkSession, table: str, step: Step) -> None:
 
 
 def columns_of(schema: StructType) -> str:
-    """Write the columns of a table that is to be made, ``date`` last."""
+    """Return the column list of CREATE TABLE, ``date`` last."""
     return ", ".join([*(f"{quoted(column.name)} {_ddl(column.dataType)}" for column in schema), "`date` date"])
 
 
 def _ddl(kind: DataType) -> str:
-    """Write a type as Spark's SQL has it, with every name in quotes."""
+    """Return a type in Spark's SQL, with every name quoted."""
     from pyspark.sql import types as t
 
     if isinstance(kind, t.StructType):

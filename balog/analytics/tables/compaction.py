@@ -11,17 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
+from balog.analytics.rollups.frames import Rollups, merge
 from balog.analytics.rollups.schemas import ERRORS, EVENTS, METRICS, QUARANTINE, RUNS
-from balog.analytics.rollups.splitting import Rollups, merge
-from balog.analytics.tables import ROLLUPS
-from balog.analytics.tables.refusals import told
-from balog.analytics.tables.staging import FILES, Days, Stage, decode_files, encode_files
-from balog.analytics.tables.store import Staged, TableError
+from balog.analytics.tables.staging import FILES, BatchStage, DayFiles, decode_files, encode_files
+from balog.analytics.tables.store import ROLLUPS, StagedFile, TableError
+from balog.analytics.tables.write_errors import told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from balog.analytics.tables.log import File
+    from balog.analytics.tables.log import TableFile
 
 __all__ = ["COLUMNS", "SMALL", "compacted", "merged_rollups", "small_files"]
 
@@ -33,7 +32,7 @@ COLUMNS = {"events": EVENTS, "metrics": METRICS, "errors": ERRORS, "runs": RUNS,
 """The columns of each of the frames of ``Rollups``."""
 
 
-def small_files(files: Iterable[File]) -> list[File]:
+def small_files(files: Iterable[TableFile]) -> list[TableFile]:
     """Give the small files of those days that have several."""
     days = defaultdict(list)
     for file in files:
@@ -42,7 +41,7 @@ def small_files(files: Iterable[File]) -> list[File]:
     return [file for day in sorted(days) if len(days[day]) > 1 for file in days[day]]
 
 
-def compacted(table: str, frame: DataFrame, files: Sequence[File], folder: str, batch: str) -> list[Staged]:
+def compacted(table: str, frame: DataFrame, files: Sequence[TableFile], folder: str, batch: str) -> list[StagedFile]:
     """Write the rows of small files again, into few files, sorted by time.
 
     Args:
@@ -53,7 +52,7 @@ def compacted(table: str, frame: DataFrame, files: Sequence[File], folder: str, 
         TableError: the new files don't have the rows of the old ones.
     """
     when = next((name for name in ("timestamp", "hour") if name in frame.columns), "")
-    stage = Stage(folder, batch, datetime.now(timezone.utc))
+    stage = BatchStage(folder, batch, datetime.now(timezone.utc))
     order = ["date", when] if when else ["date"]
     parts = -(-sum(file.size for file in files) // _LARGE)
     rows = merged_rollups(table, frame) if when == "hour" else frame
@@ -62,14 +61,14 @@ def compacted(table: str, frame: DataFrame, files: Sequence[File], folder: str, 
 
     @told
     def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        open_days: dict[object, Days] = {}
-        done: list[Staged] = []
+        open_days: dict[object, DayFiles] = {}
+        done: list[StagedFile] = []
         for batch_ in batches:
-            whole = pa.Table.from_batches([batch_])
+            whole = pa.TableState.from_batches([batch_])
             for day in whole.column("date").unique().to_pylist():
                 if day not in open_days:  # days come in order: those before are complete
                     done += [file for days in open_days.values() for file in days.close()]
-                    open_days = {day: Days(stage, table, day, when)}
+                    open_days = {day: DayFiles(stage, table, day, when)}
                 rows_ = whole.filter(pc.equal(whole.column("date"), pa.scalar(day, pa.date32())))
                 open_days[day].add(rows_.drop_columns(["date"]))
         done += [file for days in open_days.values() for file in days.close()]

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
-from balog.analytics.tables.catalogs import columns_of, quoted, read_place, state_folder, text
+from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, state_folder, text
 from balog.analytics.tables.lake import LakeStore, reach
 from balog.errors import ConfigError
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["DeltaStore", "open_store"]
 
 
-def open_store(spark: SparkSession, place: str) -> DeltaStore:
+def open_store(spark: SparkSession, location: str) -> DeltaStore:
     """Give the store of a folder of Delta tables.
 
     Raises:
@@ -33,22 +33,22 @@ def open_store(spark: SparkSession, place: str) -> DeltaStore:
         raise ConfigError(
             "Delta is not in this Spark session; have its package on the cluster (io.delta:delta-spark) and set "
             "spark.sql.extensions and spark.sql.catalog.spark_catalog as its page says",
-            place,
+            location,
         )
-    reach(spark, "spark_catalog.default", place, "delta-spark")
-    said = read_place(place)
-    url = urlsplit(said.name)
+    reach(spark, "spark_catalog.default", location, "delta-spark")
+    parsed = parse_location(location)
+    url = urlsplit(parsed.name)
     if url.scheme not in ("", "file"):
-        return DeltaStore(spark, place, said.name.rstrip("/"), state_folder(said))
-    root = Path(unquote(url.path) if url.scheme else said.name).absolute()
-    return DeltaStore(spark, place, str(root), Path(said.location).absolute() if said.location else root)
+        return DeltaStore(spark, location, parsed.name.rstrip("/"), state_folder(parsed))
+    root = Path(unquote(url.path) if url.scheme else parsed.name).absolute()
+    return DeltaStore(spark, location, str(root), Path(parsed.folder).absolute() if parsed.folder else root)
 
 
 class DeltaStore(LakeStore):
     """Delta tables below ``root``; ``folder`` has the log."""
 
-    def __init__(self, spark: SparkSession, place: str, root: str, folder: Path) -> None:
-        super().__init__(spark, place, folder)
+    def __init__(self, spark: SparkSession, location: str, root: str, folder: Path) -> None:
+        super().__init__(spark, location, folder)
         self._tables = root
 
     def _path(self, name: str) -> str:

@@ -29,8 +29,8 @@ __all__ = [
     "FACILITY",
     "MOST_COLUMNS",
     "RECOVERED",
-    "Change",
-    "Step",
+    "ColumnChange",
+    "SchemaChange",
     "field_of",
     "merge",
     "payload_fields",
@@ -61,14 +61,14 @@ _RESERVED = {*FACILITY.names, RECOVERED, "date"}
 _WHOLE: tuple[type[t.DataType], ...] = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 
 
-class Change(NamedTuple):
+class SchemaChange(NamedTuple):
     """What ``merge`` makes of a table: its schema from now on, and a line for people for each thing that changes."""
 
     schema: t.StructType
     lines: list[str]
 
 
-class Step(NamedTuple):
+class ColumnChange(NamedTuple):
     """One ``ALTER TABLE``: ``kind`` is ``add`` or ``widen``; ``element`` in the path is a list's item."""
 
     kind: str
@@ -76,18 +76,18 @@ class Step(NamedTuple):
     type: t.DataType
 
 
-def merge(have: t.StructType | None, seen: t.StructType) -> Change:
+def merge(have: t.StructType | None, seen: t.StructType) -> SchemaChange:
     """Give the schema that holds what a table has and what was seen in new events.
 
     Args:
         have: the table's schema, or None for a table that is to be made.
-        seen: the payload's fields, as ``shapes.Shape.struct`` or ``shapes.from_registry`` give them.
+        seen: the payload's fields, as ``shapes.PayloadShape.struct`` or ``shapes.from_registry`` give them.
     """
     lines: list[str] = []
     if have is None:
         have = t.StructType([*FACILITY.fields, t.StructField(RECOVERED, t.StringType())])
     room = _Room(MOST_COLUMNS - sum(map(_leaves, (field.dataType for field in payload_fields(have)))))
-    return Change(_struct(have, seen, "", room, lines), lines)
+    return SchemaChange(_struct(have, seen, "", room, lines), lines)
 
 
 def field_of(column: t.StructField) -> str:
@@ -100,28 +100,28 @@ def payload_fields(schema: t.StructType) -> list[t.StructField]:
     return [column for column in schema if "field" in column.metadata or column.name not in _RESERVED]
 
 
-def steps(before: t.StructType | None, after: t.StructType) -> Iterator[Step]:
+def steps(before: t.StructType | None, after: t.StructType) -> Iterator[ColumnChange]:
     """Give what has to be altered, in order; a column that is gone or narrower is let be."""
     yield from _steps(before or t.StructType(), after, ())
 
 
-def _steps(before: t.StructType, after: t.StructType, path: tuple[str, ...]) -> Iterator[Step]:
+def _steps(before: t.StructType, after: t.StructType, path: tuple[str, ...]) -> Iterator[ColumnChange]:
     had = {column.name: column for column in before}
     for column in after:
         here = (*path, column.name)
         if column.name not in had:
-            yield Step("add", here, column.dataType)
+            yield ColumnChange("add", here, column.dataType)
         else:
             yield from _differences(had[column.name].dataType, column.dataType, here)
 
 
-def _differences(old: t.DataType, new: t.DataType, path: tuple[str, ...]) -> Iterator[Step]:
+def _differences(old: t.DataType, new: t.DataType, path: tuple[str, ...]) -> Iterator[ColumnChange]:
     if isinstance(old, t.StructType) and isinstance(new, t.StructType):
         yield from _steps(old, new, path)
     elif isinstance(old, t.ArrayType) and isinstance(new, t.ArrayType):
         yield from _differences(old.elementType, new.elementType, (*path, "element"))
     elif old != new and _wider(old, new):
-        yield Step("widen", path, new)
+        yield ColumnChange("widen", path, new)
 
 
 class _Room:

@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 from pyspark.errors import PySparkException
 from pyspark.sql import types as t
 
-from balog.analytics.tables.catalogs import columns_of, quoted, read_place, text
+from balog.analytics.sessions import cause
+from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, text
 from balog.analytics.tables.log import Commit
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import TableError
@@ -29,35 +30,35 @@ __all__ = ["HiveStore", "open_store"]
 _TOGETHER = 500  # partitions that one statement adds or drops
 
 
-def open_store(spark: SparkSession, place: str) -> HiveStore:
+def open_store(spark: SparkSession, location: str) -> HiveStore:
     """Give the store of a database; without a location, the tables are where the database has its own.
 
     Raises:
         ConfigError: the name can't be understood, the session has no Hive, or the database is not on a disk.
     """
-    _, database, location = read_place(place)
+    _, database, folder = parse_location(location)
     if spark.conf.get("spark.sql.catalogImplementation", "") != "hive":
-        raise ConfigError("this Spark session has no Hive; set spark.sql.catalogImplementation=hive", place)
-    return HiveStore(spark, place, database, location or _home(spark, database, place))
+        raise ConfigError("this Spark session has no Hive; set spark.sql.catalogImplementation=hive", location)
+    return HiveStore(spark, location, database, folder or _database_folder(spark, database, location))
 
 
-def _home(spark: SparkSession, database: str, place: str) -> str:
+def _database_folder(spark: SparkSession, database: str, location: str) -> str:
     if spark.catalog.databaseExists(database):
         uri = spark.catalog.getDatabase(database).locationUri
     else:
         uri = f"{spark.conf.get('spark.sql.warehouse.dir')}/{database}.db"
     parts = urlsplit(uri)
     if parts.scheme not in ("", "file"):
-        raise ConfigError(f"its tables would be in {parts.scheme}://…; give ?location=FOLDER on a disk", place)
+        raise ConfigError(f"its tables would be in {parts.scheme}://…; give ?location=FOLDER on a disk", location)
     return unquote(parts.path)
 
 
 class HiveStore(ParquetStore):
     """Tables as Parquet files below ``location``, known to the metastore as tables of ``database``."""
 
-    def __init__(self, spark: SparkSession, place: str, database: str, location: str) -> None:
-        super().__init__(spark, location)
-        self._place, self._database = place, database
+    def __init__(self, spark: SparkSession, location: str, database: str, folder: str) -> None:
+        super().__init__(spark, folder)
+        self._location, self._database = location, database
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -82,9 +83,9 @@ class HiveStore(ParquetStore):
             for name in tables:
                 self._register_one(name)
         except PySparkException as error:
-            said = str(error).strip().splitlines()[0]
             raise TableError(
-                f"the metastore refused: {said:.300}; the files are safe, the next load registers them", self._place
+                f"the metastore refused: {cause(error):.300}; the files are safe, the next load registers them",
+                self._location,
             ) from None
 
     def _register_one(self, name: str) -> None:
@@ -118,12 +119,12 @@ class HiveStore(ParquetStore):
 
     def _check(self, name: str, folder: Path) -> None:
         rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {quoted(self._database, name)}").collect()
-        said = {row.col_name: row.data_type for row in rows}
-        there = Path(unquote(urlsplit(said.get("Location", "")).path))
-        if said.get("Type") != "EXTERNAL" or there != folder:
+        described = {row.col_name: row.data_type for row in rows}
+        registered = Path(unquote(urlsplit(described.get("Location", "")).path))
+        if described.get("Type") != "EXTERNAL" or registered != folder:
             raise TableError(
-                f"the metastore has another table {name}, at {there}; drop it, or load into another database",
-                self._place,
+                f"the metastore has another table {name}, at {registered}; drop it, or load into another database",
+                self._location,
             )
 
 

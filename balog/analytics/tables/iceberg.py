@@ -6,15 +6,14 @@ extensions and the catalog (``spark.sql.catalog.<CATALOG>…``) in the session's
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import types as t
 
-from balog.analytics.tables.catalogs import columns_of, quoted, read_place, state_folder, text
+from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, state_folder, text
 from balog.analytics.tables.lake import LakeStore, reach
-from balog.analytics.tables.log import Change
+from balog.analytics.tables.log import TableChange, read_columns
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,36 +30,36 @@ _BATCH = "balog-batch"
 """The property of a snapshot that says whose rows it added."""
 
 
-def open_store(spark: SparkSession, place: str) -> IcebergStore:
+def open_store(spark: SparkSession, location: str) -> IcebergStore:
     """Give the store of a catalog's database.
 
     Raises:
         ConfigError: the name can't be understood, or the session has no such catalog.
     """
-    said = read_place(place)
-    catalog, *database = said.name.split(".")
+    parsed = parse_location(location)
+    catalog, *database = parsed.name.split(".")
     if not spark.conf.get(f"spark.sql.catalog.{catalog}", ""):
         raise ConfigError(
             f"this Spark session has no catalog {catalog}; set spark.sql.catalog.{catalog} and what belongs to it, and "
             "have Iceberg's package on the cluster (org.apache.iceberg:iceberg-spark-runtime)",
-            place,
+            location,
         )
-    reach(spark, quoted(catalog, *database), place, _PACKAGE)
-    return IcebergStore(spark, place, catalog, database, state_folder(said))
+    reach(spark, quoted(catalog, *database), location, _PACKAGE)
+    return IcebergStore(spark, location, catalog, database, state_folder(parsed))
 
 
 class IcebergStore(LakeStore):
     """The Iceberg tables of one database; ``folder`` has the log."""
 
-    def __init__(self, spark: SparkSession, place: str, catalog: str, database: list[str], folder: Path) -> None:
-        super().__init__(spark, place, folder)
+    def __init__(self, spark: SparkSession, location: str, catalog: str, database: list[str], folder: Path) -> None:
+        super().__init__(spark, location, folder)
         self._catalog, self._database = catalog, database
 
     def names(self) -> list[str]:
         """Give the tables, sorted: those of the log, and those that another log's loads made."""
         found = set(super().names())
         database = quoted(self._catalog, *self._database)
-        if reach(self._spark, database, self._place, _PACKAGE):
+        if reach(self._spark, database, self._location, _PACKAGE):
             others = {row.tableName for row in self._spark.sql(f"SHOW TABLES IN {database}").collect()} - found
             found |= {name for name in others if self.schema(name) is not None}
         return sorted(found)
@@ -70,8 +69,8 @@ class IcebergStore(LakeStore):
         found = super().schema(table)
         if found is None and self._exists(table):
             rows = self._spark.sql(f"SHOW TBLPROPERTIES {self._table(table)}").collect()
-            said = {row.key: row.value for row in rows}.get(_COLUMNS)
-            found = t.StructType.fromJson(json.loads(said)) if said else None
+            columns = {row.key: row.value for row in rows}.get(_COLUMNS)
+            found = read_columns(columns) if columns else None
         return found
 
     def _table(self, name: str) -> str:
@@ -86,11 +85,11 @@ class IcebergStore(LakeStore):
             f"CREATE TABLE {self._table(name)} ({columns_of(columns)}) USING iceberg PARTITIONED BY (`date`)"
         )
 
-    def _bring(self, name: str, change: Change) -> None:
+    def _bring(self, name: str, change: TableChange) -> None:
         super()._bring(name, change)
         if change.added:
-            said = f"{text(_COLUMNS)} = {text(change.columns)}"
-            self._spark.sql(f"ALTER TABLE {self._table(name)} SET TBLPROPERTIES ({said})")
+            columns = f"{text(_COLUMNS)} = {text(change.columns)}"
+            self._spark.sql(f"ALTER TABLE {self._table(name)} SET TBLPROPERTIES ({columns})")
 
     def _is_marked(self, name: str, mark: str) -> bool:
         snapshots = self._spark.table(f"{self._table(name)}.snapshots")

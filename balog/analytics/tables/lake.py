@@ -21,12 +21,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from balog.analytics.tables import ROLLUPS
+from balog.analytics.sessions import cause
 from balog.analytics.tables.catalogs import alter, text
 from balog.analytics.tables.evolution import steps
-from balog.analytics.tables.log import Change, Commit
+from balog.analytics.tables.log import Commit, TableChange, read_columns
 from balog.analytics.tables.parquet import ParquetStore
-from balog.analytics.tables.store import Batch, Part, Staged, TableError
+from balog.analytics.tables.store import ROLLUPS, StagedFile, TableBatch, TableError, TablePart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,9 +40,9 @@ class LakeStore(ParquetStore, ABC):
     A kind of tables says how each step is done with its own statements.
     """
 
-    def __init__(self, spark: SparkSession, place: str, folder: Path) -> None:
+    def __init__(self, spark: SparkSession, location: str, folder: Path) -> None:
         super().__init__(spark, str(folder))
-        self._place = place
+        self._location = location
         self._fresh: set[str] = set()
 
     # -- for each kind --------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ class LakeStore(ParquetStore, ABC):
         self._log.refresh()
         columns = self.schema(table)
         if columns is None or not self._exists(table):
-            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self._place)
+            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self._location)
         frame = self._read(table)
         for moment, is_within in ((since, f.col("date").__ge__), (until, f.col("date").__le__)):
             if moment is not None:
@@ -108,7 +108,7 @@ class LakeStore(ParquetStore, ABC):
                 try:
                     told = [self._merge_rollups(name), self._compact_one(name)]
                 except PySparkException as error:
-                    raise TableError(f"{name} can't be compacted: {_said(error)}", self._place) from None
+                    raise TableError(f"{name} can't be compacted: {cause(error):.300}", self._location) from None
                 lines += [f"{name}: {line}" for line in told if line]
         return lines
 
@@ -126,7 +126,7 @@ class LakeStore(ParquetStore, ABC):
         self._replace_days(name, merged_rollups(name, rows.where(f.col("date").isin(days))))
         return f"{sum(had[day] for day in days):,} rows became {sum(wanted[day] for day in days):,}"
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: TableBatch) -> None:
         """Take a batch; what is not staged any more was taken before.
 
         Raises:
@@ -155,21 +155,21 @@ class LakeStore(ParquetStore, ABC):
                     self._spark.sql(f"DELETE FROM {self._table(name)} WHERE {old}")  # noqa: S608
         except PySparkException as error:
             raise TableError(
-                f"the catalog refused: {_said(error)}; the batch is safe in {staging}, the next load appends it",
-                self._place,
+                f"the catalog refused: {cause(error):.300}; the batch is safe in {staging}, the next load appends it",
+                self._location,
             ) from None
         shutil.rmtree(staging, ignore_errors=True)
 
-    def _bring(self, name: str, change: Change) -> None:
+    def _bring(self, name: str, change: TableChange) -> None:
         """Make the table, or give it the columns that it lacks."""
-        columns = t.StructType.fromJson(_decoded(change.columns))
+        columns = read_columns(change.columns)
         if not self._exists(name):
             self._create(name, columns)
         for step in steps(self._read(name).schema, columns):
             alter(self._spark, self._table(name), step)
 
 
-def reach(spark: SparkSession, database: str, place: str, package: str) -> bool:
+def reach(spark: SparkSession, database: str, location: str, package: str) -> bool:
     """Have a session load a catalog's classes; tell whether a database of it is there.
 
     Args:
@@ -186,28 +186,17 @@ def reach(spark: SparkSession, database: str, place: str, package: str) -> bool:
         raise TableError(
             f"its catalog can't be used: {said.lstrip(': '):.200}; is the package {package} on the cluster, and of "
             "this Spark's version?",
-            place,
+            location,
         ) from None
 
 
-def _rows(spark: SparkSession, folder: Path, change: Change) -> DataFrame:
+def _rows(spark: SparkSession, folder: Path, change: TableChange) -> DataFrame:
     files = [
-        Staged(os.path.join(folder, file.path), date.fromisoformat(file.day), file.rows, file.size)
+        StagedFile(os.path.join(folder, file.path), date.fromisoformat(file.day), file.rows, file.size)
         for file in change.added
     ]
-    return Part(t.StructType.fromJson(_decoded(change.columns)), files).frame(spark)
+    return TablePart(read_columns(change.columns), files).frame(spark)
 
 
 def _by_day(rows: DataFrame) -> dict[date, int]:
     return {row["date"]: row["count"] for row in rows.groupBy("date").count().collect()}
-
-
-def _said(error: PySparkException) -> str:
-    return f"{str(error).strip().splitlines()[0]:.300}"
-
-
-def _decoded(columns: str) -> dict[str, object]:
-    import json
-
-    described: dict[str, object] = json.loads(columns)
-    return described

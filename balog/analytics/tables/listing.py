@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from balog.analytics.reading.inputs import Inputs
-from balog.analytics.tables.store import Loaded, Source
+from balog.analytics.tables.store import LoadedSource, LoadHistory
 
-__all__ = ["BATCH_BYTES", "Listing", "Share", "list_sources"]
+__all__ = ["BATCH_BYTES", "Listing", "SourceBatch", "list_sources"]
 
 BATCH_BYTES = 2 * 1024**3
 """About so many bytes of events, decompressed, are one batch; a single file may be more."""
@@ -20,19 +20,19 @@ _PACKED = (".gz", ".zst", ".bz2")
 _MOST_FILES = 5000  # of a batch: each has an entry in the log
 
 
-class Share(NamedTuple):
+class SourceBatch(NamedTuple):
     """What one batch reads: paths for the data source, and what the log will remember of them."""
 
     id: str
     paths: list[str]
-    sources: dict[str, Source]
+    sources: dict[str, LoadedSource]
     bytes: int
 
 
 class Listing(NamedTuple):
     """What was found: batches, and how many files were loaded before and have not changed since."""
 
-    shares: list[Share]
+    shares: list[SourceBatch]
     known: int
 
     @property
@@ -46,27 +46,27 @@ class Listing(NamedTuple):
         return sum(share.bytes for share in self.shares)
 
 
-def list_sources(inputs: Inputs, loaded: Loaded, most: int = BATCH_BYTES) -> Listing:
+def list_sources(inputs: Inputs, loaded: LoadHistory, most: int = BATCH_BYTES) -> Listing:
     """Share out what paths mean, but for what was loaded before: the same path, size and time of change.
 
     Args:
         inputs: what is asked for; a topic is a batch of its own and read whole each time.
-        loaded: what ``Store.loaded`` remembers.
+        loaded: what ``TableStore.loaded`` remembers.
         most: bytes of a batch.
 
     Raises:
         ConfigError: a path that does not exist or may not be listed.
         StorageError: a store does not answer.
     """
-    found = {file.path: Source(file.size, file.modified) for file in inputs.files()}
+    found = {file.path: LoadedSource(file.size, file.modified) for file in inputs.files()}
     fresh = {path: source for path, source in found.items() if loaded.sources.get(path) != source}
     shares = [_share(group, loaded.commits) for group in _groups(fresh, most)]
-    shares += [Share(_name("topic", [topic], loaded.commits), [topic], {}, 0) for topic in inputs.topics]
+    shares += [SourceBatch(_name("topic", [topic], loaded.commits), [topic], {}, 0) for topic in inputs.topics]
     return Listing(shares, len(found) - len(fresh))
 
 
-def _groups(fresh: Mapping[str, Source], most: int) -> Iterator[dict[str, Source]]:
-    group: dict[str, Source] = {}
+def _groups(fresh: Mapping[str, LoadedSource], most: int) -> Iterator[dict[str, LoadedSource]]:
+    group: dict[str, LoadedSource] = {}
     weight = 0
     for path, source in fresh.items():
         more = source.size * (_PACKED_RATIO if path.endswith(_PACKED) else 1)
@@ -79,9 +79,9 @@ def _groups(fresh: Mapping[str, Source], most: int) -> Iterator[dict[str, Source
         yield group
 
 
-def _share(group: dict[str, Source], commits: int) -> Share:
+def _share(group: dict[str, LoadedSource], commits: int) -> SourceBatch:
     named = _name("load", [[path, *source] for path, source in group.items()], commits)
-    return Share(named, list(group), group, sum(source.size for source in group.values()))
+    return SourceBatch(named, list(group), group, sum(source.size for source in group.values()))
 
 
 def _name(kind: str, what: object, commits: int) -> str:

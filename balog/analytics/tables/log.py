@@ -7,19 +7,33 @@ opening need not read all of them.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from balog.analytics.tables.store import Source, TableError
+from balog.analytics.tables.store import LoadedSource, TableError
 from balog.storage.local import sync_folder
 
-__all__ = ["Change", "Commit", "File", "Log", "State", "Table", "folder_of", "is_log"]
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = [
+    "Commit",
+    "CommitLog",
+    "LogState",
+    "TableChange",
+    "TableFile",
+    "TableState",
+    "folder_of",
+    "has_log",
+    "read_columns",
+]
 
 FOLDER = "_balog"
 _Entry = TypeVar("_Entry")
@@ -28,7 +42,7 @@ _NAME = re.compile(r"(\d{10})\.json")
 _STATE_NAME = re.compile(r"(\d{10})\.state\.json")
 
 
-class File(msgspec.Struct, frozen=True, omit_defaults=True):
+class TableFile(msgspec.Struct, frozen=True, omit_defaults=True):
     """A Parquet file of a table: ``path`` below the table's folder, bytes, and times in microseconds since 1970."""
 
     path: str
@@ -43,11 +57,11 @@ class File(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.path[len("date=") : len("date=") + 10]
 
 
-class Change(msgspec.Struct, omit_defaults=True):
+class TableChange(msgspec.Struct, omit_defaults=True):
     """What a commit does to a table; ``columns`` are Spark's JSON of its schema without ``date``."""
 
     columns: str
-    added: list[File] = []
+    added: list[TableFile] = []
     removed: list[str] = []
 
 
@@ -64,25 +78,25 @@ class Commit(msgspec.Struct, omit_defaults=True):
 
     batch: str
     at: str
-    tables: dict[str, Change] = {}
-    sources: dict[str, Source] = {}
+    tables: dict[str, TableChange] = {}
+    sources: dict[str, LoadedSource] = {}
     stream: tuple[str, int] | None = None
     floor: str = ""
 
 
-class Table(msgspec.Struct):
+class TableState(msgspec.Struct):
     """A table as it is: its columns, and its files by path."""
 
     columns: str
-    files: dict[str, File] = {}
+    files: dict[str, TableFile] = {}
 
 
-class State(msgspec.Struct):
+class LogState(msgspec.Struct):
     """What all commits come to; ``number`` is the last one's, 0 when there is none."""
 
     number: int = 0
-    tables: dict[str, Table] = {}
-    sources: dict[str, Source] = {}
+    tables: dict[str, TableState] = {}
+    sources: dict[str, LoadedSource] = {}
     streams: dict[str, int] = {}
     floor: str = ""
     batch: str = ""
@@ -90,7 +104,7 @@ class State(msgspec.Struct):
     def apply(self, number: int, commit: Commit) -> None:
         """Go on by one commit."""
         for name, change in commit.tables.items():
-            table = self.tables.setdefault(name, Table(change.columns))
+            table = self.tables.setdefault(name, TableState(change.columns))
             table.columns = change.columns
             for path in change.removed:
                 table.files.pop(path, None)
@@ -102,22 +116,29 @@ class State(msgspec.Struct):
         self.number, self.batch = number, commit.batch
 
 
-def is_log(place: str) -> bool:
+def read_columns(columns: str) -> StructType:
+    """Decode the columns of a table from Spark's JSON of a schema."""
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(json.loads(columns))
+
+
+def has_log(location: str) -> bool:
     """Tell whether a folder has tables with a log."""
-    return (folder_of(place) / FOLDER / "log").is_dir()
+    return (folder_of(location) / FOLDER / "log").is_dir()
 
 
-def folder_of(place: str) -> Path:
+def folder_of(location: str) -> Path:
     """Give the folder that a path or a ``file:`` URL names."""
-    return Path(unquote(urlsplit(place).path) if place.startswith("file:") else place).absolute()
+    return Path(unquote(urlsplit(location).path) if location.startswith("file:") else location).absolute()
 
 
-class Log:
+class CommitLog:
     """The log below a folder; ``state`` is as of the last ``refresh``, ``append`` or opening."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / FOLDER / "log"
-        self.state = State()
+        self.state = LogState()
         self.refresh()
 
     def refresh(self) -> None:
@@ -142,7 +163,7 @@ class Log:
         states = sorted(int(found[1]) for name in names if (found := _STATE_NAME.fullmatch(name)))
         numbers = sorted(int(found[1]) for name in names if (found := _NAME.fullmatch(name)))
         if states and states[-1] > self.state.number:
-            self.state = _read(self._folder / f"{states[-1]:010d}.state.json", State)
+            self.state = _read(self._folder / f"{states[-1]:010d}.state.json", LogState)
         for number in numbers:
             if number <= self.state.number:
                 continue

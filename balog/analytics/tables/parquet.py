@@ -15,12 +15,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import types as t
 
-from balog.analytics.tables.log import FOLDER, Change, Commit, File, Log, Table, folder_of
-from balog.analytics.tables.store import Batch, Loaded, Part, Staged, TableError, read_files
+from balog.analytics.tables.log import (
+    FOLDER,
+    Commit,
+    CommitLog,
+    TableChange,
+    TableFile,
+    folder_of,
+    read_columns,
+)
+from balog.analytics.tables.store import LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
 from balog.storage.local import sync_folder
 
 if TYPE_CHECKING:
@@ -30,17 +38,17 @@ __all__ = ["ParquetStore"]
 
 
 class ParquetStore:
-    """The store of a folder on a disk that all executors see. ``place`` is a path or a ``file:`` URL."""
+    """The store of a folder on a disk that all executors see. ``location`` is a path or a ``file:`` URL."""
 
-    def __init__(self, spark: SparkSession, place: str) -> None:
-        self._spark, self._place = spark, place
-        self._root = folder_of(place)
-        self._log = Log(self._root)
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._spark, self._location = spark, location
+        self._root = folder_of(location)
+        self._log = CommitLog(self._root)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The folder, as it was given."""
-        return self._place
+        return self._location
 
     def names(self) -> list[str]:
         """Give the tables, sorted."""
@@ -50,7 +58,7 @@ class ParquetStore:
     def schema(self, table: str) -> t.StructType | None:
         """Give a table's columns without ``date``, or None when there is no such table."""
         found = self._log.state.tables.get(table)
-        return _columns(found) if found else None
+        return read_columns(found.columns) if found else None
 
     def frame(self, table: str, since: datetime | None = None, until: datetime | None = None) -> DataFrame:
         """Give a table's columns and ``date``; files wholly outside of ``since`` to ``until`` are left out.
@@ -65,18 +73,18 @@ class ParquetStore:
         self._finish()
         found = self._log.state.tables.get(table)
         if found is None:
-            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self._place)
-        columns = t.StructType([*_columns(found), t.StructField("date", t.DateType())])
+            raise TableError(f"no table {table}; there are: {', '.join(self.names()) or 'none'}", self._location)
+        columns = t.StructType([*read_columns(found.columns), t.StructField("date", t.DateType())])
         folder = self._root / table
         paths = [str(folder / file.path) for file in found.files.values() if _is_within(file, since, until)]
         if not paths:
             return self._spark.createDataFrame([], columns)
         return read_files(self._spark, columns, paths, str(folder))
 
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadHistory:
         """Give what earlier commits remember."""
         state = self._log.state
-        return Loaded(state.sources, state.streams, _day(state.floor), state.number)
+        return LoadHistory(state.sources, state.streams, _day(state.floor), state.number)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -97,7 +105,7 @@ class ParquetStore:
             except OSError as error:
                 if error.errno not in (errno.EAGAIN, errno.EACCES):
                     raise TableError(f"cannot be locked: {error.strerror}", str(lock)) from None
-                raise TableError("another load is writing here; wait for its end, or end it", self._place) from None
+                raise TableError("another load is writing here; wait for its end, or end it", self._location) from None
             self._log.refresh()
             self._finish()
             self._clear()
@@ -116,7 +124,7 @@ class ParquetStore:
         folder.mkdir(parents=True, exist_ok=True)
         return str(folder)
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: TableBatch) -> None:
         """Take a batch: an entry of the log, then every file into its place.
 
         Raises:
@@ -147,11 +155,11 @@ class ParquetStore:
             small = small_files(table.files.values()) if not tables or name in tables else []
             if not small:
                 continue
-            columns = _columns(table)
+            columns = read_columns(table.columns)
             here = [_staged(self._root / name, file) for file in small]
-            made = compacted(name, Part(columns, here).frame(self._spark), small, folder, batch)
+            made = compacted(name, TablePart(columns, here).frame(self._spark), small, folder, batch)
             added = [_file(self._staging / batch / name, file) for file in made]
-            changes[name] = Change(table.columns, added, [file.path for file in small])
+            changes[name] = TableChange(table.columns, added, [file.path for file in small])
             lines.append(f"{name}: {len(small):,} files became {len(made):,}")
         if changes:
             self._replace(changes, batch=batch)
@@ -170,7 +178,7 @@ class ParquetStore:
             rows, size = sum(file.rows for file in old), sum(file.size for file in old) / 1e6
             span = days[0] if len(days) == 1 else f"{len(days)} days, {days[0]} to {days[-1]}"
             lines.append(f"{name}: {span}: {rows:,} rows, {size:,.1f} MB")
-            changes[name] = Change(table.columns, removed=[file.path for file in old])
+            changes[name] = TableChange(table.columns, removed=[file.path for file in old])
         if not dry_run and (changes or floor.isoformat() > state.floor):
             self._replace(changes, floor.isoformat(), f"expire-{os.urandom(8).hex()}")
         return lines
@@ -181,14 +189,14 @@ class ParquetStore:
     def _staging(self) -> Path:
         return self._root / FOLDER / "staging"
 
-    def _change(self, batch: str, name: str, part: Part) -> Change | None:
+    def _change(self, batch: str, name: str, part: TablePart) -> TableChange | None:
         have = self._log.state.tables.get(name)
-        if not part.files and have is not None and _columns(have) == part.schema:
+        if not part.files and have is not None and read_columns(have.columns) == part.schema:
             return None
         root = self._staging / batch / name
-        return Change(part.schema.json(), [_file(root, staged) for staged in part.files])
+        return TableChange(part.schema.json(), [_file(root, staged) for staged in part.files])
 
-    def _replace(self, changes: Mapping[str, Change], floor: str = "", batch: str = "") -> None:
+    def _replace(self, changes: Mapping[str, TableChange], floor: str = "", batch: str = "") -> None:
         """Commit a change of files that adds no rows."""
         self._append(Commit(batch, _now(), dict(changes), floor=floor))
 
@@ -262,7 +270,7 @@ def _move(source: Path, target: Path) -> None:
             raise
 
 
-def _is_within(file: File, since: datetime | None, until: datetime | None) -> bool:
+def _is_within(file: TableFile, since: datetime | None, until: datetime | None) -> bool:
     if since is not None and file.day < since.astimezone(timezone.utc).date().isoformat():
         return False
     if until is not None and file.day > until.astimezone(timezone.utc).date().isoformat():
@@ -272,14 +280,14 @@ def _is_within(file: File, since: datetime | None, until: datetime | None) -> bo
     return not (until is not None and file.first is not None and file.first > _micros(until))
 
 
-def _staged(root: Path, file: File) -> Staged:
-    return Staged(str(root / file.path), date.fromisoformat(file.day), file.rows, file.size)
+def _staged(root: Path, file: TableFile) -> StagedFile:
+    return StagedFile(str(root / file.path), date.fromisoformat(file.day), file.rows, file.size)
 
 
-def _file(root: Path, staged: Staged) -> File:
+def _file(root: Path, staged: StagedFile) -> TableFile:
     first = None if staged.first is None else _micros(staged.first)
     last = None if staged.last is None else _micros(staged.last)
-    return File(os.path.relpath(staged.path, root), staged.rows, staged.size, first, last)
+    return TableFile(os.path.relpath(staged.path, root), staged.rows, staged.size, first, last)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -288,13 +296,6 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 def _micros(moment: datetime) -> int:
     since = (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)) - _EPOCH
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
-
-
-def _columns(table: Table) -> t.StructType:
-    import json
-
-    described: dict[str, Any] = json.loads(table.columns)
-    return t.StructType.fromJson(described)
 
 
 def _day(text: str) -> date | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from balog.analytics.reading.blocks import Block, new_buffer
-from balog.analytics.reading.forms import Lines, read_parts
+from balog.analytics.reading.forms import EventLines, read_parts
 from balog.analytics.reading.topics import is_topic, read_topic
 from balog.errors import BalogError
 
@@ -50,9 +50,11 @@ def position_of(event: str, inputs: Inputs) -> tuple[str, int] | None:
 
 def _lines(piece: Slice, wanted: bytes, buffer: bytearray, inputs: Inputs) -> Iterator[tuple[bytes, int]]:
     """Yield events that contain some bytes, each with its offset."""
-    parts = read_topic(piece) if is_topic(piece.path) else read_parts(piece, buffer, inputs.places, inputs.forms, False)
+    parts = (
+        read_topic(piece) if is_topic(piece.path) else read_parts(piece, buffer, inputs.storages, inputs.forms, False)
+    )
     for part in parts:
-        if isinstance(part, Lines):
+        if isinstance(part, EventLines):
             yield from ((line, offset) for line, offset in zip(part.events, part.offsets) if wanted in line)
         elif isinstance(part, Block):
             data, start = bytes(part.data), 0

@@ -20,10 +20,10 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading.registry_types import find_schema, payload_type
 from balog.analytics.tables.evolution import DEEPEST, MOST_COLUMNS, merge
-from balog.analytics.tables.placing import Inexact, is_void, number_of
-from balog.analytics.tables.typed import Columns
+from balog.analytics.tables.placement import Inexact, is_void, number_of
+from balog.analytics.tables.typed_columns import Columns
 
-__all__ = ["Shape", "Watcher", "from_registry"]
+__all__ = ["PayloadShape", "ShapeObserver", "from_registry"]
 
 _SCALARS = {
     "double": t.DoubleType(),
@@ -41,7 +41,7 @@ _TOGETHER = 256
 """Payloads that are looked at before what they taught is of use."""
 
 
-class Shape(msgspec.Struct, omit_defaults=True):
+class PayloadShape(msgspec.Struct, omit_defaults=True):
     """The types that a value was seen to have: a lattice, so that shapes seen apart can be united in any order.
 
     Attributes:
@@ -52,8 +52,8 @@ class Shape(msgspec.Struct, omit_defaults=True):
 
     kinds: set[str] = msgspec.field(default_factory=set)
     numeric: set[str] = msgspec.field(default_factory=set)
-    fields: dict[str, Shape] | None = None
-    item: Shape | None = None
+    fields: dict[str, PayloadShape] | None = None
+    item: PayloadShape | None = None
 
     def observe(self, value: Any, level: int = 0) -> int:
         """Take one more value in; give how many things were new."""
@@ -64,10 +64,10 @@ class Shape(msgspec.Struct, omit_defaults=True):
             for name, inner in value.items():
                 if not is_void(inner):
                     new += name not in self.fields
-                    new += self.fields.setdefault(name, Shape()).observe(inner, level + 1)
+                    new += self.fields.setdefault(name, PayloadShape()).observe(inner, level + 1)
             return new
         if isinstance(value, list):
-            new, self.item = int(self.item is None), self.item or Shape()
+            new, self.item = int(self.item is None), self.item or PayloadShape()
             return new + sum(self.item.observe(inner, level + 1) for inner in value)
         if isinstance(value, Inexact):
             value = value.nearest
@@ -80,16 +80,16 @@ class Shape(msgspec.Struct, omit_defaults=True):
         kinds.add(kind)
         return new
 
-    def unite(self, other: Shape) -> None:
+    def unite(self, other: PayloadShape) -> None:
         """Take in what another shape has seen."""
         self.kinds |= other.kinds
         self.numeric |= other.numeric
         if other.fields is not None:
             self.fields = {} if self.fields is None else self.fields
             for name, inner in other.fields.items():
-                self.fields.setdefault(name, Shape()).unite(inner)
+                self.fields.setdefault(name, PayloadShape()).unite(inner)
         if other.item is not None:
-            self.item = Shape() if self.item is None else self.item
+            self.item = PayloadShape() if self.item is None else self.item
             self.item.unite(other.item)
 
     def types(self) -> list[t.DataType]:
@@ -126,7 +126,7 @@ def _kind(number: bool | int | float) -> str:
     return "bigint" if -(1 << 63) <= number < 1 << 63 else "huge"
 
 
-class Watcher:
+class ShapeObserver:
     """Looks at payloads of one type for what no column would hold: it sees the fields that need a new column or type.
 
     Shapes that several watchers have seen are united; their ``struct()`` is what ``evolution.merge`` takes. A watcher
@@ -142,7 +142,7 @@ class Watcher:
     """
 
     def __init__(self, cls_type: str, have: t.StructType | None) -> None:
-        self.seen = Shape()
+        self.seen = PayloadShape()
         self._cls_type, self._have = cls_type, have
         self._columns = Columns(merge(have, t.StructType()).schema, cls_type)
         self._size = 0

@@ -21,9 +21,9 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading.forms.base import TIMELESS_ID
 from balog.analytics.reading.schemas import QUARANTINE
-from balog.analytics.tables.observing import Shapes
-from balog.analytics.tables.store import RowError, Staged, TableError
-from balog.analytics.tables.verification import Sample
+from balog.analytics.tables.observation import Shapes
+from balog.analytics.tables.store import RowError, StagedFile, TableError
+from balog.analytics.tables.verification import VerifySample
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,13 +35,13 @@ __all__ = [
     "FUTURE",
     "OLD",
     "READ",
-    "REFUSED",
+    "ROW_FAILED",
     "SHAPE",
     "TIMELESS",
     "UNSEEN",
-    "WRONG",
-    "Days",
-    "Stage",
+    "WRITE_FAILED",
+    "BatchStage",
+    "DayFiles",
     "decode_files",
     "encode_files",
     "without",
@@ -84,12 +84,26 @@ FILES = t.StructType(
 )
 """What a worker tells of each file that it wrote; ``OLD``, ``FUTURE``, ``TIMELESS`` and ``SHAPE`` are no tables."""
 
-OLD, FUTURE, TIMELESS, SHAPE, UNSEEN = "-old", "-future", "-timeless", "-shape", "-unseen"
-REFUSED, WRONG = "-refused", "-wrong"
-"""Counts of events of days before the floor, which are left out, of events more than a day ahead, and of those that
-say no time of their own; what the payloads of the type ``path`` look like, as ``shapes.Shape``, and how many there are;
-how many are of types too many to be looked at; why nothing could be written; a ``RowError``'s arguments in ``shape``.
-"""
+OLD = "-old"
+"""Row of ``FILES``: the number of events of days before the floor, which are not loaded."""
+
+FUTURE = "-future"
+"""Row of ``FILES``: the number of events more than a day ahead."""
+
+TIMELESS = "-timeless"
+"""Row of ``FILES``: the number of events whose lines have no time."""
+
+SHAPE = "-shape"
+"""Row of ``FILES``: the number of payloads of the type ``path``, and their ``shapes.PayloadShape`` in ``shape``."""
+
+UNSEEN = "-unseen"
+"""Row of ``FILES``: the number of events of types beyond the limit of types."""
+
+WRITE_FAILED = "-refused"
+"""Row of ``FILES``: the reason in ``path`` why the disk did not take the files."""
+
+ROW_FAILED = "-wrong"
+"""Row of ``FILES``: the arguments of a ``RowError`` in ``shape``."""
 
 _GROUP_BYTES = 96 * 1024 * 1024  # of Arrow, gathered before a row group of each day is written
 _GROUP_ROWS = 250_000
@@ -100,11 +114,11 @@ _TEXTS = ("payload_json", "raw")  # whose smallest and greatest tell nobody anyt
 
 
 @dataclass(frozen=True)
-class Stage:
+class BatchStage:
     """Where and how a batch's events are written.
 
     Attributes:
-        folder: what ``Store.staging`` gave.
+        folder: what ``TableStore.staging`` gave.
         batch: the batch's id, which is in each file's name.
         loaded: when this load began.
         floor: events of days before it are counted and left out.
@@ -120,12 +134,12 @@ class Stage:
     since: datetime | None = None
     until: datetime | None = None
     schemas: Mapping[str, str] = field(default_factory=dict)
-    sample: Sample = field(default_factory=Sample)
+    sample: VerifySample = field(default_factory=VerifySample)
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write rows of ``READ`` as the tables ``events`` and ``quarantine``; gives rows of ``FILES``."""
-        events = Days(self, "events")
-        bad = Days(self, "quarantine", self.loaded.date())
+        events = DayFiles(self, "events")
+        bad = DayFiles(self, "quarantine", self.loaded.date())
         shapes = Shapes(self.schemas)
         counts = {OLD: 0, FUTURE: 0, TIMELESS: 0}
         for batch in batches:
@@ -176,14 +190,14 @@ class Stage:
 
 
 def _counted(counts: Mapping[str, int]) -> Iterator[_Row]:
-    return ((name, Staged("", date.min, count, 0), None) for name, count in counts.items() if count)
+    return ((name, StagedFile("", date.min, count, 0), None) for name, count in counts.items() if count)
 
 
 def _shaped(shapes: Shapes) -> Iterator[_Row]:
     for name, rows, shape in shapes.seen():
-        yield SHAPE, Staged(name, date.min, rows, 0), shape
+        yield SHAPE, StagedFile(name, date.min, rows, 0), shape
     if shapes.unseen:
-        yield UNSEEN, Staged("", date.min, shapes.unseen, 0), None
+        yield UNSEEN, StagedFile("", date.min, shapes.unseen, 0), None
 
 
 def _is_before(events: pa.Table, limit: datetime) -> pa.ChunkedArray:
@@ -191,7 +205,7 @@ def _is_before(events: pa.Table, limit: datetime) -> pa.ChunkedArray:
     return pc.less(times, pa.scalar(limit, times.type))
 
 
-def without(stage: Stage, table: str, staged: Staged, dropped: pa.Array) -> Staged | None:
+def without(stage: BatchStage, table: str, staged: StagedFile, dropped: pa.Array) -> StagedFile | None:
     """Write a staged file again without the rows of these indices; None when nothing is left."""
     source = pq.ParquetFile(staged.path)
     gone = pc.unique(dropped).cast(pa.int64())
@@ -211,17 +225,17 @@ def without(stage: Stage, table: str, staged: Staged, dropped: pa.Array) -> Stag
     return file.close()
 
 
-class Days:
+class DayFiles:
     """The files of one table that a worker writes, one for each day, or all for one ``day``."""
 
-    def __init__(self, stage: Stage, table: str, day: date | None = None, when: str = "timestamp") -> None:
+    def __init__(self, stage: BatchStage, table: str, day: date | None = None, when: str = "timestamp") -> None:
         self._stage, self._table, self._day, self._when = stage, table, day, when
         self._waiting: list[pa.Table] = []
         self._bytes = self._rows = 0
         self._thin: dict[date, list[pa.Table]] = {}
         self._thin_rows = 0
         self._open: dict[date, _File] = {}
-        self._done: list[Staged] = []
+        self._done: list[StagedFile] = []
 
     def add(self, table: pa.Table) -> None:
         """Take rows; they are written when there are enough for a row group."""
@@ -238,7 +252,7 @@ class Days:
         """Bytes that are not written yet."""
         return self._bytes
 
-    def close(self) -> list[Staged]:
+    def close(self) -> list[StagedFile]:
         """Finish the files and give them."""
         self.flush()
         self._write_thin()
@@ -296,7 +310,7 @@ class Days:
 class _File:
     """One Parquet file as it is written; it is on the disk when it is closed."""
 
-    def __init__(self, stage: Stage, table: str, day: date, schema: pa.Schema) -> None:
+    def __init__(self, stage: BatchStage, table: str, day: date, schema: pa.Schema) -> None:
         folder = os.path.join(stage.folder, table, f"date={day.isoformat()}")
         os.makedirs(folder, exist_ok=True)
         self._day, self._rows = day, 0
@@ -322,13 +336,13 @@ class _File:
         if last is not None:
             self._last = last if self._last is None else max(last, self._last)
 
-    def close(self) -> Staged:
+    def close(self) -> StagedFile:
         self._writer.close()
         self._file.flush()
         os.fsync(self._file.fileno())
         size = self._file.tell()
         self._file.close()
-        return Staged(self._path, self._day, self._rows, size, self._first, self._last)
+        return StagedFile(self._path, self._day, self._rows, size, self._first, self._last)
 
 
 def _columns(schema: pa.Schema, names: Sequence[str]) -> list[str]:
@@ -342,7 +356,7 @@ def _columns(schema: pa.Schema, names: Sequence[str]) -> list[str]:
     return found
 
 
-_Row = tuple[str, Staged, "bytes | None"]
+_Row = tuple[str, StagedFile, "bytes | None"]
 
 
 def encode_files(rows: Iterable[_Row]) -> pa.RecordBatch:
@@ -372,9 +386,9 @@ def decode_files(table: pa.Table) -> Iterator[_Row]:
         RowError: an event can't be made a row, or its row is not what its payload says.
     """
     for row in table.to_pylist():
-        if row["table"] == WRONG:
+        if row["table"] == ROW_FAILED:
             raise RowError(*json.loads(row["shape"]))
-        if row["table"] == REFUSED:
+        if row["table"] == WRITE_FAILED:
             raise TableError(f"{row['path']}; what was committed before is there, this batch is not", "writing tables")
-        file = Staged(row["path"], row["day"], row["rows"], row["size"], row["first"], row["last"])
+        file = StagedFile(row["path"], row["day"], row["rows"], row["size"], row["first"], row["last"])
         yield row["table"], file, row["shape"]

@@ -2,7 +2,7 @@
 
 The loader stages a batch as Parquet files below ``Store.staging(batch)``, in the layout
 ``<table>/date=YYYY-MM-DD/<name>.parquet``, then hands all of it over with one ``commit``. A store may move those files
-into place (Parquet) or append them as frames (a catalog); it takes the columns from ``Part.schema``.
+into place (Parquet) or append them as frames (a catalog); it takes the columns from ``TablePart.schema``.
 """
 
 from __future__ import annotations
@@ -22,32 +22,42 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 __all__ = [
-    "Batch",
-    "Loaded",
-    "Part",
+    "ROLLUPS",
+    "LoadHistory",
+    "LoadedSource",
     "RowError",
-    "Source",
-    "Staged",
-    "Store",
+    "StagedFile",
+    "TableBatch",
     "TableError",
+    "TablePart",
+    "TableStore",
     "is_own",
     "read_files",
     "table_name",
 ]
 
+ROLLUPS = {
+    "events": "rollup_events",
+    "metrics": "rollup_metrics",
+    "errors": "rollup_errors",
+    "runs": "rollup_runs",
+    "quarantine": "rollup_quarantine",
+}
+"""The table of each frame of ``balog.analytics.rollups.Rollups``."""
+
 
 class TableError(BalogError):
-    """A place for tables could not be read or written.
+    """Tables could not be read or written.
 
     Args:
         reason: what is wrong and what to do.
-        place: which tables, or which file of them.
+        location: the tables' location, or one of their files.
     """
 
-    def __init__(self, reason: str, place: str) -> None:
-        super().__init__(f"{place}: {reason}")
+    def __init__(self, reason: str, location: str) -> None:
+        super().__init__(f"{location}: {reason}")
         self.reason = reason
-        self.place = place
+        self.location = location
 
 
 class RowError(TableError):
@@ -75,14 +85,14 @@ class RowError(TableError):
         return RowError(self.table, self.field, self.event, self.cause, position)
 
 
-class Source(NamedTuple):
+class LoadedSource(NamedTuple):
     """What was read of a source: its size in bytes and when it was last changed, in seconds since 1970."""
 
     size: int
     changed: float
 
 
-class Staged(NamedTuple):
+class StagedFile(NamedTuple):
     """A Parquet file of one table and day. ``first`` and ``last`` are its earliest and latest timestamps, if known."""
 
     path: str
@@ -93,11 +103,11 @@ class Staged(NamedTuple):
     last: datetime | None = None
 
 
-class Part(NamedTuple):
+class TablePart(NamedTuple):
     """What a batch has for one table: its columns from now on, without ``date``, and the rows as staged files."""
 
     schema: StructType
-    files: Sequence[Staged] = ()
+    files: Sequence[StagedFile] = ()
 
     @property
     def rows(self) -> int:
@@ -118,7 +128,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Batch:
+class TableBatch:
     """All that one commit adds.
 
     Attributes:
@@ -132,33 +142,33 @@ class Batch:
     """
 
     id: str
-    parts: Mapping[str, Part]
-    sources: Mapping[str, Source] = field(default_factory=dict)
+    parts: Mapping[str, TablePart]
+    sources: Mapping[str, LoadedSource] = field(default_factory=dict)
     stream: tuple[str, int] | None = None
     floor: date | None = None
 
 
-class Loaded(NamedTuple):
-    """What a store remembers of earlier batches: see ``Batch``.
+class LoadHistory(NamedTuple):
+    """What a store remembers of earlier batches: see ``TableBatch``.
 
     ``commits`` grows with each of them, and not with an attempt that failed: it keeps a later batch of the same sources
     from having the same id.
     """
 
-    sources: Mapping[str, Source]
+    sources: Mapping[str, LoadedSource]
     streams: Mapping[str, int]
     floor: date | None = None
     commits: int = 0
 
 
-class Store(Protocol):
+class TableStore(Protocol):
     """Where tables are. Opening one makes nothing; the first commit or ``staging`` does.
 
     Every table has its columns and ``date date``, the day in UTC by which it is partitioned.
     """
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The name by which it was opened."""
         ...
 
@@ -181,7 +191,7 @@ class Store(Protocol):
         """
         ...
 
-    def loaded(self) -> Loaded:
+    def loaded(self) -> LoadHistory:
         """Give what earlier commits remember."""
         ...
 
@@ -201,7 +211,7 @@ class Store(Protocol):
         """Give the folder in which Spark notes how far a stream is; ``stream`` is letters, digits and ``-``."""
         ...
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: TableBatch) -> None:
         """Take a batch, whole or not at all; once even when it is told twice.
 
         Raises:

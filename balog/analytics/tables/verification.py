@@ -1,7 +1,7 @@
-"""Compare rows of a payload type's table with the payloads that they were made of.
+"""Compares rows of a payload type's table with their payloads.
 
-Nothing here is shared with the code that fills the columns (``typed``, ``placing``): payloads are read by Python's own
-``json``, numbers as exact decimals. So a mistake there does not repeat itself here.
+This module shares no code with the modules that fill the columns (``typed_columns``, ``placement``), so a bug in those
+does not hide itself here. It reads payloads with Python's own ``json``, and numbers as exact decimals.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pyspark.sql import types as t
 
-__all__ = ["Sample", "difference"]
+__all__ = ["VerifySample", "difference"]
 
 _RECOVERED = "payload_recovered"
 _FACILITY = ("id", "timestamp", "channel", "level", "run_id", "application", _RECOVERED)
@@ -26,7 +26,7 @@ _LARGEST = 10**308  # that certainly is a double
 _LONGEST_INT = 4000  # digits; Python refuses to turn longer ones into an int
 
 
-class Sample(NamedTuple):
+class VerifySample(NamedTuple):
     """Which typed rows a load compares with their payloads.
 
     Attributes:

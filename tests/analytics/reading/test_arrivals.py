@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from balog.analytics.reading import arrivals
 from balog.analytics.reading.blocks import Block, new_buffer, read_blocks
 from balog.analytics.reading.inputs import Inputs
-from balog.analytics.reading.remote import Places
-from balog.analytics.reading.streaming import Limits, Offset, Stream
+from balog.analytics.reading.remote import StoragePool
+from balog.analytics.reading.streaming import EventStream, Offset, StreamLimits
 from balog.errors import ConfigError
 from balog.topics import Message
 from balog.topics.local import LocalTopics
@@ -29,16 +29,16 @@ class Reader:
     def __init__(self, root: Path, *more: str, **limits: int) -> None:
         self.folder = root / "in"
         self.folder.mkdir(exist_ok=True)
-        self._inputs = Inputs((str(self.folder), *more), Places(), 2)
+        self._inputs = Inputs((str(self.folder), *more), StoragePool(), 2)
         self._state = str(root / "state")
-        self._limits = Limits(**limits)
+        self._limits = StreamLimits(**limits)
         self.offset = Offset()
         self.lines: list[bytes] = []
         self.batches = 0
         self.restart()
 
     def restart(self) -> None:
-        self.stream = Stream(self._inputs, self._state)
+        self.stream = EventStream(self._inputs, self._state)
         self.offset = Offset.read(self.offset.write())
 
     def trigger(self, read: bool = True) -> bool:
@@ -169,16 +169,16 @@ def test_a_topic_is_read_on_by_its_own_numbers_within_limits(tmp_path: Path) -> 
     topic = LocalTopics(tmp_path / "topics").topic("t")
     topic.publish([Message(str(number), b"x") for number in range(5)])
     url = f"local:{tmp_path}/topics#t"
-    stream = Stream(Inputs((url,), Places()), str(tmp_path / "state"))
-    first = stream.latest(Offset(), Limits(messages=3))
+    stream = EventStream(Inputs((url,), StoragePool()), str(tmp_path / "state"))
+    first = stream.latest(Offset(), StreamLimits(messages=3))
     assert first == Offset(topics={url: {"": 4}})
-    second = stream.latest(first, Limits(messages=3))
+    second = stream.latest(first, StreamLimits(messages=3))
     assert second == Offset(topics={url: {"": 6}})
-    assert stream.latest(second, Limits(messages=3)) == second
+    assert stream.latest(second, StreamLimits(messages=3)) == second
     ((piece,),) = stream.batch(first, second)
     assert (piece.path, piece.start, piece.end) == (url, 4, 6)
     with pytest.raises(ConfigError, match="made anew"):
-        stream.latest(Offset(topics={url: {"": 7}}), Limits())
+        stream.latest(Offset(topics={url: {"": 7}}), StreamLimits())
 
 
 STEPS = st.lists(

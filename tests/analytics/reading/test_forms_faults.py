@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import Block
 from balog.analytics.reading.forms import FormOptions
-from balog.analytics.reading.forms.base import Converter, Origin
+from balog.analytics.reading.forms.base import FormConverter, Origin
 from balog.analytics.reading.forms.old import OldConverter
 from balog.analytics.reading.forms.singer import SingerConverter
 from balog.analytics.reading.forms.sqs import SqsConverter
 from balog.analytics.reading.forms.stderr import StderrConverter
-from balog.analytics.reading.remote import Places
+from balog.analytics.reading.remote import StoragePool
 
 PACKINGS: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
@@ -102,13 +102,13 @@ def test_of_a_file_that_was_cut_off_comes_its_beginning(
 @given(
     form=st.sampled_from(list(TEXTS)),
     asked=st.sampled_from(["auto", *TEXTS]),
-    places=st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), min_size=1, max_size=4),
+    storages=st.lists(st.tuples(st.floats(0, 0.999), st.integers(0, 255)), min_size=1, max_size=4),
 )
 def test_whatever_bytes_change_the_reader_goes_on_and_says_where(
-    form: str, asked: str, places: list[tuple[float, int]], tmp_path: Path, read_rows: Any
+    form: str, asked: str, storages: list[tuple[float, int]], tmp_path: Path, read_rows: Any
 ) -> None:
     data = bytearray(TEXTS[form])
-    for share, byte in places:
+    for share, byte in storages:
         data[int(len(data) * share)] = byte
     (tmp_path / "x").write_bytes(data)
     rows = read_rows(tmp_path / "x", form=asked)
@@ -117,7 +117,7 @@ def test_whatever_bytes_change_the_reader_goes_on_and_says_where(
             assert 0 <= bad["offset"] <= len(data)
             assert bad["reason"]
     if form == asked and form in ("events", "old", "singer"):
-        assert len(rows) >= len(NUMBERS) - len(places)
+        assert len(rows) >= len(NUMBERS) - len(storages)
 
 
 @pytest.mark.parametrize(
@@ -130,9 +130,9 @@ def test_whatever_bytes_change_the_reader_goes_on_and_says_where(
         (SingerConverter, b"x\n"),
     ],
 )
-def test_short_lines_are_handed_on_before_they_take_much_memory(converter: type[Converter], text: bytes) -> None:
+def test_short_lines_are_handed_on_before_they_take_much_memory(converter: type[FormConverter], text: bytes) -> None:
     data = memoryview(text * (300_000 // len(text)))
-    made = converter(Origin("date=2026-11-20/x.log", FormOptions(), Places()))
+    made = converter(Origin("date=2026-11-20/x.log", FormOptions(), StoragePool()))
     sizes = [len(lines.events) + len(lines.bad) for lines in made.feed(Block(0, data))]
     assert sum(sizes) in (300_000 // len(text), 300_000 // len(text) - 1)
     assert max(sizes) < 100_000

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import Bad, Block
 from balog.analytics.reading.forms import documents
-from balog.analytics.reading.forms.documents import DocumentReader, Message
+from balog.analytics.reading.forms.documents import DocumentMessage, DocumentReader
 from balog.topics.sqs.codec import encode_body
 from tests.analytics.reading.payloads import PAYLOADS
 
@@ -173,9 +173,9 @@ def test_what_never_ends_is_given_up_at_16_mib(monkeypatch: pytest.MonkeyPatch) 
         found += reader.feed(b'"' + b"x" * 97 + b'",\n', 30 + number * 100)
     found += reader.feed(b'  {"Body": "a"}]}\n{"Body": "b"}\n', 4030)
     found += reader.close()
-    assert [part for part in found if isinstance(part, Message)] == [
-        Message(4032, b'{"Body": "a"}'),
-        Message(4048, b'{"Body": "b"}\n'),
+    assert [part for part in found if isinstance(part, DocumentMessage)] == [
+        DocumentMessage(4032, b'{"Body": "a"}'),
+        DocumentMessage(4048, b'{"Body": "b"}\n'),
     ]
     (bad,) = [part for part in found if isinstance(part, Bad)]
     assert (bad.offset, bad.reason) == (17, "longer than 16 MiB")
@@ -215,11 +215,11 @@ def test_whatever_the_bytes_and_the_blocks_the_same_is_found(data: bytes, chance
     for line in lines:
         joined.append(line) if chance.random() < 0.5 else joined.__setitem__(-1, joined[-1] + line)
     whole, parted = read([data]), read(joined)
-    assert [part for part in whole if isinstance(part, Message)] == [
-        part for part in parted if isinstance(part, Message)
+    assert [part for part in whole if isinstance(part, DocumentMessage)] == [
+        part for part in parted if isinstance(part, DocumentMessage)
     ]
     for part in whole:
-        if isinstance(part, Message):
+        if isinstance(part, DocumentMessage):
             assert data[part.offset : part.offset + len(part.text)] == part.text
             json.loads(part.text.decode("latin-1"))
         else:
@@ -250,9 +250,9 @@ def test_a_block_is_a_view_that_may_change_afterwards() -> None:
     from balog.analytics.reading.forms import FormOptions
     from balog.analytics.reading.forms.base import Origin
     from balog.analytics.reading.forms.sqs import SqsConverter
-    from balog.analytics.reading.remote import Places
+    from balog.analytics.reading.remote import StoragePool
 
-    converter = SqsConverter(Origin("a", FormOptions(), Places()))
+    converter = SqsConverter(Origin("a", FormOptions(), StoragePool()))
     buffer = bytearray(b'{"Messages": [\n {"Body": "1"},\n {"Body":\n')
     assert [line for lines in converter.feed(Block(0, memoryview(buffer))) for line in lines.events] == [b"1"]
     buffer[:] = b'"2"}]}\n'.ljust(len(buffer))

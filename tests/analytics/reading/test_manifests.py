@@ -7,7 +7,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from balog.analytics.reading.files import find
+from balog.analytics.reading.discovery import find_files
 from balog.analytics.reading.planning import plan
 from balog.errors import ConfigError
 
@@ -26,7 +26,7 @@ def manifest(tmp_path: Path) -> Any:
     def manifest(*messages: Any) -> list[tuple[str, int]]:
         path = tmp_path / "out.singer"
         path.write_text("".join(json.dumps(message) + "\n" for message in messages))
-        return [(str(Path(file.path).relative_to(tmp_path)), file.size) for file in find(str(path))]
+        return [(str(Path(file.path).relative_to(tmp_path)), file.size) for file in find_files(str(path))]
 
     return manifest
 
@@ -71,7 +71,7 @@ def test_what_can_not_be_read_is_refused_before_anything_runs(manifest: Any, mes
 
 def test_in_a_folder_it_is_a_file_like_any_other(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text(json.dumps({**PROPOSAL, "manifest": ["a.jsonl"]}))
-    assert [slices[0].path for slices in plan(find(str(tmp_path)), 1)] == [str(tmp_path / "m.jsonl")]
+    assert [slices[0].path for slices in plan(find_files(str(tmp_path)), 1)] == [str(tmp_path / "m.jsonl")]
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,13 @@ def test_a_manifest_on_a_store_leads_to_that_store_only(file: str) -> None:
     manifest = {**PROPOSAL, "manifest": ["a.jsonl", "memory://balog-manifest/c.jsonl", file]}
     fsspec.filesystem("memory").pipe_file("/balog-manifest/t/m.singer", json.dumps(manifest).encode())
     with pytest.raises(ConfigError, match=r"m\.singer:1: names .* files must be where the manifest is") as caught:
-        find("memory://balog-manifest/t/m.singer")
+        find_files("memory://balog-manifest/t/m.singer")
     assert "hunter2" not in str(caught.value)
     manifest["manifest"].pop()
     fsspec.filesystem("memory").pipe_file("/balog-manifest/t/m.singer", json.dumps(manifest).encode())
-    found = [file.path.removeprefix("memory://balog-manifest/") for file in find("memory://balog-manifest/t/m.singer")]
+    found = [
+        file.path.removeprefix("memory://balog-manifest/") for file in find_files("memory://balog-manifest/t/m.singer")
+    ]
     assert found == ["c.jsonl", "t/a.jsonl"]
 
 

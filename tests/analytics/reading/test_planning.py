@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.reading.files import File, Slice, find
+from balog.analytics.reading.discovery import find_files
+from balog.analytics.reading.files import Slice, SourceFile
 from balog.analytics.reading.planning import plan, share_out, spread
 
 MIB = 1024 * 1024
@@ -28,8 +29,8 @@ def test_twenty_thousand_small_files_are_planned_without_opening_one(
         raise AssertionError("a file was opened")
 
     monkeypatch.setattr(builtins, "open", refuse)
-    files = find(str(tmp_path))
-    files += [File(f"/more/{number}.jsonl.gz", 1000 + number % 7) for number in range(18_000)]
+    files = find_files(str(tmp_path))
+    files += [SourceFile(f"/more/{number}.jsonl.gz", 1000 + number % 7) for number in range(18_000)]
     tasks = plan(files, 4)
     monkeypatch.undo()
     assert sorted(piece.path for task in tasks for piece in task) == sorted(file.path for file in files)
@@ -41,7 +42,7 @@ def test_twenty_thousand_small_files_are_planned_without_opening_one(
 def test_whatever_the_sizes_each_byte_is_in_one_slice_and_packed_files_are_whole(
     sizes: list[tuple[int, bool]], parallel: int
 ) -> None:
-    files = [File(f"{n}.jsonl{'.gz' * packed}", size) for n, (size, packed) in enumerate(sizes)]
+    files = [SourceFile(f"{n}.jsonl{'.gz' * packed}", size) for n, (size, packed) in enumerate(sizes)]
     tasks = plan(files, parallel)
     pieces = sorted(piece for task in tasks for piece in task)
     assert all(tasks)
@@ -53,7 +54,7 @@ def test_whatever_the_sizes_each_byte_is_in_one_slice_and_packed_files_are_whole
 
 
 def test_the_spread_tells_that_one_packed_file_outweighs_all_the_rest() -> None:
-    files = [File("big.jsonl.gz", 100 * MIB), *(File(f"{n}.jsonl", MIB) for n in range(50))]
+    files = [SourceFile("big.jsonl.gz", 100 * MIB), *(SourceFile(f"{n}.jsonl", MIB) for n in range(50))]
     told = spread(plan(files, 2), files)
     assert (told.files, told.bytes) == (51, 150 * MIB)
     assert told.heaviest > 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.analytics.reading.files import find
+from balog.analytics.reading.discovery import find_files
 from balog.analytics.reading.inputs import read_inputs
 from balog.errors import ConfigError
 
@@ -59,7 +59,7 @@ def test_a_damaged_manifest_and_a_file_in_no_folder_of_a_day_leave_nothing_out(t
 def test_the_ends_of_time_are_no_trouble(tmp_path: Path) -> None:
     put(tmp_path, 5)
     for end in (datetime.min, datetime.max.replace(tzinfo=timezone.utc)):
-        assert len(find(str(tmp_path), since=datetime.min, until=end)) == (end.year > 1)
+        assert len(find_files(str(tmp_path), since=datetime.min, until=end)) == (end.year > 1)
 
 
 def test_a_narrower_time_wins(tmp_path: Path) -> None:

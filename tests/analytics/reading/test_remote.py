@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading import remote
 from balog.analytics.reading.blocks import Block, Damage, new_buffer, read_blocks
-from balog.analytics.reading.files import Slice, find
-from balog.analytics.reading.remote import Places, store_options
+from balog.analytics.reading.discovery import find_files
+from balog.analytics.reading.files import Slice
+from balog.analytics.reading.remote import StoragePool, store_options
 from balog.backoff import Backoff
 from balog.errors import ConfigError
 from balog.storage import StorageError
@@ -38,11 +39,11 @@ def put(url: str, data: bytes) -> str:
     return url
 
 
-def read(pieces: list[Slice], places: Places) -> list[Any]:
+def read(pieces: list[Slice], storages: StoragePool) -> list[Any]:
     return [
         bytes(part.data) if isinstance(part, Block) else part
         for piece in pieces
-        for part in read_blocks(piece, BUFFER, places)
+        for part in read_blocks(piece, BUFFER, storages)
     ]
 
 
@@ -54,12 +55,12 @@ def test_whatever_the_cuts_and_ranges_each_line_is_read_once(cuts: list[int], fi
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(remote, "_FIRST_RANGE", first)
         pieces = [Slice(url, start, end) for start, end in zip(ends, [*ends[1:], None])]
-        assert b"".join(read(pieces, Places())) == TEXT
+        assert b"".join(read(pieces, StoragePool())) == TEXT
 
 
 def test_a_packed_file_belongs_to_its_first_slice_whoever_cut_it(folder: str) -> None:
     url = put(f"{folder}/a.jsonl", gzip.compress(TEXT))
-    assert read([Slice(url, 0, 100), Slice(url, 100, None)], Places()) == [TEXT]
+    assert read([Slice(url, 0, 100), Slice(url, 100, None)], StoragePool()) == [TEXT]
 
 
 def test_folders_and_globs_are_listed_once_with_sizes_and_times(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +71,7 @@ def test_folders_and_globs_are_listed_once_with_sizes_and_times(folder: str, mon
     monkeypatch.setattr(RemoteStorage, "entries", lambda self, name="": listed.append(name) or real(self, name))
 
     def names(path: str) -> list[str]:
-        return [file.path.removeprefix(f"{folder}/") for file in find(path)]
+        return [file.path.removeprefix(f"{folder}/") for file in find_files(path)]
 
     assert names(folder) == ["a/1.jsonl", "a/b/2.jsonl.gz", "c/6.jsonl"]
     assert len(listed) == 1
@@ -79,13 +80,13 @@ def test_folders_and_globs_are_listed_once_with_sizes_and_times(folder: str, mon
     assert names(f"{folder}/**/*.gz") == ["a/b/2.jsonl.gz"]
     assert names(f"{folder}/[!a]*") == ["c/6.jsonl"]
     assert names(f"{folder}/c/?.txt.bak,{folder}/a/1.jsonl") == ["a/1.jsonl", "c/5.txt.bak"]
-    (file,) = find(f"{folder}/a/1.jsonl")
+    (file,) = find_files(f"{folder}/a/1.jsonl")
     assert file.size == 5
     assert file.modified > 1e9
     with pytest.raises(ConfigError, match="no such file"):
-        find(f"{folder}/nothing")
+        find_files(f"{folder}/nothing")
     with pytest.raises(ConfigError, match="bucket or host must be named"):
-        find("s3://buck*/a")
+        find_files("s3://buck*/a")
 
 
 def test_trouble_is_tried_again_and_a_store_that_gave_up_once_costs_later_files_one_try(
@@ -109,11 +110,11 @@ def test_trouble_is_tried_again_and_a_store_that_gave_up_once_costs_later_files_
     monkeypatch.setattr(remote, "TRIES", 3)
     monkeypatch.setattr(remote, "BACKOFF", Backoff(0.0))
     monkeypatch.setattr(remote, "_given_up", set())
-    places, a, b = Places(), Slice(f"{folder}/a"), Slice(f"{folder}/b")
+    storages, a, b = StoragePool(), Slice(f"{folder}/a"), Slice(f"{folder}/b")
     troubles = 2
-    assert read([a], places) == [b"1\n"]
+    assert read([a], storages) == [b"1\n"]
     troubles = 4
-    assert read([a, b, b], places) == [
+    assert read([a, b, b], storages) == [
         Damage(0, "can't be read: Slow Down: 503", b""),
         Damage(0, "can't be read: Slow Down: 503", b""),
         b"1\n",
@@ -125,23 +126,23 @@ def test_a_file_that_went_away_or_is_not_ours_is_damage_at_its_slice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = str(tmp_path / "gone.jsonl")
-    assert read([Slice(gone), Slice(gone, 7, 9)], Places()) == [
+    assert read([Slice(gone), Slice(gone, 7, 9)], StoragePool()) == [
         Damage(0, "can't be read: No such file or directory", b""),
         Damage(7, "can't be read: No such file or directory", b""),
     ]
 
-    def refuse(self: Places, path: str) -> Any:
+    def refuse(self: StoragePool, path: str) -> Any:
         raise PermissionError(13, os.strerror(13), path)
 
-    monkeypatch.setattr(Places, "open", refuse)
-    assert read([Slice(gone)], Places()) == [Damage(0, "can't be read: Permission denied", b"")]
+    monkeypatch.setattr(StoragePool, "open", refuse)
+    assert read([Slice(gone)], StoragePool()) == [Damage(0, "can't be read: Permission denied", b"")]
 
 
 def test_places_travel_to_workers_without_their_connections(folder: str) -> None:
-    places = Places({"key": {"env": "NAME_OF_A_KEY"}})
+    storages = StoragePool({"key": {"env": "NAME_OF_A_KEY"}})
     put(f"{folder}/a", b"1\n")
-    assert read([Slice(f"{folder}/a")], Places()) == [b"1\n"]
-    assert pickle.loads(pickle.dumps(places)).options == places.options
+    assert read([Slice(f"{folder}/a")], StoragePool()) == [b"1\n"]
+    assert pickle.loads(pickle.dumps(storages)).options == storages.options
 
 
 @pytest.mark.parametrize(

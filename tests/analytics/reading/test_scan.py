@@ -16,13 +16,13 @@ from pyspark.sql import types as t
 
 from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.blocks import Block
+from balog.analytics.reading.decompression import packing
 from balog.analytics.reading.files import Slice
-from balog.analytics.reading.lines import Washed, wash
 from balog.analytics.reading.parser import Parser
 from balog.analytics.reading.projection import is_of_type, project
 from balog.analytics.reading.scan import EventQuery, Query, scan
 from balog.analytics.reading.schemas import DEFAULT, QUARANTINE
-from balog.analytics.reading.unpacking import packing
+from balog.analytics.reading.validation import NormalizedLines, normalize
 from balog.analytics.rollups.worker import RollupQuery
 from balog.errors import ConfigError
 
@@ -200,11 +200,11 @@ def test_half_of_a_surrogate_pair_is_a_bad_line(make: Any, write: Any) -> None:
 def test_a_line_that_only_the_parser_refuses_is_found_among_its_neighbours(
     make: Any, write: Any, monkeypatch: pytest.MonkeyPatch, schema: t.StructType
 ) -> None:
-    def careless(block: Block) -> Washed:
-        good, offsets, bad = wash(block)
-        return Washed([*good[:2], b'{"schema": oops}', *good[2:]], [*offsets[:2], 999, *offsets[2:]], bad)
+    def careless(block: Block) -> NormalizedLines:
+        good, offsets, bad = normalize(block)
+        return NormalizedLines([*good[:2], b'{"schema": oops}', *good[2:]], [*offsets[:2], 999, *offsets[2:]], bad)
 
-    monkeypatch.setattr(scanning, "wash", careless)
+    monkeypatch.setattr(scanning, "normalize", careless)
     monkeypatch.setattr(scanning, "count_events", lambda data: None)
     found = rows(write("a.jsonl", *(make() for _ in range(5))), schema)
     assert [row["quarantine"] is None for row in found] == [True] * 5 + [False]

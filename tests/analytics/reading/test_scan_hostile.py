@@ -13,11 +13,11 @@ import duckdb
 
 from balog.analytics.reading import scan as scanning
 from balog.analytics.reading.files import Slice
-from balog.analytics.reading.lines import wash
 from balog.analytics.reading.parser import Parser, borrow_parser
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
+from balog.analytics.reading.validation import normalize
 from balog.analytics.rollups.worker import RollupQuery
 
 
@@ -43,7 +43,7 @@ def test_a_large_block_with_a_bad_line_is_looked_at_piece_by_piece(
 ) -> None:
     looked_at = []
     monkeypatch.setattr(scanning, "_CLOSELY", 64 * 1024)
-    monkeypatch.setattr(scanning, "wash", lambda block: looked_at.append(len(block.data)) or wash(block))
+    monkeypatch.setattr(scanning, "normalize", lambda block: looked_at.append(len(block.data)) or normalize(block))
     lines = [json.dumps(make()).encode() + b"\n" for _ in range(1000)]
     lines[700] = b"broken\n"
     (tmp_path / "a.jsonl").write_bytes(b"".join(lines))

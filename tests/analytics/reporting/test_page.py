@@ -11,7 +11,7 @@ from handmade import DAY, NOW, failure, report, run
 
 from balog.analytics.reporting import model as m
 from balog.analytics.reporting.charts import draw
-from balog.analytics.reporting.figures import amount, length, seconds, size, span, when
+from balog.analytics.reporting.formats import amount, length, seconds, size, span, when
 from balog.analytics.reporting.page import make_page
 from balog.analytics.reporting.periods import Period
 from balog.analytics.reporting.sections import MOST_FAILURES, MOST_RUNS
@@ -61,22 +61,22 @@ def test_a_run_that_is_not_listed_is_no_link() -> None:
 def test_what_an_event_says_is_shown_and_never_obeyed() -> None:
     shares = dict.fromkeys(("p50", "p95", "p99", "p95_now", "p95_before"), 1.0)
     some = dict.fromkeys(("p50", "p95", "p95_now", "p95_before"), 1.0)
-    example = m.Example(id=EVIL, timestamp=NOW, run_id=EVIL, message=EVIL)
+    example = m.FailureExample(id=EVIL, timestamp=NOW, run_id=EVIL, message=EVIL)
     made = report(
         sources=[EVIL],
         conditions=[EVIL],
-        findings=[m.Finding(kind="new_failure", words=EVIL, since=NOW, link=EVIL)],
+        findings=[m.HealthFinding(kind="new_failure", words=EVIL, since=NOW, link=EVIL)],
         failures=[failure(fingerprint=EVIL, error_type=EVIL, message=EVIL, channels=[EVIL], runs=[EVIL],
                           example=example)],
         runs=[run(run_id=EVIL, applications=[EVIL], outcome=EVIL, problem=EVIL, failures=[EVIL],
-                  streams=[m.RunStream(stream=EVIL, records=1, bytes=1)])],
-        streams=[m.Stream(stream=EVIL, applications=[EVIL], records=5, bytes=890, timer=EVIL, seconds=1.5, slower=False,
-                          rate=3.3, **some)],
-        requests=[m.Request(endpoint=EVIL, status=EVIL, requests=1, seconds=1.0, slower=False, **shares)],
-        metrics=[m.Metric(metric=EVIL, type=type_, count=1, sum=1.0, low=1.0, high=1.0, **shares)
+                  streams=[m.RunStreamStats(stream=EVIL, records=1, bytes=1)])],
+        streams=[m.StreamStats(stream=EVIL, applications=[EVIL], records=5, bytes=890, timer=EVIL, seconds=1.5,
+                               slower=False, rate=3.3, **some)],
+        requests=[m.RequestStats(endpoint=EVIL, status=EVIL, requests=1, seconds=1.0, slower=False, **shares)],
+        metrics=[m.MetricStats(metric=EVIL, type=type_, count=1, sum=1.0, low=1.0, high=1.0, **shares)
                  for type_ in ("timer", EVIL)],
-        waiting=[m.Waiting(stage=EVIL, read=1.0, write=1.0, slow="neither")],
-        channels=[m.Channel(channel=EVIL, level=level, events=12, errors=12, first=NOW, last=NOW)
+        waiting=[m.StageWaits(stage=EVIL, read=1.0, write=1.0, slow="neither")],
+        channels=[m.ChannelStats(channel=EVIL, level=level, events=12, errors=12, first=NOW, last=NOW)
                   for level in ("ERROR", EVIL)],
         quarantine=[m.BadLines(reason=EVIL, lines=3, file=EVIL, offset=1)],
     )  # fmt: skip
@@ -158,7 +158,7 @@ def test_quiet_times_say_so() -> None:
 @pytest.mark.parametrize("value", [0.0, -1.0, 1e-9, 1e9])
 def test_odd_times_still_make_a_page(value: float) -> None:
     shares = dict.fromkeys(("p50", "p95", "p99", "p95_now", "p95_before"), value)
-    metric = m.Metric(metric="m", type="timer", count=1, sum=value, low=value, high=value, **shares)
+    metric = m.MetricStats(metric="m", type="timer", count=1, sum=value, low=value, high=value, **shares)
     assert "<table" in make_page(report(metrics=[metric], runs=[run(duration=value)]))
 
 

@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 from balog.analytics.reporting.model import VERSION, Report, encode
 from balog.analytics.reporting.page import make_page
-from balog.analytics.reporting.questions import read_question
+from balog.analytics.reporting.query import parse_query
 from balog.analytics.reporting.report import make_report
 from balog.config import write_schema
 
@@ -33,7 +33,7 @@ def nearest_rank(values: list[float], share: float) -> float:
 @pytest.fixture(scope="module")
 def whole(spark: Any, root: Path) -> Report:
     """The report of the archive that plain Python counts, too."""
-    return make_report(spark, [str(root)], read_question(now=NOW), files=4)
+    return make_report(spark, [str(root)], parse_query(now=NOW), files=4)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def trouble(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def today(spark: Any, trouble: Path) -> Report:
-    return make_report(spark, [str(trouble)], read_question(since="2026-11-20", now=NOW), files=1)
+    return make_report(spark, [str(trouble)], parse_query(since="2026-11-20", now=NOW), files=1)
 
 
 def test_what_is_new_silent_slower_and_failing_is_found(today: Report) -> None:
@@ -229,7 +229,7 @@ def test_lists_are_of_what_was_asked_for_and_not_of_the_day_before(today: Report
 
 
 def test_filters_by_channel_condition_and_minute_hold_for_every_list(spark: Any, trouble: Path) -> None:
-    asked = read_question(
+    asked = parse_query(
         since="2026-11-20T05:30:00Z", channel="tap_?.*", where="cls_type <> 'metric' AND context.run_id <> 'tap_a-47'",
         compare="none", now=NOW,
     )  # fmt: skip
@@ -249,7 +249,7 @@ def test_times_inside_of_an_hour_are_counted_to_the_minute(spark: Any, tmp_path:
         payload = {"cls_type": "run", "outcome": "failed", "duration": 1.5, "exit_code": 1, "command": "t"}
         lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
-    asked = read_question(since="2026-11-20T02:10Z", until="2026-11-20T03:25Z", compare=compare, now=NOW)
+    asked = parse_query(since="2026-11-20T02:10Z", until="2026-11-20T03:25Z", compare=compare, now=NOW)
     found = make_report(spark, [str(tmp_path)], asked)
     # before is 00:55 to 02:10, or 00:10 to 01:25
     assert (found.events, found.failures[0].events, found.failures[0].before) == (75, 75, 75)
@@ -265,7 +265,7 @@ def test_times_inside_of_an_hour_are_counted_to_the_minute(spark: Any, tmp_path:
 def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, tables: bool) -> None:
     from balog.analytics import functions
     from balog.analytics.tables import open_store, open_tables
-    from balog.analytics.tables.loading import load
+    from balog.analytics.tables.loader import load
 
     oldest, newest = (end.replace(tzinfo=timezone.utc) for end in (datetime.min, datetime.max))
     moments = [oldest + HOUR * hours for hours in (0, 0.5, 1, 2, 30, 60)]
@@ -285,9 +285,9 @@ def test_events_of_all_times_are_counted_once_each(spark: Any, tmp_path: Path, t
             with store.writing():
                 load(spark, store, [sources[-1]])
             sources[-1] += "-tables"
-    assert [make_report(spark, [path], read_question(now=NOW)).events for path in sources[:2]] == [1, 1]
+    assert [make_report(spark, [path], parse_query(now=NOW)).events for path in sources[:2]] == [1, 1]
     for since, until in (("", "0001-01-02"), ("0001-01-01T02:00Z", "1500-06-10"), ("1500-06-05", "2000-01-01")):
-        question = read_question(since, until, compare="7d", now=NOW)
+        question = parse_query(since, until, compare="7d", now=NOW)
         first, last = question.since or oldest, question.until
         assert last is not None
         wanted = sum(first <= moment < last for moment in moments)
@@ -322,7 +322,7 @@ def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any,
                   "composition": False, "context": {"application": f"t{number}", "run_id": "r"}}  # fmt: skip
         lines.append(json.dumps({"schema": "1.0.0", "header": header, "payload": payload}))
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
-    found = make_report(spark, [str(tmp_path)], read_question(now=NOW))
+    found = make_report(spark, [str(tmp_path)], parse_query(now=NOW))
     assert [(row.run_id, row.outcome, row.duration, row.records) for row in found.runs] == [("r", "failed", 2.5, None)]
     assert json.loads(encode(found))["events"] == len(payloads)
     rows = rollups.from_files(spark, [str(tmp_path)])
@@ -332,16 +332,16 @@ def test_numbers_that_cannot_be_stop_neither_a_report_nor_a_question(spark: Any,
 
 def test_tables_answer_as_files_do(spark: Any, trouble: Path, today: Report, tmp_path: Path) -> None:
     from balog.analytics.tables import open_store
-    from balog.analytics.tables.loading import load
+    from balog.analytics.tables.loader import load
 
     place = str(tmp_path / "tables")
     store = open_store(spark, place)
     with store.writing():
         load(spark, store, [str(trouble)])
-    stored = make_report(spark, [place], read_question(since="2026-11-20", now=NOW))
+    stored = make_report(spark, [place], parse_query(since="2026-11-20", now=NOW))
     assert stored.source == "rollups"
     assert plain(stored) == plain(today)
-    asked = read_question(since="2026-11-20", channel="*", now=NOW)
+    asked = parse_query(since="2026-11-20", channel="*", now=NOW)
     events = make_report(spark, [place], asked)
     assert events.source == "events"
     assert plain(events) == plain(today)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.scan import scan
-from balog.analytics.rollups.errors import masked
+from balog.analytics.rollups.fingerprints import masked
 from balog.analytics.rollups.worker import RollupQuery
 
 

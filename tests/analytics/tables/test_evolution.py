@@ -9,7 +9,7 @@ import pytest
 t = pytest.importorskip("pyspark.sql.types", reason="pyspark is not installed")
 
 from balog.analytics.tables import evolution  # noqa: E402
-from balog.analytics.tables.evolution import FACILITY, RECOVERED, Step, field_of, merge, steps  # noqa: E402
+from balog.analytics.tables.evolution import FACILITY, RECOVERED, ColumnChange, field_of, merge, steps  # noqa: E402
 
 NAMED = {
     "tinyint": t.ByteType(),
@@ -59,9 +59,9 @@ def payload(schema: Any) -> str:
     return ", ".join(f"{column.name} {column.dataType.simpleString()}" for column in fields)
 
 
-def grown(*seen: str) -> evolution.Change:
+def grown(*seen: str) -> evolution.SchemaChange:
     """Give what the last of several batches changes."""
-    change = evolution.Change(None, [])
+    change = evolution.SchemaChange(None, [])
     for text in seen:
         change = merge(change.schema, struct(text))
     return change
@@ -202,9 +202,9 @@ def test_steps_say_what_to_alter() -> None:
     before = struct("a int, s struct<x: int, l: array<struct<y: float>>>", mark=False)
     after = struct("a bigint, s struct<x: int, l: array<struct<y: double, z: string>>>, n string", mark=False)
     assert list(steps(before, after)) == [
-        Step("widen", ("a",), t.LongType()),
-        Step("widen", ("s", "l", "element", "y"), t.DoubleType()),
-        Step("add", ("s", "l", "element", "z"), t.StringType()),
-        Step("add", ("n",), t.StringType()),
+        ColumnChange("widen", ("a",), t.LongType()),
+        ColumnChange("widen", ("s", "l", "element", "y"), t.DoubleType()),
+        ColumnChange("add", ("s", "l", "element", "z"), t.StringType()),
+        ColumnChange("add", ("n",), t.StringType()),
     ]
     assert list(steps(after, after)) == []

@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as t
 
-from balog.analytics.tables.log import Log
+from balog.analytics.tables.log import CommitLog
 from balog.analytics.tables.parquet import ParquetStore
-from balog.analytics.tables.store import Batch, Part, Source, Staged, TableError
+from balog.analytics.tables.store import LoadedSource, StagedFile, TableBatch, TableError, TablePart
 
 COLUMNS = t.StructType([t.StructField("id", t.StringType()), t.StructField("timestamp", t.TimestampType())])
 DAY = datetime(2026, 11, 20, tzinfo=timezone.utc)
 
 
-def stage(store: ParquetStore, batch: str, *days: int, table: str = "events") -> Part:
+def stage(store: ParquetStore, batch: str, *days: int, table: str = "events") -> TablePart:
     folder = Path(store.staging(batch)) / table
     files = []
     for number in days:
@@ -31,14 +31,14 @@ def stage(store: ParquetStore, batch: str, *days: int, table: str = "events") ->
         path = folder / f"date={moment.date()}" / f"part-{batch}-{number}.parquet"
         path.parent.mkdir(parents=True)
         pq.write_table(pa.table({"id": [f"{batch}-{number}"], "timestamp": [moment]}), path)
-        files.append(Staged(str(path), moment.date(), 1, path.stat().st_size, moment, moment))
-    return Part(COLUMNS, files)
+        files.append(StagedFile(str(path), moment.date(), 1, path.stat().st_size, moment, moment))
+    return TablePart(COLUMNS, files)
 
 
 def load(place: Path, batch: str, *days: int, **more: Any) -> None:
     store = ParquetStore(None, str(place))  # type: ignore[arg-type]
     with store.writing():
-        store.commit(Batch(batch, {"events": stage(store, batch, *days)}, **more))
+        store.commit(TableBatch(batch, {"events": stage(store, batch, *days)}, **more))
 
 
 def ids(place: Path) -> list[str]:
@@ -46,7 +46,7 @@ def ids(place: Path) -> list[str]:
 
 
 def logged(place: Path) -> list[str]:
-    return sorted(file.path for file in Log(place).state.tables["events"].files.values())
+    return sorted(file.path for file in CommitLog(place).state.tables["events"].files.values())
 
 
 PROGRAM = """
@@ -73,7 +73,7 @@ def kill_at_each_step(root: Path) -> None:
             place = root / f"step{step}"
             load(place, "a", 0)
             die_at(step)
-            load(place, "b", 0, 1, sources={"x": Source(1, 2.0)})
+            load(place, "b", 0, 1, sources={"x": LoadedSource(1, 2.0)})
             os._exit(0)
         if not os.waitpid(child, 0)[1]:
             return
@@ -111,7 +111,7 @@ def test_a_writer_that_is_killed_at_any_step_leaves_all_of_its_batch_or_nothing(
         load(place, "c", 5)
         found = ids(place)
         assert found in (["a-0", "c-5"], ["a-0", "b-0", "b-1", "c-5"]), (place.name, found)
-        state = Log(place).state
+        state = CommitLog(place).state
         assert ("x" in state.sources) == ("b-0" in found), place.name
         assert len(logged(place)) == len(found)
         assert not list((place / "_balog" / "staging").iterdir())
@@ -151,15 +151,15 @@ def test_the_log_is_read_from_its_latest_state_and_forgets_what_that_stands_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
-    early = Log(tmp_path)
+    early = CommitLog(tmp_path)
     load(tmp_path, "b0", 0)
     early.refresh()
     for number in range(1, 120):
-        load(tmp_path, f"b{number}", number, sources={f"f{number}": Source(number, 1.5)})
-    log = Log(tmp_path)
+        load(tmp_path, f"b{number}", number, sources={f"f{number}": LoadedSource(number, 1.5)})
+    log = CommitLog(tmp_path)
     assert log.state.number == 120
     assert len(log.state.tables["events"].files) == 120
-    assert log.state.sources["f7"] == Source(7, 1.5)
+    assert log.state.sources["f7"] == LoadedSource(7, 1.5)
     assert min(log.numbers()) > 1
     early.refresh()
     assert early.state == log.state
@@ -201,7 +201,7 @@ try:
     with store.writing():
         part = mine.stage(store, 'b', 1)
         resource.setrlimit(resource.RLIMIT_FSIZE, (50, resource.RLIM_INFINITY))
-        store.commit(mine.Batch('b', {{'events': part}}))
+        store.commit(mine.TableBatch('b', {{'events': part}}))
 except mine.TableError as error:
     sys.stderr.write(str(error))
 """

@@ -14,8 +14,8 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 from balog.analytics.tables import evolution  # noqa: E402
 from balog.analytics.tables.evolution import RECOVERED, field_of, merge, payload_fields  # noqa: E402
-from balog.analytics.tables.shapes import Shape, Watcher, from_registry  # noqa: E402
-from balog.analytics.tables.typed import Columns  # noqa: E402
+from balog.analytics.tables.shapes import PayloadShape, ShapeObserver, from_registry  # noqa: E402
+from balog.analytics.tables.typed_columns import Columns  # noqa: E402
 
 NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
@@ -30,7 +30,7 @@ class Table:
 
     def load(self, payloads: list[Any]) -> "Table":
         texts = [item if isinstance(item, bytes) else json.dumps(item).encode() for item in payloads]
-        watcher = Watcher("thing", self.schema)
+        watcher = ShapeObserver("thing", self.schema)
         watcher.look(texts)
         self.schema, self.lines = merge(self.schema, watcher.seen.struct())
         arrays = Columns(self.schema, "thing").arrays(texts)
@@ -139,15 +139,15 @@ def test_seen_twice_a_batch_changes_nothing(batches: list[list[Any]]) -> None:
 @settings(deadline=None)
 @given(st.lists(PAYLOADS, max_size=6), st.randoms())
 def test_shapes_are_united_in_any_order(payloads: list[Any], random: Any) -> None:
-    def shape(some: list[Any]) -> Shape:
-        made = Shape()
+    def shape(some: list[Any]) -> PayloadShape:
+        made = PayloadShape()
         for payload in some:
             made.observe(payload)
         return made
 
     whole, parts = shape(payloads), [shape([payload]) for payload in payloads]
     random.shuffle(parts)
-    united = Shape()
+    united = PayloadShape()
     for part in parts:
         united.unite(part)
     assert united == whole

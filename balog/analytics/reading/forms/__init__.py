@@ -4,9 +4,9 @@ Each form gives lines of events, each with the place that it came from; the read
 file of events.
 """
 
-from balog.analytics.reading.forms.base import Lines, pieces
+from balog.analytics.reading.forms.base import EventLines, pieces
 from balog.analytics.reading.forms.detection import HEAD, can_cut, detect
 from balog.analytics.reading.forms.options import FORMS, FormOptions
-from balog.analytics.reading.forms.parts import read_parts
+from balog.analytics.reading.forms.reader import read_parts
 
-__all__ = ["FORMS", "HEAD", "FormOptions", "Lines", "can_cut", "detect", "pieces", "read_parts"]
+__all__ = ["FORMS", "HEAD", "EventLines", "FormOptions", "can_cut", "detect", "pieces", "read_parts"]

@@ -10,16 +10,16 @@ from datetime import datetime, timezone, tzinfo
 from functools import cached_property
 
 from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage, oversized
-from balog.analytics.reading.forms.made import write_time
+from balog.analytics.reading.forms.event_lines import write_time
 from balog.analytics.reading.forms.options import FormOptions
-from balog.analytics.reading.lines import Washed, wash_line
-from balog.analytics.reading.remote import Places, is_remote, local_path
+from balog.analytics.reading.remote import StoragePool, is_remote, local_path
+from balog.analytics.reading.validation import NormalizedLines, normalize_line
 from balog.errors import EventError
 from balog.event import MAX_EVENT_BYTES
 from balog.storage import StorageError
 from balog.topics.archives import day_of, derive_id
 
-__all__ = ["TIMELESS_ID", "Converter", "LineConverter", "Lines", "Origin", "pieces"]
+__all__ = ["TIMELESS_ID", "EventLines", "FormConverter", "LineConverter", "Origin", "pieces"]
 
 TIMELESS_ID = "LG0000"
 """What the ids of events begin with whose lines say no time: they get another one when their file is changed or copied,
@@ -30,7 +30,7 @@ _OVERHEAD = 250  # what a line takes in memory beside its bytes
 _PIECE = 128 * 1024  # bytes that are converted at a time: a line of one character becomes an event of 300
 
 
-class Lines:
+class EventLines:
     """Lines that should be events.
 
     Attributes:
@@ -70,27 +70,27 @@ class Lines:
         self.bad.append(Bad(offset, reason, raw))
         self.size += len(raw) + _OVERHEAD
 
-    def wash(self) -> Washed:
-        """Look at each line by itself, as ``balog.analytics.reading.lines.wash`` does at those of a block."""
-        washed = Washed([], [], list(self.bad))
+    def normalize(self) -> NormalizedLines:
+        """Look at each line by itself, as ``balog.analytics.reading.validation.normalize`` does at those of a block."""
+        normalized = NormalizedLines([], [], list(self.bad))
         for event, offset, raw in zip(self.events, self.offsets, self.raws):
             if len(event) > MAX_EVENT_BYTES:
-                washed.bad.append(oversized(offset, raw))
+                normalized.bad.append(oversized(offset, raw))
                 continue
             try:
-                washed.events.append(wash_line(event))
+                normalized.events.append(normalize_line(event))
             except EventError as error:
-                washed.bad.append(Bad(offset, str(error), raw[:RAW_LIMIT]))
+                normalized.bad.append(Bad(offset, str(error), raw[:RAW_LIMIT]))
             else:
-                washed.offsets.append(offset)
-        return washed
+                normalized.offsets.append(offset)
+        return normalized
 
 
 class Origin:
     """The file that lines come from, as far as events made of them depend on it."""
 
-    def __init__(self, path: str, options: FormOptions, places: Places) -> None:
-        self._path, self._places = path, places
+    def __init__(self, path: str, options: FormOptions, storages: StoragePool) -> None:
+        self._path, self._storages = path, storages
         self.zone: tzinfo = options.zone
         self.application: str = options.application or path.rpartition("/")[2].partition(".")[0] or "unknown"
         self.context = {"application": self.application}
@@ -114,7 +114,7 @@ class Origin:
         with suppress(OSError, StorageError):  # it went away meanwhile, or is nothing that anybody knows a time of
             if not is_remote(self._path):
                 return os.stat(local_path(self._path)).st_mtime
-            storage, name = self._places.store(self._path)
+            storage, name = self._storages.store(self._path)
             for entry in storage.entries(name) or ():
                 return entry.modified
         return 0.0
@@ -129,51 +129,51 @@ def pieces(block: Block, size: int = _PIECE) -> Iterator[tuple[bytes, int]]:
         start = end
 
 
-class Converter(ABC):
+class FormConverter(ABC):
     """Makes lines of events out of one file's (or slice's) blocks, which come in order."""
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
 
     @abstractmethod
-    def feed(self, block: Block) -> Iterator[Lines]:
+    def feed(self, block: Block) -> Iterator[EventLines]:
         """Take the next block."""
 
-    def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
+    def refuse(self, bad: Bad) -> Iterator[EventLines | Bad]:
         """Take a line that was too long to be read; by default it is as bad as it looks."""
         yield bad
 
-    def close(self, damage: Damage | None) -> Iterator[Lines | Bad]:
+    def close(self, damage: Damage | None) -> Iterator[EventLines | Bad]:
         """End the file; ``damage`` says why it ended where it should not have."""
         if damage is not None:
             yield Bad(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
 
 
-class LineConverter(Converter):
+class LineConverter(FormConverter):
     """Of a form in which every line stands for itself."""
 
     @abstractmethod
-    def convert(self, piece: bytes, offset: int, lines: Lines) -> None:
+    def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
         """Make lines of events out of whole lines, the first of which begins at ``offset``."""
 
-    def feed(self, block: Block) -> Iterator[Lines]:
+    def feed(self, block: Block) -> Iterator[EventLines]:
         """Take the next block, piece by piece."""
-        lines = Lines()
+        lines = EventLines()
         for piece, offset in pieces(block):
             self.convert(piece, offset, lines)
             if lines.is_full:
                 yield lines
-                lines = Lines()
+                lines = EventLines()
         if lines:
             yield lines
 
-    def close(self, damage: Damage | None) -> Iterator[Lines | Bad]:
+    def close(self, damage: Damage | None) -> Iterator[EventLines | Bad]:
         """Take the line at which the file stops if it is whole, and report the damage behind it."""
         if damage is None:
             return
         offset, reason, tail = damage
         found = list(self.feed(Block(offset, memoryview(tail + b"\n")))) if tail else []
-        if found and not any(lines.wash().bad for lines in found):
+        if found and not any(lines.normalize().bad for lines in found):
             yield from found
             offset, tail = offset + len(tail), b""
         yield Bad(offset, reason, tail[:RAW_LIMIT])

@@ -12,7 +12,7 @@ from msgspec import Raw
 from balog.analytics.reading.blocks import RAW_LIMIT, Bad, oversized
 from balog.event import MAX_EVENT_BYTES
 
-__all__ = ["EARLY", "DocumentReader", "Message"]
+__all__ = ["EARLY", "DocumentMessage", "DocumentReader"]
 
 EARLY = "the document ends early"
 
@@ -38,7 +38,7 @@ _OFF = _measure()
 _TOP, _IN_LIST, _BEHIND_LIST = range(3)
 
 
-class Message(NamedTuple):
+class DocumentMessage(NamedTuple):
     """An object in a list ``Messages``, or a document without one: where it begins in the file, and its text."""
 
     offset: int
@@ -66,20 +66,20 @@ class DocumentReader:
         """Whether all that was read so far has ended."""
         return self._place == _TOP and not self._rest and self._resume is None
 
-    def feed(self, data: bytes, offset: int) -> Iterator[Message | Bad]:
+    def feed(self, data: bytes, offset: int) -> Iterator[DocumentMessage | Bad]:
         """Take whole lines, which begin at ``offset`` of the file and follow those before."""
         if self._rest:
             data, offset = self._rest + data, self._offset
         yield from self._read(data, offset, is_last=False)
 
-    def close(self) -> Iterator[Message | Bad]:
+    def close(self) -> Iterator[DocumentMessage | Bad]:
         """Read what is left as far as it goes. What lacks its end is reported as ``EARLY``, at the end."""
         yield from self._read(self._rest, self._offset, is_last=True)
         if self._place != _TOP and self._resume is None:
             yield Bad(self._offset, EARLY, b"")
         self._place, self._resume = _TOP, None
 
-    def _read(self, data: bytes, offset: int, is_last: bool) -> Iterator[Message | Bad]:
+    def _read(self, data: bytes, offset: int, is_last: bool) -> Iterator[DocumentMessage | Bad]:
         position = 0 if self._resume is None else self._find(self._resume, data, 0)
         while (position := _SPACE.match(data, position).end()) < len(data):  # type: ignore[union-attr]
             try:
@@ -90,7 +90,7 @@ class DocumentReader:
                 continue
             if end is not None:
                 if is_message:
-                    yield Message(offset + position, data[position:end])
+                    yield DocumentMessage(offset + position, data[position:end])
                 position = end
             elif len(data) - position <= MAX_EVENT_BYTES:
                 break

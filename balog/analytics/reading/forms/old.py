@@ -9,8 +9,8 @@ from functools import lru_cache
 import msgspec
 from msgspec import Struct
 
-from balog.analytics.reading.forms.base import LineConverter, Lines
-from balog.analytics.reading.forms.made import read_local_time, write_time
+from balog.analytics.reading.forms.base import EventLines, LineConverter
+from balog.analytics.reading.forms.event_lines import read_local_time, write_time
 from balog.errors import EventError
 
 __all__ = ["OldConverter"]
@@ -27,7 +27,7 @@ _RFC3339 = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\
 class OldConverter(LineConverter):
     """Each line becomes an event of facility 0.0.1, which has no level; a line of JSON is taken for an event."""
 
-    def convert(self, piece: bytes, offset: int, lines: Lines) -> None:
+    def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
         """Put the parts of each line where an event has them."""
         for line in piece.split(b"\n"):
             start, offset = offset, offset + len(line) + 1

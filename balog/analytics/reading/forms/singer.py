@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from balog.analytics.reading.blocks import Bad
-from balog.analytics.reading.forms.base import LineConverter, Lines
-from balog.analytics.reading.forms.made import own_time, write_line, write_time
-from balog.analytics.reading.lines import count_events, wash_line
+from balog.analytics.reading.forms.base import EventLines, LineConverter
+from balog.analytics.reading.forms.event_lines import own_time, write_line, write_time
+from balog.analytics.reading.validation import count_events, normalize_line
 from balog.errors import EventError
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.singer.messages import LogMessage, parse_log, to_event
@@ -42,7 +42,7 @@ class SingerConverter(LineConverter):
     All other messages are passed over; what is no message is refused.
     """
 
-    def convert(self, piece: bytes, offset: int, lines: Lines) -> None:
+    def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
         """Look for LOG messages."""
         texts = piece.split(b"\n")
         try:
@@ -61,12 +61,12 @@ class SingerConverter(LineConverter):
                 self.take(text, offset, lines)
             offset += len(text) + 1
 
-    def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
+    def refuse(self, bad: Bad) -> Iterator[EventLines | Bad]:
         """Pass over what is too long and no LOG by the way that it begins."""
         if b'"RECORD"' not in bad.raw[:200] and b'"STATE"' not in bad.raw[:200]:
             yield bad
 
-    def take(self, line: bytes, offset: int, lines: Lines) -> None:
+    def take(self, line: bytes, offset: int, lines: EventLines) -> None:
         """Take one line."""
         log = parse_log(line)
         if log is None:
@@ -82,7 +82,7 @@ class SingerConverter(LineConverter):
         value = bytes(log.value)
         if b'"header"' in value:
             with suppress(EventError):
-                return wash_line(value)
+                return normalize_line(value)
         origin = self.origin
         event, _ = to_event(log, channel=origin.application)
         when = own_time(value, origin.zone)

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from balog.analytics.reading.blocks import Bad, Block, Damage
-from balog.analytics.reading.forms.base import Converter, Lines, Origin, pieces
-from balog.analytics.reading.forms.documents import EARLY, DocumentReader, Message
+from balog.analytics.reading.forms.base import EventLines, FormConverter, Origin, pieces
+from balog.analytics.reading.forms.documents import EARLY, DocumentMessage, DocumentReader
 from balog.errors import split_refusal
 from balog.topics.sqs.codec import claim_size, decode_body, unwrap
 
@@ -36,7 +36,7 @@ _message = msgspec.json.Decoder(_Message)
 _document = msgspec.json.Decoder(_Document).decode
 
 
-class SqsConverter(Converter):
+class SqsConverter(FormConverter):
     """Takes the event out of each message, and that out of SNS's envelope if it is in one.
 
     A document that is an event itself is taken as well, also one that goes over several lines.
@@ -46,30 +46,30 @@ class SqsConverter(Converter):
         super().__init__(origin)
         self._reader = DocumentReader()
 
-    def feed(self, block: Block) -> Iterator[Lines]:
+    def feed(self, block: Block) -> Iterator[EventLines]:
         """Take the next block: a message for each line where that is so, else by whole documents."""
-        lines = Lines()
+        lines = EventLines()
         for piece, offset in pieces(block):
             if not self._take_lines(piece, offset, lines):
                 for found in self._reader.feed(piece, offset):
                     self._take(found, lines)
                     if lines.is_full:
                         yield lines
-                        lines = Lines()
+                        lines = EventLines()
             if lines.is_full:
                 yield lines
-                lines = Lines()
+                lines = EventLines()
         if lines:
             yield lines
 
-    def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
+    def refuse(self, bad: Bad) -> Iterator[EventLines | Bad]:
         """Close the document that a line of more than 16 MiB is in; the next one is looked for behind it."""
         yield from self.close(None)
         yield bad
 
-    def close(self, damage: Damage | None) -> Iterator[Lines | Bad]:
+    def close(self, damage: Damage | None) -> Iterator[EventLines | Bad]:
         """Read what is left as far as it goes."""
-        lines = Lines()
+        lines = EventLines()
         if damage is not None and damage.tail:
             for found in self._reader.feed(damage.tail, damage.offset):
                 self._take(found, lines)
@@ -83,7 +83,7 @@ class SqsConverter(Converter):
         if lines:
             yield lines
 
-    def _take_lines(self, piece: bytes, offset: int, lines: Lines) -> bool:
+    def _take_lines(self, piece: bytes, offset: int, lines: EventLines) -> bool:
         """Take a message from each line; False, and nothing taken, where there is anything else."""
         if not self._reader.is_between:
             return False
@@ -99,7 +99,7 @@ class SqsConverter(Converter):
             offset += len(text) + 1
         return True
 
-    def _take(self, found: Message | Bad, lines: Lines) -> None:
+    def _take(self, found: DocumentMessage | Bad, lines: EventLines) -> None:
         if isinstance(found, Bad):
             lines.refuse(*found)
             return
@@ -116,11 +116,11 @@ class SqsConverter(Converter):
             self._take_body(document.Body, document.MessageAttributes, offset, lines)
         elif document.Messages is not UNSET:  # not its first member, or the reader had taken them one by one
             for message in document.Messages or ():
-                self._take(Message(offset, bytes(message)), lines)
+                self._take(DocumentMessage(offset, bytes(message)), lines)
         elif document.ResponseMetadata is UNSET and text.strip(b"{} \t\r\n"):  # there may have been no messages at all
             lines.refuse(offset, "no SQS message: it has neither Body nor Messages", text)
 
-    def _take_body(self, text: str, attributes: _Attributes | None, offset: int, lines: Lines) -> None:
+    def _take_body(self, text: str, attributes: _Attributes | None, offset: int, lines: EventLines) -> None:
         text, attributes, _ = unwrap(text, attributes or {})
         try:
             if attributes and claim_size(attributes) is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
-from balog.analytics.reading.forms.base import LineConverter, Lines, Origin
-from balog.analytics.reading.forms.made import write_line, write_time
+from balog.analytics.reading.forms.base import EventLines, LineConverter, Origin
+from balog.analytics.reading.forms.event_lines import write_line, write_time
 from balog.analytics.reading.forms.singer import SingerConverter, is_message
 from balog.errors import EventError
 from balog.singer.dialects import LogLine
@@ -30,7 +30,7 @@ class StderrConverter(LineConverter):
         self._singer = SingerConverter(origin)
         self._time: str | None = None
 
-    def convert(self, piece: bytes, offset: int, lines: Lines) -> None:
+    def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
         """Take lines; the last record stays until it is known to be whole."""
         for line in piece.split(b"\n"):
             if line.startswith(b'{"type"') and is_message(line):
@@ -41,24 +41,24 @@ class StderrConverter(LineConverter):
                     self._add(mark, record, lines)
             offset += len(line) + 1
 
-    def refuse(self, bad: Bad) -> Iterator[Lines | Bad]:
+    def refuse(self, bad: Bad) -> Iterator[EventLines | Bad]:
         """Take the beginning of a line that was too long."""
         yield from self.feed(Block(bad.offset, memoryview(bad.raw.replace(b"\n", b" ") + b"\n")))
 
-    def close(self, damage: Damage | None) -> Iterator[Lines | Bad]:
+    def close(self, damage: Damage | None) -> Iterator[EventLines | Bad]:
         """Give the last record, and the damage behind it."""
-        lines = Lines()
+        lines = EventLines()
         self._finish(lines)
         if damage is not None:
             lines.refuse(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
         if lines:
             yield lines
 
-    def _finish(self, lines: Lines) -> None:
+    def _finish(self, lines: EventLines) -> None:
         for mark, record in self._records.finish():
             self._add(mark, record, lines)
 
-    def _add(self, mark: _Mark, record: LogLine, lines: Lines) -> None:
+    def _add(self, mark: _Mark, record: LogLine, lines: EventLines) -> None:
         offset, line = mark
         if record.event is not None:
             lines.add(line, offset, line)

@@ -1,0 +1,173 @@
+"""Write an answer as it comes: a table for people, CSV, JSON, JSON lines, or a Parquet file.
+
+Rows become JSON in Spark's workers, so every type is written the same way in each form: timestamps in UTC, bytes in
+base64, variants and nested values as JSON. No more than one partition's rows are held.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from balog.analytics.reporting.formats import printable
+from balog.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["TABLE_ROWS", "write_parquet", "write_text"]
+
+TABLE_ROWS = 200
+"""So many rows of a table are shown unless a limit is given."""
+
+_FEW = 10_000
+_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timeZone": "UTC"}
+
+
+def write_text(frame: DataFrame, form: str, out: IO[str], limit: int | None) -> tuple[int, bool]:
+    """Write the frame's rows, ``limit`` of them at most; give how many, and whether there are more.
+
+    Raises:
+        ConfigError: JSON is asked for and two columns have one name.
+        PySparkException: Spark could not compute a row.
+    """
+    if form in ("json", "jsonl"):
+        _need_unique(frame)
+    if form == "table" and limit is None:
+        limit = TABLE_ROWS
+    rows = _documents(frame, limit)
+    writers = {"table": _table, "csv": _csv, "json": _json, "jsonl": _jsonl}
+    written = writers[form](frame.columns, _upto(rows, limit), out)
+    more = limit is not None and written == limit and next(rows, None) is not None
+    return written, more
+
+
+def write_parquet(frame: DataFrame, path: Path, limit: int | None) -> int:
+    """Write one Parquet file, whole or not at all; give its rows.
+
+    Raises:
+        ConfigError: two columns have one name, or the file cannot be written.
+    """
+    import shutil
+
+    import pyarrow.parquet as pq
+
+    _need_unique(frame)
+    folder = path.with_name(f".{path.name}.part")
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        whole = frame if limit is None else frame.limit(limit)
+        whole.coalesce(1).write.parquet(folder.absolute().as_uri())
+        part = next(folder.glob("part-*.parquet"))
+        rows: int = pq.ParquetFile(part).metadata.num_rows
+        part.replace(path)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}; give another --output", str(path)) from None
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return rows
+
+
+def _documents(frame: DataFrame, limit: int | None) -> Iterator[str]:
+    """Give each row as the JSON text of an array; one more than the limit, if there is one more."""
+    some = frame if limit is None else frame.limit(limit + 1)
+    names = [f"c{number}" for number in range(len(frame.columns))]
+    kinds = [field.dataType for field in frame.schema.fields]
+    columns = [_writable(name, kind) for name, kind in zip(names, kinds)]
+    texts = some.toDF(*names).select(f.to_json(f.struct(*columns), _JSON).alias("text"))
+    # One job over all partitions at once where what comes back is small; else one partition after the other.
+    found = texts.collect() if limit is not None and limit <= _FEW else texts.toLocalIterator(prefetchPartitions=True)
+    return (row[0] for row in found)
+
+
+def _writable(name: str, kind: t.DataType) -> Any:
+    column = f.col(name)
+    if isinstance(kind, (t.NullType, t.DayTimeIntervalType, t.YearMonthIntervalType, t.CalendarIntervalType)):
+        column = column.cast("string")
+    return column.alias(name)
+
+
+def _upto(rows: Iterator[str], limit: int | None) -> Iterator[str]:
+    count = 0
+    while limit is None or count < limit:
+        row = next(rows, None)
+        if row is None:
+            return
+        yield row
+        count += 1
+
+
+def _values(row: str) -> list[Any]:
+    return list(msgspec.json.decode(row).values())
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return msgspec.json.encode(value).decode()
+
+
+def _table(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    kept = [_values(row) for row in rows]
+    for number, name in enumerate(columns):
+        measured = [row[number] for row in kept if row[number] is not None]
+        numeric = measured and all(isinstance(value, (int, float)) for value in measured)
+        table.add_column(Text(printable(name)), justify="right" if numeric else "left", overflow="fold")
+    for row in kept:
+        table.add_row(*(Text(printable(_text(value))) if value is not None else Text("–", "dim") for value in row))
+    console = Console(file=out)
+    if not console.is_terminal:
+        console = Console(file=out, width=1_000, no_color=True, highlight=False)
+    console.print(table)
+    return len(kept)
+
+
+def _csv(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    count = 0
+    for row in rows:
+        writer.writerow(map(_text, _values(row)))
+        count += 1
+    return count
+
+
+def _jsonl(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
+    count = 0
+    for row in rows:
+        out.write(_named(columns, row) + "\n")
+        count += 1
+    return count
+
+
+def _json(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
+    count = 0
+    out.write("[")
+    for row in rows:
+        out.write(("\n" if not count else ",\n") + _named(columns, row))
+        count += 1
+    out.write("\n]\n" if count else "]\n")
+    return count
+
+
+def _named(columns: list[str], row: str) -> str:
+    raw = msgspec.json.decode(row, type=dict[str, msgspec.Raw])
+    return msgspec.json.encode(dict(zip(columns, raw.values()))).decode()
+
+
+def _need_unique(frame: DataFrame) -> None:
+    twice = [name for name, count in Counter(frame.columns).items() if count > 1]
+    if twice:
+        raise ConfigError(f"two columns are called {twice[0]!r}; give one another name with AS", "SQL")

@@ -1,0 +1,220 @@
+"""Finds the files of a source: paths, folders, globs and URLs."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from functools import partial
+
+from balog.analytics.reading.files import SourceFile
+from balog.analytics.reading.manifests import named_files
+from balog.analytics.reading.pruning import Pruner
+from balog.analytics.reading.remote import StoragePool, is_remote, local_path, patiently
+from balog.errors import ConfigError
+from balog.storage import StorageError
+
+__all__ = ["ENDINGS", "find_files"]
+
+_FORMS = ".jsonl", ".ndjson", ".json", ".log", ".singer", ".tsv", ".txt"
+ENDINGS = tuple(form + packing for form in _FORMS for packing in ("", ".gz", ".zst", ".bz2"))
+"""The names that a folder is searched for; a file that is named itself may be called anything."""
+
+
+def find_files(
+    paths: str | Sequence[str],
+    storages: StoragePool | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    *,
+    is_growing: bool = False,
+) -> list[SourceFile]:
+    """Give the files that paths mean, sorted by path, each once.
+
+    Args:
+        paths: files, folders (with everything below them), globs (``**`` too), ``file:`` URLs, URLs of stores
+            (``s3://``, and ``s3a://`` all the same); one string may hold several with commas between. Names in a folder
+            or from a glob that begin with ``.`` or ``_`` are left out: they are still being written. A file of BATCH
+            messages that is named itself stands for the files of its manifests.
+        places: opens stores.
+        since: files that can't hold an event at or after this time are left out, see ``Pruner``.
+        until: and those that can't hold one before this time.
+        is_growing: a glob may match nothing yet.
+
+    Raises:
+        ConfigError: a path that does not exist or may not be listed, or a glob that matches nothing.
+        StorageError: a store does not answer.
+    """
+    storages = storages or StoragePool()
+    found: dict[str, SourceFile] = {}
+    for path in _separate([paths] if isinstance(paths, str) else paths):
+        for file in _on_store(path, storages, is_growing) if is_remote(path) else _here(path, storages, is_growing):
+            found[file.path] = file
+    files = [found[path] for path in sorted(found)]
+    return Pruner(storages, since, until).keep(files)
+
+
+def _separate(paths: Iterable[str]) -> Iterable[str]:
+    for path in paths:
+        whole = not is_remote(path) and os.path.exists(local_path(path))
+        yield from map(_in_full, [path] if whole else [piece for piece in path.split(",") if piece])
+
+
+def _in_full(path: str) -> str:
+    """Give a local path from the root on, so that a file has one name, also for workers in another folder."""
+    if is_remote(path):
+        return path
+    path, here = local_path(path), os.getcwd()
+    path = os.path.join(glob.escape(here) if glob.has_magic(path) and not os.path.exists(path) else here, path)
+    # Behind a link, .. leads elsewhere than where its text does.
+    return path if ".." in path.split("/") else os.path.normpath(path)
+
+
+def _here(path: str, storages: StoragePool, is_growing: bool) -> Iterator[SourceFile]:
+    if os.path.isdir(path):
+        yield from _below(path)
+    elif os.path.exists(path):
+        yield from _named(_file(path), storages)
+    elif glob.has_magic(path):
+        matches = [match for match in glob.glob(path, recursive=True) if not _is_hidden(os.path.basename(match))]
+        if not matches and not is_growing:
+            raise ConfigError("no file matches; check the pattern", path)
+        for match in matches:
+            if os.path.isdir(match):
+                yield from _below(match)
+            elif os.path.isfile(match):
+                yield _file(match)
+            elif os.path.islink(match):  # to nothing: who reads it will say so
+                yield SourceFile(match, 0)
+    else:
+        raise ConfigError(
+            "no such file or folder; give an archive's folder, a .jsonl or .jsonl.gz file, or a glob", path
+        )
+
+
+def _file(path: str) -> SourceFile:
+    about = os.stat(path)
+    if not stat.S_ISREG(about.st_mode):  # who opened a pipe would wait for its writer, for ever
+        raise ConfigError("is no regular file; write what it gives to one", path)
+    return SourceFile(path, about.st_size, about.st_mtime)
+
+
+def _named(file: SourceFile, storages: StoragePool) -> Iterator[SourceFile]:
+    """Give a file that was named itself, or those that it stands for."""
+    paths = named_files(file.path, file.size, storages)
+    if paths is None:
+        yield file
+        return
+    folders: dict[str, dict[str, SourceFile]] = {}
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        if not is_remote(path):
+            try:
+                yield _file(path)
+            except OSError:  # who reads it will say so
+                yield SourceFile(path, 0)
+            continue
+        if folder not in folders:  # one listing instead of a request for each
+            storage, name = storages.store(folder)
+            folders[folder] = {
+                f"{folder}/{entry.name}": SourceFile(f"{folder}/{entry.name}", entry.size, entry.modified)
+                for entry in patiently(storage, partial(storage.entries, name)) or ()
+            }
+        yield folders[folder].get(path, SourceFile(path, 0))
+
+
+def _below(folder: str) -> Iterator[SourceFile]:
+    folders = [folder]
+    while folders:
+        here = folders.pop()
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    if _is_hidden(entry.name):
+                        continue
+                    if entry.is_dir():
+                        if not entry.is_symlink():
+                            folders.append(entry.path)
+                    elif entry.name.endswith(ENDINGS) and (entry.is_file() or entry.is_symlink()):
+                        yield _listed(entry)
+        except FileNotFoundError:
+            if here == folder:
+                raise ConfigError("no such file or folder", here) from None
+        except OSError as error:
+            raise ConfigError(f"can't be listed: {error.strerror or error}; check its owner and mode", here) from None
+
+
+def _listed(entry: os.DirEntry[str]) -> SourceFile:
+    try:
+        about = entry.stat()
+    except OSError:  # it went away, or is a link to nothing: who reads it will say so
+        return SourceFile(entry.path, 0)
+    return SourceFile(entry.path, about.st_size, about.st_mtime)
+
+
+def _on_store(url: str, storages: StoragePool, is_growing: bool) -> Iterator[SourceFile]:
+    """List a folder of a store in one go; a pattern is matched against what is below its plain part."""
+    pattern = None
+    root = url.rstrip("/")
+    if glob.has_magic(url):
+        plain = url[: next(number for number, char in enumerate(url) if char in "*?[")]
+        root = plain.rpartition("/")[0]
+        if not is_remote(root):
+            raise ConfigError("a bucket or host must be named; only what is in it can be a pattern", url)
+        try:
+            pattern = re.compile(_expression(url[len(root) :].strip("/")))
+        except re.error as error:
+            raise ConfigError(f"is no pattern: {error}", url) from None
+    storage, name = storages.store(root)
+    try:
+        entries = patiently(storage, lambda: storage.entries(name))
+    except StorageError as error:
+        if error.retryable:
+            raise
+        raise ConfigError(f"{error}; check the name and who may list it") from None
+    if entries is None:
+        raise ConfigError("no such file or folder", url)
+    matched = False
+    for entry in entries:
+        path = f"{root}/{entry.name}" if entry.name else root
+        parts = entry.name.split("/")
+        if not entry.name and pattern is None:  # named itself
+            yield from _named(SourceFile(path, entry.size, entry.modified), storages)
+            continue
+        match = pattern.match(entry.name) if pattern is not None else None
+        if pattern is not None and match is None:
+            continue
+        named = match is not None and match.end() == len(entry.name)
+        if any(map(_is_hidden, parts)) or not (named or parts[-1].endswith(ENDINGS)):
+            continue
+        yield SourceFile(path, entry.size, entry.modified)
+        matched = True
+    if pattern is not None and not matched and not is_growing:
+        raise ConfigError("no file matches; check the pattern", url)
+
+
+def _expression(pattern: str) -> str:
+    """Translate a glob into what matches a name, or the folders at its beginning."""
+    parts = []
+    for number, part in enumerate(pieces := pattern.split("/")):
+        last = number + 1 == len(pieces)
+        if part == "**":
+            parts.append("(?:.*)" if last else "(?:[^/]+/)*")
+            continue
+        text = re.sub(r"\[!", "[^", re.sub(r"(\*|\?|\[[^\]/]+\])|(.)", _translate, part, flags=re.DOTALL))
+        parts.append(text if last else text + "/")
+    return "".join(parts) + r"(?=/|\Z)"
+
+
+def _translate(match: re.Match[str]) -> str:
+    magic, char = match.groups()
+    if magic is None:
+        return re.escape(char)
+    return {"*": "[^/]*", "?": "[^/]"}.get(magic, magic)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))

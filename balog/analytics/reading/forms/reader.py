@@ -1,0 +1,74 @@
+"""A slice of a file, in whatever form, as blocks or lines of events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from balog.analytics.reading.blocks import Bad, Block, Damage, read_blocks
+from balog.analytics.reading.files import Slice
+from balog.analytics.reading.forms.base import EventLines, FormConverter, Origin
+from balog.analytics.reading.forms.detection import HEAD, can_cut, detect
+from balog.analytics.reading.forms.old import OldConverter
+from balog.analytics.reading.forms.options import FormOptions
+from balog.analytics.reading.forms.singer import SingerConverter
+from balog.analytics.reading.forms.sqs import SqsConverter
+from balog.analytics.reading.forms.stderr import StderrConverter
+from balog.analytics.reading.remote import StoragePool
+
+__all__ = ["read_parts"]
+
+_DETECTED = FormOptions()
+_CONVERTERS: dict[str, type[FormConverter]] = {
+    "sqs": SqsConverter,
+    "old": OldConverter,
+    "singer": SingerConverter,
+    "stderr": StderrConverter,
+}
+
+
+def read_parts(
+    piece: Slice, buffer: bytearray, storages: StoragePool, options: FormOptions = _DETECTED, is_growth: bool = False
+) -> Iterator[Block | EventLines | Bad | Damage]:
+    """Give what a slice holds: blocks where it is of a file of events, else ``EventLines`` and ``Bad``.
+
+    A file that can't be read from the middle belongs whole to its first slice, whoever cut it.
+
+    Args:
+        buffer: see ``balog.analytics.reading.blocks.new_buffer``.
+        is_growth: a slice is what was added to a file, and nothing but that is wanted of any file.
+    """
+    form, parts = options.form, read_blocks(piece, buffer, storages)
+    if form in ("auto", "sqs", "stderr"):
+        # What the whole file is, its first lines say.
+        begun, head = _head(read_blocks(Slice(piece.path, 0, HEAD), buffer, storages) if piece.start else parts)
+        form = detect(head, piece.path) if form == "auto" else form
+        if is_growth or can_cut(form, head) or (piece.start, piece.end) == (0, None):
+            parts = parts if piece.start else chain(begun, parts)
+        elif piece.start:
+            return
+        else:
+            parts = read_blocks(Slice(piece.path), buffer, storages)
+    if form == "events":
+        yield from parts
+        return
+    converter = _CONVERTERS[form](Origin(piece.path, options, storages))
+    damage = None
+    for part in parts:
+        if isinstance(part, Block):
+            yield from converter.feed(part)
+        elif isinstance(part, Bad):
+            yield from converter.refuse(part)
+        else:
+            damage = part
+    yield from converter.close(damage)
+
+
+def _head(parts: Iterator[Block | Bad | Damage]) -> tuple[list[Block | Bad | Damage], bytes]:
+    """Read as far as the first block; give what was read, and how that block begins."""
+    begun: list[Block | Bad | Damage] = []
+    for part in parts:
+        begun.append(part)
+        if isinstance(part, Block):
+            return begun, bytes(part.data[:HEAD])
+    return begun, b"".join(part.tail[:HEAD] for part in begun if isinstance(part, Damage))

@@ -1,0 +1,336 @@
+"""From the rows that Spark gave to the report: lists in the order that people read them, health and findings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from balog.analytics.reporting import comparison
+from balog.analytics.reporting.formats import count, printable
+from balog.analytics.reporting.model import (
+    BadLines,
+    ChannelStats,
+    Failure,
+    FailureExample,
+    HealthFinding,
+    HealthStat,
+    MetricStats,
+    Outside,
+    RequestStats,
+    RunStats,
+    RunStreamStats,
+    StageWaits,
+    StreamStats,
+    Throughput,
+)
+from balog.analytics.reporting.queries import RECORDS, REQUESTS, WAITS, Rows
+from balog.analytics.reporting.time_ranges import TimeRanges, step_of
+
+__all__ = ["Slow", "assemble", "slowed"]
+
+_MOST_FINDINGS = 5  # of a kind
+
+Row = Mapping[str, Any]
+
+
+class Slow(NamedTuple):
+    """Something that became slower: whose name it is, the metric's key, and its row."""
+
+    what: str
+    metric: str
+    stream: str | None
+    endpoint: str | None
+    row: Row
+
+
+def slowed(rows: Rows) -> list[Slow]:
+    """Give the timers of streams and the endpoints that became slower, those with the most time lost first."""
+    found = []
+    for row in rows["metrics"]:
+        timed = row["type"] == "timer" and comparison.is_slower(row)
+        if timed and row["grouping"] == "stream":
+            found.append(Slow(f"{row['metric']} of {row['stream']}", row["metric"], row["stream"], None, row))
+        elif timed and row["grouping"] == "endpoint" and row["endpoint"] is not None:
+            found.append(Slow(f"requests to {row['endpoint']}", row["metric"], None, row["endpoint"], row))
+        elif timed and row["grouping"] == "metric" and row["metric"] != REQUESTS:
+            found.append(Slow(row["metric"], row["metric"], None, None, row))
+    by_stream = {slow.metric for slow in found if slow.stream is not None}
+    found = [slow for slow in found if slow.stream or slow.endpoint or slow.metric not in by_stream]
+    return sorted(found, key=lambda slow: -_lost(slow.row))[:_MOST_FINDINGS]
+
+
+def _lost(row: Row) -> float:
+    return float((row["p95_now"] - row["p95_before"]) * row["count_now"])
+
+
+def assemble(rows: Rows, asked: TimeRanges, hourly: Sequence[Row]) -> dict[str, Any]:
+    """Give the lists, totals, health and findings of a report, by the names of its fields.
+
+    Args:
+        rows: of ``queries.ask``.
+        asked: what they are about.
+        hourly: of ``queries.hourly``, for what ``slowed`` gave.
+    """
+    failures = [_failure(row, asked) for row in rows["failures"]]
+    failures.sort(key=lambda one: (not one.new, -one.now, -one.events))
+    runs = _runs(rows["runs"], failures)
+    throughput, outside, records = _throughput(rows)
+    whole = [row for row in rows["outcomes"] if row["grouping"] == 3]
+    outcomes = {row["outcome"]: row for row in rows["outcomes"] if row["grouping"] == 2}
+    totals = {
+        "failures": sum(row["count"] for row in rows["all_failures"]),
+        "runs": sum(row["runs"] or 0 for row in whole),
+        "failed_runs": _of(outcomes.get("failed"), "runs"),
+        "unknown_runs": _of(outcomes.get("unknown"), "runs"),
+    }
+    health = _health(rows, asked, whole[0] if whole else {}, outcomes, records, failures)
+    return {
+        "events": sum(row["events"] for row in rows["throughput"]),
+        "errors": sum(row["errors"] for row in rows["throughput"]),
+        "quarantined": sum(row["lines"] for row in rows["quarantine"]),
+        "totals": totals,
+        "health": health,
+        "findings": _findings(rows, asked, failures, hourly) if asked.compared.before is not None else [],
+        "failures": failures,
+        "runs": runs,
+        "step": step_of(asked.shown)[1].total_seconds(),
+        "throughput": throughput,
+        "outside": outside,
+        "streams": _streams(rows),
+        "requests": [_request(row) for row in rows["metrics"] if row["grouping"] == "request" and row["count"]],
+        "metrics": _metrics(rows),
+        "waiting": _waiting(rows),
+        "channels": _channels(rows["events"]),
+        "quarantine": [BadLines(**row) for row in rows["quarantine"]],
+    }
+
+
+def _of(row: Row | None, name: str) -> int:
+    return int(row[name] or 0) if row else 0
+
+
+def _whole(number: float) -> int:
+    return round(max(min(number, 2.0**62), -(2.0**62)))  # what JSON's readers take
+
+
+# -- lists --------------------------------------------------------------------------------------------------------
+
+
+def _failure(row: Row, asked: TimeRanges) -> Failure:
+    example = FailureExample(**row["example"]) if row["example"] else None
+    # without a time before there is nothing to be new against
+    now = asked.compared.now
+    new = asked.compared.before is not None and now.since <= row["first"] < now.until
+    return Failure(
+        fingerprint=row["fingerprint"], error_type=row["error_type"], message=row["message"] or "",
+        level=row["level"], channels=row["channels"], applications=row["applications"], events=row["events"],
+        now=row["events_now"], before=row["events_before"], first=row["first"], last=row["last"], new=new,
+        example=example, runs=row["runs"],
+    )  # fmt: skip
+
+
+def _runs(rows: Iterable[Row], failures: Sequence[Failure]) -> list[RunStats]:
+    of_run: dict[str, list[str]] = defaultdict(list)
+    for failure in failures:
+        for run_id in failure.runs:
+            of_run[run_id].append(failure.fingerprint)
+    runs = []
+    for row in rows:
+        streams = [RunStreamStats(**one) for one in row["streams"] if one["stream"] is not None]
+        runs.append(RunStats(**{**row, "streams": streams, "failures": of_run.get(row["run_id"], [])}))
+    return runs
+
+
+def _throughput(rows: Rows) -> tuple[list[Throughput], list[Outside], dict[str, float]]:
+    """Return the steps that axes show, what is outside of them, and records of the two times compared.
+
+    An application's counters of records are believed before its runs' reports: those come at a run's end, all at once.
+    """
+    counting = {row["application"] for row in rows["records"] if row["kind"] == "counted"}
+    kept = [row for row in rows["records"] if (row["kind"] == "counted") == (row["application"] in counting)]
+    records: dict[tuple[str | None, datetime | None], float] = defaultdict(float)
+    for row in kept:
+        records[row["side"], row["at"]] += row["records"] or 0
+    steps, outside = [], []
+    for row in rows["throughput"]:
+        if row["events"]:
+            counts = {"events": row["events"], "errors": row["errors"]}
+            number = _whole(records[row["side"], row["at"]])
+            if row["side"] is None:
+                steps.append(Throughput(at=row["at"], records=number, **counts))
+            else:
+                ends = {"first": row["first"], "last": row["last"]}
+                outside.append(Outside(side=row["side"], records=number, **counts, **ends))
+    outside.sort(key=lambda one: one.first)
+    spans = {name: sum(row[f"records_{name}"] or 0 for row in kept) for name in ("now", "before")}
+    return steps, outside, spans
+
+
+def _streams(rows: Rows) -> list[StreamStats]:
+    reported = {row["stream"]: row for row in rows["run_streams"]}
+    metrics: dict[str, list[Row]] = defaultdict(list)
+    for row in rows["metrics"]:
+        if row["grouping"] == "stream" and row["count"]:
+            metrics[row["stream"]].append(row)
+    made = []
+    for name in [*metrics, *(name for name in reported if name not in metrics and name is not None)]:
+        own, said = metrics.get(name, []), reported.get(name)
+        timers = sorted((row for row in own if row["type"] == "timer"), key=lambda row: -row["sum"])
+        counters = [row["sum"] for row in own if row["metric"] == RECORDS and row["type"] == "counter"]
+        records = _whole(sum(counters)) if counters else said["records"] if said else None
+        timer = timers[0] if timers else {}
+        spent = timer.get("sum")
+        made.append(StreamStats(
+            stream=name, applications=sorted({app for row in [*own, *([said] if said else [])]
+                                              for app in row["applications"]}),
+            records=records, bytes=said["bytes"] if said else None, timer=timer.get("metric"), seconds=spent,
+            p50=timer.get("p50"), p95=timer.get("p95"), p95_now=timer.get("p95_now"),
+            p95_before=timer.get("p95_before"), slower=comparison.is_slower(timer),
+            rate=records / spent if records is not None and spent else None,
+        ))  # fmt: skip
+    return sorted(made, key=lambda one: (-(one.seconds or 0), -(one.records or 0), one.stream))
+
+
+def _request(row: Row) -> RequestStats:
+    names = ("endpoint", "status", "p50", "p95", "p99", "p95_now", "p95_before")
+    slower = comparison.is_slower(row)
+    return RequestStats(requests=row["count"], seconds=row["sum"], slower=slower, **{name: row[name] for name in names})
+
+
+def _metrics(rows: Rows) -> list[MetricStats]:
+    names = ("metric", "type", "count", "sum", "low", "high", "p50", "p95", "p99", "p95_now", "p95_before")
+    found = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["count"]]
+    made = [MetricStats(**{name: row[name] for name in names}) for row in found]
+    return sorted(made, key=lambda one: (one.metric, one.type or ""))
+
+
+def _waiting(rows: Rows) -> list[StageWaits]:
+    waits: dict[str, dict[str, float]] = defaultdict(lambda: {"read": 0.0, "write": 0.0})
+    for row in rows["metrics"]:
+        if row["grouping"] == "stage" and row["metric"] in WAITS and row["count"]:
+            waits[row["stage"]][WAITS[row["metric"]]] += row["sum"]
+    made = []
+    for stage, wait in waits.items():
+        read, write = wait["read"], wait["write"]
+        slow = "neither" if max(read, write) < 1.5 * min(read, write) or not read + write else "before it"
+        made.append(StageWaits(stage=stage, slow="behind it" if slow != "neither" and write > read else slow, **wait))
+    return sorted(made, key=lambda one: (-(one.read + one.write), one.stage))
+
+
+def _channels(rows: Iterable[Row]) -> list[ChannelStats]:
+    found: dict[tuple[str | None, str | None], ChannelStats] = {}
+    for row in rows:
+        if not row["events"]:
+            continue
+        key = row["channel"], row["level"]
+        one = found.get(key)
+        if one is None:
+            names = ("channel", "level", "events", "errors", "first", "last")
+            found[key] = ChannelStats(**{name: row[name] for name in names})
+        else:
+            one.events, one.errors = one.events + row["events"], one.errors + row["errors"]
+            one.first = min((end for end in (one.first, row["first"]) if end is not None), default=None)
+            one.last = max((end for end in (one.last, row["last"]) if end is not None), default=None)
+    return sorted(found.values(), key=lambda one: (one.channel or "", one.level or ""))
+
+
+# -- now against before -------------------------------------------------------------------------------------------
+
+
+def _health(
+    rows: Rows, asked: TimeRanges, runs: Row, outcomes: Mapping[str, Row], records: Row, failures: Sequence[Failure]
+) -> list[HealthStat]:
+    some = asked.compared.before is not None
+
+    def pair(found: Iterable[Row], name: str) -> tuple[float, float | None]:
+        found = list(found)
+        now, before = (sum(row[f"{name}_{span}"] or 0 for row in found) for span in ("now", "before"))
+        return now, before if some else None
+
+    requests = [row for row in rows["metrics"] if row["grouping"] == "metric" and row["metric"] == REQUESTS]
+    figures = [
+        comparison.counted("events", *pair(rows["throughput"], "events"), good=""),
+        comparison.counted("errors", *pair(rows["throughput"], "errors"), good="less"),
+        comparison.counted("runs", *pair([runs] if runs else [], "runs"), good=""),
+        comparison.counted(
+            "failed runs", *pair([outcomes["failed"]] if "failed" in outcomes else [], "runs"), good="less"
+        ),
+        comparison.counted("records", records["now"], records["before"] if some else None, good=""),
+        comparison.timed("run time, p95", {**runs, **{f"count_{s}": runs.get(f"runs_{s}") for s in ("now", "before")}}),
+        comparison.timed("request time, p95", requests[0] if requests else {}),
+        comparison.counted("new failures", sum(failure.new for failure in failures), None, good="less"),
+    ]
+    return figures if some else figures[:-1]
+
+
+def _findings(rows: Rows, asked: TimeRanges, failures: Sequence[Failure], hourly: Sequence[Row]) -> list[HealthFinding]:
+    return [
+        *_failed_runs(rows["outcomes"]),
+        *_worse_failures(failures),
+        *_slower(rows, hourly),
+        *_silent(rows["events"]),
+        *_bad_lines(rows["quarantine"]),
+    ]
+
+
+def _failed_runs(outcomes: Sequence[Row]) -> Iterable[HealthFinding]:
+    """Tell of applications of which more runs failed than before, or most do."""
+    of_all = {row["names"]: row for row in outcomes if row["grouping"] == 1}
+    failed = [row for row in outcomes if row["grouping"] == 0 and row["outcome"] == "failed" and row["runs_now"]]
+    told = 0
+    for row in sorted(failed, key=lambda row: -row["runs_now"]):
+        now, before = _of(row, "runs_now"), _of(row, "runs_before")
+        every, earlier = (_of(of_all[row["names"]], name) for name in ("runs_now", "runs_before"))
+        if told < _MOST_FINDINGS and (now > before or 2 * now > every):
+            told += 1
+            past = f"{count(before)} of {count(earlier)} before" if earlier else "no run before"
+            name = printable(row["names"] or "without an application")
+            words = f"{name}: {count(now)} of {count(every)} runs failed; {past}"
+            yield HealthFinding(kind="failed_runs", words=words, link="runs")
+
+
+def _worse_failures(failures: Sequence[Failure]) -> Iterable[HealthFinding]:
+    new = [failure for failure in failures if failure.new and failure.now]
+    more = [one for one in failures if not one.new and comparison.is_more(one.now, one.before)]
+    for kind, found in (("new_failure", new), ("more_failures", more)):
+        for one in sorted(found, key=lambda one: -one.now)[:_MOST_FINDINGS]:
+            name = printable(one.message or one.error_type)[:100]
+            times = "once" if one.now == 1 else f"{count(one.now)} times"
+            words = f"New: {name}, {times}" if one.new else f"More often: {name}, {times}, {count(one.before)} before"
+            yield HealthFinding(
+                kind=kind, words=words, since=one.first if one.new else None, link=f"f-{one.fingerprint}"
+            )
+
+
+def _slower(rows: Rows, hourly: Sequence[Row]) -> Iterable[HealthFinding]:
+    for slow in slowed(rows):
+        now, before = slow.row["p95_now"], slow.row["p95_before"]
+        key = slow.metric, slow.stream, slow.endpoint
+        hours = [row for row in hourly if (row["metric"], row["stream"], row["endpoint"]) == key]
+        since = comparison.since_when(hours, now, before)
+        words = f"Slower: {comparison.slower_in_words(printable(slow.what), now, before)}"
+        link = "streams" if slow.stream else "requests" if slow.endpoint else "metrics"
+        yield HealthFinding(kind="slower", words=words, since=since, link=link)
+
+
+def _silent(events: Sequence[Row]) -> Iterable[HealthFinding]:
+    by_name: dict[str, tuple[int, int, datetime | None]] = {}
+    for row in events:
+        if row["application"] is not None:
+            now, before, last = by_name.get(row["application"], (0, 0, None))
+            ends = [end for end in (last, row["last"]) if end is not None]
+            sums = now + (row["events_now"] or 0), before + (row["events_before"] or 0)
+            by_name[row["application"]] = (*sums, max(ends, default=None))
+    silent = [(name, before, last) for name, (now, before, last) in by_name.items() if before and not now]
+    for name, before, last in sorted(silent, key=lambda one: -one[1])[:_MOST_FINDINGS]:
+        words = f"Silent: {printable(name)} sent no event, {count(before)} before"
+        yield HealthFinding(kind="silent", words=words, since=last, link="channels")
+
+
+def _bad_lines(quarantine: Sequence[Row]) -> Iterable[HealthFinding]:
+    lines = sum(row["lines"] for row in quarantine)
+    if lines:
+        noun = "line was" if lines == 1 else "lines were"
+        yield HealthFinding(kind="bad_lines", words=f"{count(lines)} {noun} no event", link="quarantine")

@@ -1,0 +1,293 @@
+"""The report's numbers, asked of rollups by Spark: bounded lists, of the period and of the two times compared.
+
+Each question is one small Spark job over rows of an hour; they are asked at the same time. An hour belongs to the times
+that it is in part in. Nothing here grows with the archive but the work: lists end at ``MOST_ROWS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from balog.analytics.reading.timestamps import literal
+from balog.analytics.reporting.model import MOST_ROWS
+from balog.analytics.reporting.periods import EPOCH, HOUR, Period, later
+from balog.analytics.reporting.runs import latest_runs, outcomes, run_streams
+from balog.analytics.reporting.time_ranges import (
+    SHORT,
+    TimeRanges,
+    axis_period,
+    by_step,
+    finite,
+    ranks,
+    read,
+    spans_of,
+    within,
+)
+from balog.analytics.rollups.fingerprints import ERROR_LEVELS
+from balog.analytics.rollups.sketches import merged_sketch, quantiles
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from balog.analytics.rollups.frames import Rollups
+
+__all__ = ["RECORDS", "REQUESTS", "WAITS", "Rows", "ask", "axes", "bounds", "hourly"]
+
+REQUESTS = "http_request_duration"
+RECORDS = "record_count"
+WAITS = {"pipe_read_wait_seconds": "read", "pipe_write_wait_seconds": "write"}
+
+Row = dict[str, Any]
+Rows = dict[str, list[Row]]
+
+_MOST_RUNS_OF_A_FAILURE = 20
+
+
+class Bounds(NamedTuple):
+    """The hours of events, the last one whole: those up to a day ahead of now, and all."""
+
+    usual: Period
+    all: Period
+
+
+def bounds(rollups: Rollups) -> tuple[Bounds | None, int]:
+    """Return the hours that there are events of, null when there is no event, and how many rows of a rollup.
+
+    Hours more than a day ahead of now are counted, but are no part of ``usual`` if there are others: one clock that is
+    wrong must not decide what "now" is. Rows are those of events and metrics, which are most.
+    """
+    ahead = datetime.now(timezone.utc) + timedelta(days=1)
+    hour = f.when(f.col("hour") < literal(ahead), f.col("hour"))
+    metrics = rollups.metrics.select(f.lit(None).cast("timestamp").alias("hour"))
+    rows = rollups.events.select("hour").unionAll(metrics)
+    ends = [f.min(hour), f.max(hour), f.min("hour"), f.max("hour")]
+    *found, count = rows.agg(*map(f.unix_micros, ends), f.count(f.lit(1))).collect()[0]
+    if found[2] is None:
+        return None, count
+    whole = _hours(*found[2:])
+    return Bounds(whole if found[0] is None else _hours(*found[:2]), whole), count
+
+
+def axes(rollups: Rollups, period: Period, usual: Period) -> Period:
+    """Return the part of the period that axes show; see ``time_ranges.axis_period``.
+
+    Args:
+        rollups: what the report is about.
+        period: all that was asked about.
+        usual: hours that a clock may be right about; others are outside.
+    """
+    inside = Period(max(period.since, usual.since), min(period.until, usual.until))
+    if inside.length <= timedelta(0):
+        return period
+    if inside.length <= SHORT:
+        return inside
+    rows = rollups.events.where(within(inside))
+    events = rows.agg(f.sum("events")).collect()[0][0]
+    if not events:
+        return period
+    seconds = f.unix_seconds("hour")
+    first, last = rows.agg(f.percentile(seconds, list(ranks(events)), f.col("events"))).collect()[0][0]
+    # ranks are doubles, so that a percentile may be off by seconds; hours begin at the same minute as the period's
+    middle = Period(*(inside.since + round((end - _seconds(inside.since)) / 3600) * HOUR for end in (first, last)))
+    return axis_period(inside, Period(middle.since, later(middle.until, HOUR)))
+
+
+def _seconds(when: datetime) -> float:
+    return (when - EPOCH).total_seconds()
+
+
+def _hours(first: int, last: int) -> Period:
+    return Period(_moment(first), later(_moment(last), HOUR))
+
+
+def ask(rollups: Rollups, asked: TimeRanges) -> Rows:
+    """Give the rows of every list, by its name; moments are aware, in UTC."""
+    questions: dict[str, Callable[[], DataFrame]] = {
+        "events": lambda: _events(rollups, asked),
+        "throughput": lambda: _throughput(rollups, asked),
+        "records": lambda: _records(rollups, asked),
+        "metrics": lambda: _metrics(rollups, asked),
+        "failures": lambda: _failures(rollups, asked),
+        "runs": lambda: latest_runs(rollups, asked),
+        "outcomes": lambda: outcomes(rollups, asked),
+        "run_streams": lambda: run_streams(rollups, asked),
+        "quarantine": lambda: _quarantine(rollups),
+    }
+    with ThreadPoolExecutor(4) as threads:
+        found = threads.map(lambda question: _rows(question()), questions.values())
+        rows = dict(zip(questions, found))
+    many = len(rows["failures"]) == MOST_ROWS
+    rows["all_failures"] = [{"count": _all_failures(rollups, asked).count() if many else len(rows["failures"])}]
+    return rows
+
+
+def hourly(rollups: Rollups, asked: TimeRanges, keys: Sequence[tuple[str, str | None, str | None]]) -> list[Row]:
+    """Give ``metric, stream, endpoint, hour, count, p95`` of a few metrics, over the times compared."""
+    if not keys or asked.compared.before is None:
+        return []
+    wanted = f.lit(False)
+    for metric, stream, endpoint in keys:
+        places = [f.col(name).eqNullSafe(f.lit(of)) for name, of in (("stream", stream), ("endpoint", endpoint))]
+        wanted |= (f.col("metric") == metric) & places[0] & places[1]
+    both = within(asked.compared.before) | within(asked.compared.now)
+    rows = rollups.metrics.where(both).select(
+        "metric",
+        # a stream is looked at over all endpoints, an endpoint over all streams
+        *(f.when(_any_key(keys, name), f.col(name)).alias(name) for name in ("stream", "endpoint")),
+        "hour", "count", "sketch",
+    )  # fmt: skip
+    merged = (
+        rows.where(wanted)
+        .groupBy("metric", "stream", "endpoint", "hour")
+        .agg(f.sum("count").alias("count"), merged_sketch("sketch").alias("sketch"))
+    )
+    return _rows(merged.select("*", quantiles(f.col("sketch"), (0.95,))[0].alias("p95")).drop("sketch"))
+
+
+def _any_key(keys: Sequence[tuple[str, str | None, str | None]], name: str) -> Column:
+    place = 1 if name == "stream" else 2
+    metrics = [key[0] for key in keys if key[place] is not None]
+    return f.col("metric").isin(metrics)
+
+
+# -- the questions ------------------------------------------------------------------------------------------------
+
+
+def _events(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    rows, sums = _counts(rollups, asked)
+    inside = within(asked.period)
+    ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
+    found = rows.groupBy("channel", "level", "application").agg(*sums, *ends)
+    return found.orderBy(f.desc("events"), "channel", "level").limit(MOST_ROWS)
+
+
+def _throughput(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    rows, sums = _counts(rollups, asked)
+    inside = within(asked.period)
+    ends = [f.min(f.when(inside, f.col("first"))).alias("first"), f.max(f.when(inside, f.col("last"))).alias("last")]
+    return rows.groupBy(*by_step(asked)).agg(*sums, *ends).orderBy("side", "at")
+
+
+def _counts(rollups: Rollups, asked: TimeRanges) -> tuple[DataFrame, list[Column]]:
+    """Give the rows of events that are read, and the sums of events and of errors among them."""
+    errors = f.when(f.col("level").isin(*ERROR_LEVELS), f.col("events")).otherwise(0)
+    sums = [
+        f.coalesce(f.sum(f.when(span, f.col(name))), f.lit(0)).alias(f"{name}{suffix}")
+        for suffix, span in spans_of(asked).items()
+        for name in ("events", "errors")
+    ]
+    return rollups.events.where(read(asked)).withColumn("errors", errors), sums
+
+
+def _records(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    """Give records by step and application, as counters say (``counted``) and as runs report (``reported``)."""
+    wanted = read(asked)
+    counted = rollups.metrics.where(wanted & (f.col("metric") == RECORDS) & (f.col("type") == "counter"))
+    reported = rollups.runs.where(wanted & f.col("run.records").isNotNull())
+    pairs = (("counted", counted, f.col("sum")), ("reported", reported, f.col("run.records").cast("double")))
+    parts = [
+        frame.select(*by_step(asked), "hour", "application", f.lit(kind).alias("kind"), number.alias("number"))
+        for kind, frame, number in pairs
+    ]
+    rows = parts[0].unionByName(parts[1])
+    sums = [
+        finite(f.sum(f.when(span, f.col("number")))).alias(f"records{suffix}")
+        for suffix, span in spans_of(asked).items()
+    ]
+    return rows.groupBy("at", "side", "application", "kind").agg(*sums)
+
+
+def _metrics(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    """Give metrics by themselves, by stream, by endpoint and status, and by stage: ``grouping`` tells which."""
+    rows = rollups.metrics.where(read(asked))
+    spans = spans_of(asked)
+    request = f.col("metric") == REQUESTS
+    rows = rows.select(
+        "metric", "type", "stream", "stage", "application",
+        f.when(request, f.col("endpoint")).alias("endpoint"), f.when(request, f.col("status")).alias("status"),
+        *(f.when(inside, f.col(name)).alias(f"{name}{suffix}")
+          for suffix, inside in spans.items() for name in ("count", "sum", "low", "high", "sketch")),
+    )  # fmt: skip
+    one = ["metric", "type"]
+    sets = [one, [*one, "stream"], [*one, "endpoint", "status"], [*one, "endpoint"], [*one, "stage"]]
+    merges: list[Column] = [f.array_sort(f.slice(f.collect_set("application"), 1, 10)).alias("applications")]
+    for suffix in spans:
+        merges += [
+            f.sum(f"count{suffix}").alias(f"count{suffix}"),
+            finite(f.sum(f"sum{suffix}")).alias(f"sum{suffix}"),
+        ]
+        merges += [f.min(f"low{suffix}").alias(f"low{suffix}"), f.max(f"high{suffix}").alias(f"high{suffix}")]
+        merges += [merged_sketch(f"sketch{suffix}").alias(f"sketch{suffix}")]
+    groups = rows.groupingSets(
+        [[f.col(name) for name in names] for names in sets],
+        *(f.col(name) for name in ("metric", "type", "stream", "endpoint", "status", "stage")),
+    ).agg(f.grouping_id().alias("grouping"), *merges)
+    # Bits of the grouping, from the left: metric, type, stream, endpoint, status, stage; 1 is "over all of it".
+    kinds = {0b001111: "metric", 0b000111: "stream", 0b001001: "request", 0b001011: "endpoint", 0b001110: "stage"}
+    kind = f.create_map(*(part for bits, name in kinds.items() for part in (f.lit(bits), f.lit(name))))
+    groups = groups.withColumn("grouping", f.element_at(kind, f.col("grouping").cast("int")))
+    wanted = f.col("grouping") == "metric"
+    for name, column in (("stream", "stream"), ("stage", "stage")):
+        wanted |= (f.col("grouping") == name) & f.col(column).isNotNull()
+    wanted |= f.col("grouping").isin("request", "endpoint") & (f.col("metric") == REQUESTS)
+    shares = []
+    for suffix in spans:
+        names = [f"p50{suffix}", f"p95{suffix}", f"p99{suffix}"]
+        found = quantiles(f.col(f"sketch{suffix}"))
+        shares += [column.alias(name) for column, name in zip(found, names)]
+    kept = [name for name in groups.columns if not name.startswith("sketch")]
+    return groups.where(wanted).select(*kept, *shares).orderBy(f.desc_nulls_last("count")).limit(MOST_ROWS)
+
+
+def _failures(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    return _all_failures(rollups, asked).orderBy(f.desc("events"), "fingerprint").limit(MOST_ROWS)
+
+
+def _all_failures(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    spans = spans_of(asked)
+    events = [f.coalesce(f.sum(f.when(inside, f.col("events"))), f.lit(0)).alias(f"events{suffix}")
+              for suffix, inside in spans.items()]  # fmt: skip
+    inside = within(asked.period)
+    some = [
+        f.array_sort(f.slice(f.collect_set(f.when(inside, f.col(name))), 1, _MOST_RUNS_OF_A_FAILURE)).alias(alias)
+        for name, alias in (("channel", "channels"), ("application", "applications"), ("example.run_id", "runs"))
+    ]
+    groups = rollups.errors.where(f.col("hour") < literal(asked.period.until)).groupBy("fingerprint").agg(
+        f.max("error_type").alias("error_type"), f.max("message").alias("message"),
+        f.max_by("level", f.when(f.col("level") == "CRITICAL", 2).when(f.col("level") == "ERROR", 1).otherwise(0))
+        .alias("level"),
+        *events, f.min("first").alias("first"), f.max(f.when(inside, f.col("last"))).alias("last"),
+        f.min(f.when(inside, f.col("example"))).alias("example"), *some,
+    )  # fmt: skip
+    example = f.col("example").withField("timestamp", f.unix_micros("example.timestamp"))
+    return groups.where("events > 0").withColumn("example", example)
+
+
+def _quarantine(rollups: Rollups) -> DataFrame:
+    found = rollups.quarantine.groupBy("reason").agg(
+        f.sum("lines").alias("lines"), f.min(f.struct("file", "offset")).alias("example")
+    )
+    rows = found.select("reason", "lines", "example.file", "example.offset")
+    return rows.orderBy(f.desc("lines"), "reason").limit(MOST_ROWS)
+
+
+def _moment(micros: int) -> datetime:
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    """Give rows as dictionaries. Moments travel as microseconds: Spark would give them in the process's zone."""
+    moments = [field.name for field in frame.schema if isinstance(field.dataType, t.TimestampType)]
+    frame = frame.withColumns({name: f.unix_micros(name) for name in moments}) if moments else frame
+    found = [row.asDict(recursive=True) for row in frame.collect()]
+    for row in found:
+        row.update({name: _moment(row[name]) for name in moments if row[name] is not None})
+        if (example := row.get("example")) is not None:
+            example["timestamp"] = None if example["timestamp"] is None else _moment(example["timestamp"])
+    return found

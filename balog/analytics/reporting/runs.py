@@ -1,0 +1,93 @@
+"""The report's questions about runs, asked of rollups by Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from balog.analytics.reporting.model import MOST_ROWS
+from balog.analytics.reporting.time_ranges import TimeRanges, read, spans_of, within
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from balog.analytics.rollups.frames import Rollups
+
+__all__ = ["latest_runs", "outcomes", "run_streams"]
+
+_LONGEST = 1e8  # seconds that a run may say it took, three years
+
+
+def _took() -> Column:
+    """Give the duration that a run reports, null where no run can take that: what one event says stops no report."""
+    return f.when(f.col("run.duration").between(0, _LONGEST), f.col("run.duration"))
+
+
+def _runs(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    """Give a row for each run that has events in the period or before; ``span`` says in which of the two it ended."""
+    parts = rollups.runs.where(read(asked)).groupBy("run_id", "application").agg(
+        f.min("first").alias("first"), f.max("last").alias("last"),
+        f.sum("events").alias("events"), f.sum("errors").alias("errors"), f.max("run").alias("run"),
+        f.max("hour").alias("hour"),
+    )  # fmt: skip
+    failed = f.max(f.when(f.col("run.outcome") == "failed", True)).isNotNull()
+    outcome = f.when(failed, "failed").when(f.max("run.outcome").isNotNull(), f.max("run.outcome")).otherwise("unknown")
+    ago = f.make_dt_interval(secs=_took().cast("decimal(18,6)"))
+    begun = f.coalesce(f.min(f.col("run.at") - ago), f.min("first"))
+    spent = f.max("last").cast("double") - f.min("first").cast("double")
+    return parts.groupBy("run_id").agg(
+        f.array_sort(f.slice(f.collect_set("application"), 1, 20)).alias("applications"),
+        # its own clock, where that says clearly more than its first event
+        f.when(begun < f.min("first") - f.expr("INTERVAL 1 SECOND"), begun).otherwise(f.min("first")).alias("started"),
+        f.coalesce(f.max(_took()), spent).alias("duration"),
+        outcome.alias("outcome"),
+        f.max("run.exit_code").alias("exit_code"), f.max("run.problem").alias("problem"),
+        f.try_sum("run.records").alias("records"), f.try_sum("run.bytes").alias("bytes"),
+        f.sum("events").alias("events"), f.coalesce(f.sum("errors"), f.lit(0)).alias("errors"),
+        f.flatten(f.collect_list("run.streams")).alias("streams"),
+        f.max("hour").alias("hour"),
+    )  # fmt: skip
+
+
+def latest_runs(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    """Give the runs that ended in the period, the latest first."""
+    rows = _runs(rollups, asked).where(within(asked.period)).drop("hour")
+    streams = f.transform(
+        f.slice("streams", 1, 100),
+        lambda one: f.struct(
+            one["stream"].alias("stream"), one["records"].alias("records"), one["bytes"].alias("bytes")
+        ),
+    )
+    return rows.withColumn("streams", streams).orderBy(f.desc("started"), "run_id").limit(MOST_ROWS)
+
+
+def outcomes(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    """Give runs by application and outcome, and over all of them (``applications`` null) their durations' p95."""
+    rows = _runs(rollups, asked).withColumnRenamed("duration", "took")
+    spans = spans_of(asked)
+    for suffix, inside in spans.items():
+        rows = rows.withColumn(f"in{suffix}", f.when(inside, 1)).withColumn(
+            f"duration{suffix}", f.when(inside, f.col("took"))
+        )
+    counts = [f.sum(f"in{suffix}").alias(f"runs{suffix}") for suffix in spans]
+    slow = [f.percentile(f"duration{suffix}", 0.95).alias(f"p95{suffix}") for suffix in spans]
+    # brokers and the like are of every run; who runs is the tap, and its target
+    others = f.array_remove("applications", "balog")
+    name = f.array_join(f.when(f.size(others) > 0, others).otherwise(f.col("applications")), ", ")
+    by = rows.select("*", name.alias("names")).groupingSets(
+        [[f.col("names"), f.col("outcome")], [f.col("names")], [f.col("outcome")], []], f.col("names"), f.col("outcome")
+    )
+    found = by.agg(f.grouping_id().alias("grouping"), *counts, *slow)
+    return found.orderBy(f.desc("grouping"), f.desc_nulls_last("runs")).limit(MOST_ROWS)
+
+
+def run_streams(rollups: Rollups, asked: TimeRanges) -> DataFrame:
+    """Give what runs report of their streams, in the period."""
+    rows = rollups.runs.where(within(asked.period) & f.col("run").isNotNull())
+    one = rows.select("application", f.explode("run.streams").alias("one"))
+    found = one.groupBy("one.stream").agg(
+        f.try_sum("one.records").alias("records"), f.try_sum("one.bytes").alias("bytes"),
+        f.array_sort(f.slice(f.collect_set("application"), 1, 10)).alias("applications"),
+    )  # fmt: skip
+    return found.orderBy(f.desc_nulls_last("records"), "stream").limit(MOST_ROWS)

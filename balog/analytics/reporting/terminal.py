@@ -1,0 +1,198 @@
+"""The report's tables for a terminal or a pipe."""
+
+from __future__ import annotations
+
+import re
+import sys
+from itertools import compress
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from balog.analytics.reporting.charts import outside_in_words
+from balog.analytics.reporting.comparison import change_in_words
+from balog.analytics.reporting.formats import amount, count, minute, printable, seconds, size, span
+from balog.analytics.reporting.health import health_in_words
+from balog.analytics.reporting.model import Report
+
+__all__ = ["MOST_ROWS_PRINTED", "print_tables"]
+
+MOST_ROWS_PRINTED = 20
+"""So many rows of each table are printed; the page and ``--json`` have more."""
+
+_WIDE = 110
+"""Columns that a terminal needs to be shown every column of a table."""
+
+_COLOURS = {
+    "ERROR": "red",
+    "CRITICAL": "red",
+    "WARNING": "yellow",
+    "failed": "red",
+    "unknown": "yellow",
+    "succeeded": "green",
+    "worse": "red",
+    "better": "green",
+    "new": "bold red",
+}
+
+
+def print_tables(report: Report) -> None:
+    """Print the report to stdout: for a terminal in its width and colours, else plain and as wide as it needs."""
+    console = Console(file=sys.stdout)
+    if not console.is_terminal:
+        console = Console(file=sys.stdout, width=200, no_color=True, highlight=False)
+    bad = count(report.quarantined)
+    files = "" if report.files is None else f"; files read: {count(report.files)}"
+    console.print(f"{count(report.events)} events, {count(report.errors)} errors, {bad} bad lines{files}")
+    if report.duplicates:
+        console.print(f"{count(report.duplicates)} events came again with the same id, and are not counted")
+    for sentence in outside_in_words(report):
+        console.print(Text(f"{sentence}; all numbers count them"))
+    for condition in report.conditions:
+        console.print(Text(f"only {printable(condition)}"))
+    _health(console, report)
+    _failures(console, report)
+    _runs(console, report)
+    _streams(console, report)
+    _requests(console, report)
+    _metrics(console, report)
+    _waiting(console, report)
+    _channels(console, report)
+    _quarantine(console, report)
+
+
+def _health(console: Console, report: Report) -> None:
+    if report.compared is None:
+        return
+    console.print()
+    console.print(Text(health_in_words(report), "dim"))
+    for finding in report.findings:
+        since = f", since {minute(finding.since)}" if finding.since is not None else ""
+        console.print(Text(f"• {printable(finding.words)}{since}", "red" if finding.kind != "bad_lines" else "yellow"))
+    if report.compared.before is None:
+        return
+    table = _Table(console, "Health", "", "*now", "*before", "change")
+    for figure in report.health:
+        shown = seconds if figure.unit == "seconds" else amount
+        change = change_in_words(figure) if figure.before is not None else ""
+        table.add_row(figure.name, shown(figure.now), shown(figure.before),
+                      Text(change, _COLOURS.get(figure.verdict, "")))  # fmt: skip
+    _print(console, table)
+
+
+def _failures(console: Console, report: Report) -> None:
+    title = _title("Failures", report.totals.get("failures", 0))
+    table = _Table(
+        console, title, "", "failure", "*events", "*now", "*before", "~=first seen", "=last seen", "~channels"
+    )
+    for one in report.failures[:MOST_ROWS_PRINTED]:
+        name = f"{one.error_type}: {one.message}" if one.error_type else one.message
+        table.add_row(
+            _text("new" if one.new else ""), _text(name[:160]), count(one.events), count(one.now), count(one.before),
+            minute(one.first), minute(one.last), _text(", ".join(one.channels[:3])),
+        )  # fmt: skip
+    _print(console, table)
+
+
+def _runs(console: Console, report: Report) -> None:
+    table = _Table(console, _title("Runs", report.totals.get("runs", 0), "the latest "), "run", "applications",
+                   "=started (UTC)", "*duration", "=outcome", "~*records", "~*events", "*errors")  # fmt: skip
+    for run in report.runs[:MOST_ROWS_PRINTED]:
+        names = _text(", ".join(run.applications))
+        numbers = (count(run.records), count(run.events), count(run.errors))
+        table.add_row(_text(run.run_id), names, minute(run.started), span(run.duration), _text(run.outcome), *numbers)
+    _print(console, table)
+
+
+def _streams(console: Console, report: Report) -> None:
+    table = _Table(console, _title("Slowest streams", len(report.streams)), "stream", "~applications", "*time", "~in",
+                   "~*p95", "*p95 now", "*p95 before", "*records", "*rate", "~*bytes")  # fmt: skip
+    for one in report.streams[:MOST_ROWS_PRINTED]:
+        table.add_row(
+            _text(one.stream), _text(", ".join(one.applications)), "–" if one.seconds is None else span(one.seconds),
+            _text(one.timer), seconds(one.p95), seconds(one.p95_now), seconds(one.p95_before), count(one.records),
+            "–" if one.rate is None else f"{amount(one.rate)}/s", size(one.bytes),
+        )  # fmt: skip
+    _print(console, table)
+
+
+def _requests(console: Console, report: Report) -> None:
+    table = _Table(console, _title("HTTP requests", len(report.requests)), "endpoint", "status", "*requests", "~*p50",
+                   "*p95", "~*p99", "*p95 now", "*p95 before")  # fmt: skip
+    for one in report.requests[:MOST_ROWS_PRINTED]:
+        shares = map(seconds, (one.p50, one.p95, one.p99, one.p95_now, one.p95_before))
+        table.add_row(_text(one.endpoint), _text(one.status), count(one.requests), *shares)
+    _print(console, table)
+
+
+def _metrics(console: Console, report: Report) -> None:
+    table = _Table(console, _title("Metrics", len(report.metrics)), "metric", "type", "*count", "*sum", "*p50", "*p95",
+                   "*p99")  # fmt: skip
+    for metric in report.metrics[:MOST_ROWS_PRINTED]:
+        shown = seconds if metric.type == "timer" else amount
+        numbers = (metric.sum, metric.p50, metric.p95, metric.p99)
+        table.add_row(_text(metric.metric), _text(metric.type), count(metric.count), *map(shown, numbers))
+    _print(console, table)
+
+
+def _waiting(console: Console, report: Report) -> None:
+    title = _title("Waiting side", len(report.waiting))
+    table = _Table(console, title, "stage", "*waited for input", "*waited for output", "what is slow stands")
+    for one in report.waiting[:MOST_ROWS_PRINTED]:
+        table.add_row(_text(one.stage), span(one.read), span(one.write), one.slow)
+    _print(console, table)
+
+
+def _channels(console: Console, report: Report) -> None:
+    title = _title("Channels", len(report.channels))
+    table = _Table(console, title, "channel", "level", "*events", "*errors", "=last (UTC)")
+    for row in report.channels[:MOST_ROWS_PRINTED]:
+        last = "–" if row.last is None else minute(row.last)
+        table.add_row(_text(row.channel), _text(row.level), count(row.events), count(row.errors), last)
+    _print(console, table)
+
+
+def _quarantine(console: Console, report: Report) -> None:
+    table = _Table(console, _title("Bad lines", len(report.quarantine)), "reason", "*lines", "first at")
+    for lines in report.quarantine[:MOST_ROWS_PRINTED]:
+        table.add_row(_text(lines.reason), count(lines.lines), _text(f"{lines.file}:{lines.offset}"))
+    _print(console, table)
+
+
+def _title(name: str, total: int, which: str = "") -> str:
+    return f"{name}, {which}{MOST_ROWS_PRINTED} of {count(total)}" if total > MOST_ROWS_PRINTED else name
+
+
+class _Table(Table):
+    """A table whose columns are told by name, marked ``*`` for numbers, ``=`` for what stays on one line as they do.
+
+    Those marked ``~`` are left out where the terminal is narrow.
+    """
+
+    def __init__(self, console: Console, title: str, *columns: str) -> None:
+        super().__init__(
+            title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim"
+        )
+        self._shown = [console.width >= _WIDE or not name.startswith("~") for name in columns]
+        for column in compress(columns, self._shown):
+            _, marks, name = re.split(r"^([~*=]*)", column)
+            right = "*" in marks
+            self.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right or "=" in marks)
+
+    def add_row(self, *cells: Any, **options: Any) -> None:
+        """Take a cell for each column, those that are left out too."""
+        super().add_row(*compress(cells, self._shown), **options)
+
+
+def _print(console: Console, table: Table) -> None:
+    if table.row_count:
+        console.print()
+        console.print(table)
+
+
+def _text(value: str | None) -> Text:
+    # An event's text is shown, never obeyed: no markup, no control sequences.
+    shown = printable(value) if value else ""
+    return Text(shown or ("" if value == "" else "–"), style=_COLOURS.get(shown, ""))

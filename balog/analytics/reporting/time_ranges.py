@@ -1,0 +1,116 @@
+"""Which hours a report's questions are about."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+from balog.analytics.reading.timestamps import literal
+from balog.analytics.reporting.periods import DAY, HOUR, Comparison, Period
+
+__all__ = ["SHORT", "TimeRanges", "axis_period", "by_step", "finite", "ranks", "read", "spans_of", "step_of", "within"]
+
+_STEPS = ((timedelta(days=8), "hour", HOUR), (timedelta(days=200), "day", 24 * HOUR),
+          (timedelta(days=1400), "week", 168 * HOUR))  # fmt: skip
+_MOST = 1e300
+_SECOND_HOUR = datetime.min.replace(tzinfo=timezone.utc) + HOUR
+SHORT = timedelta(days=8)
+"""A period of this length at most is shown whole: hours, the shortest step, are bars of some width."""
+_TAIL = 0.005
+_FEW = 10
+
+
+class TimeRanges(NamedTuple):
+    """What all questions are about: the period of the lists, the times compared, and the part that axes show."""
+
+    period: Period
+    compared: Comparison
+    shown: Period
+
+    @property
+    def earliest(self) -> datetime:
+        """The beginning of what has to be read, but for failures: those of all times are looked at."""
+        before = self.compared.before
+        return min(self.period.since, before.since if before is not None else self.period.since)
+
+
+def ranks(events: int) -> tuple[float, float]:
+    """Return the ranks, from 0 to 1, of the first and the last event of about the middle 99 % of that many events.
+
+    From 10 events on, at least one event on either side is outside.
+    """
+    tail = max(int(events * _TAIL), 1) if events >= _FEW else 0
+    low = tail / (events - 1) if tail else 0.0
+    return low, 1 - low
+
+
+def axis_period(period: Period, middle: Period) -> Period:
+    """Return the part of a period that axes show, so that a few events far from all others do not compress them.
+
+    Args:
+        period: the whole period.
+        middle: from the first to the last hour of about the middle 99 % of its events.
+
+    Returns:
+        The middle and half as much time on either side, a day at least. A period of 8 days at most, and one that is at
+        most twice as long as the part, is returned whole: its events are spread.
+    """
+    room = max(middle.length / 2, DAY)
+    since = middle.since - room if middle.since - period.since > room else period.since
+    until = middle.until + room if period.until - middle.until > room else period.until
+    if period.length <= SHORT or period.length <= 2 * (until - since):
+        return period
+    return Period(since, until)
+
+
+def step_of(period: Period) -> tuple[str, timedelta]:
+    """Give the step of the throughput: hours, days, weeks or (30 days) months, some 200 at most."""
+    for longest, name, step in _STEPS:
+        if period.length <= longest:
+            return name, step
+    return "month", timedelta(days=30)
+
+
+def within(period: Period | None) -> Column:
+    """Tell whether a row's hour is in part in that time."""
+    if period is None:
+        return f.lit(False)
+    # an hour that the period begins within has only events of the period, see report._counted
+    return _begins_in(period) & (f.col("hour") < literal(period.until))
+
+
+def _begins_in(period: Period) -> Column:
+    return f.lit(True) if period.since < _SECOND_HOUR else f.col("hour") > literal(period.since - HOUR)
+
+
+def read(asked: TimeRanges) -> Column:
+    """Tell whether a row's hour is looked at."""
+    return within(Period(asked.earliest, asked.period.until))
+
+
+def spans_of(asked: TimeRanges) -> dict[str, Column]:
+    """Give the conditions of the period, of now and of before, by the ending of their columns' names."""
+    return {
+        "": within(asked.period),
+        "_now": within(asked.compared.now),
+        "_before": within(asked.compared.before),
+    }
+
+
+def finite(total: Column) -> Column:
+    """Give a sum of doubles as one that JSON can tell."""
+    return f.greatest(f.least(f.nanvl(total, f.lit(0.0)), f.lit(_MOST)), f.lit(-_MOST)) + f.when(total.isNotNull(), 0.0)
+
+
+def by_step(asked: TimeRanges) -> list[Column]:
+    """Return the step that a row's hour is in, as ``at``, and for hours outside of the axes ``side`` instead.
+
+    ``side`` is ``before`` or ``after``; ``at`` is null then.
+    """
+    name, _ = step_of(asked.shown)
+    side = f.when(~_begins_in(asked.shown), "before").when(f.col("hour") >= literal(asked.shown.until), "after")
+    step = f.col("hour") if name == "hour" else f.date_trunc(name, "hour")
+    return [f.when(side.isNull(), step).alias("at"), side.alias("side")]

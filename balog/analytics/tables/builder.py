@@ -1,0 +1,225 @@
+"""From a batch's staged events to all that one commit adds: tables of payload types, and rollups."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from balog.analytics.rollups.frames import merge as merge_rollups
+from balog.analytics.rollups.frames import split
+from balog.analytics.rollups.schemas import ROLLUP
+from balog.analytics.tables.compaction import COLUMNS
+from balog.analytics.tables.deduplication import new_events, new_quarantine
+from balog.analytics.tables.derivation import ROLLED, Derivation, PayloadTable, share_files
+from balog.analytics.tables.evolution import merge
+from balog.analytics.tables.log import read_columns
+from balog.analytics.tables.observation import first_schema
+from balog.analytics.tables.shapes import PayloadShape
+from balog.analytics.tables.staging import (
+    FILES,
+    FUTURE,
+    OLD,
+    SHAPE,
+    TIMELESS,
+    UNSEEN,
+    BatchStage,
+    DayFiles,
+    decode_files,
+    encode_files,
+)
+from balog.analytics.tables.store import ROLLUPS, StagedFile, TablePart, TableStore, is_own, read_files, table_name
+from balog.analytics.tables.write_errors import told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["MOST_TYPES", "BuiltBatch", "build", "gather", "grow", "in_workers", "stage_frame"]
+
+MOST_TYPES = 300
+"""So many payload types have tables of their own, those with the most events; the others' events are in ``events``."""
+
+_MOST_NAMED = 10  # types without a table that a line names
+_FEW = 20_000
+_JOBS = 3  # of Spark at a time: one's start and end fall into another's work
+
+
+@dataclass
+class BuiltBatch:
+    """What became of a batch, ready to commit.
+
+    Attributes:
+        parts: by table.
+        duplicates, too_old, ahead: events that were dropped for being there already or before the floor, and events
+            that were taken though they are more than a day ahead.
+        lines: for people: how tables grow.
+    """
+
+    parts: dict[str, TablePart] = field(default_factory=dict)
+    duplicates: int = 0
+    too_old: int = 0
+    ahead: int = 0
+    lines: list[str] = field(default_factory=list)
+
+
+def build(
+    spark: SparkSession,
+    store: TableStore,
+    stage: BatchStage,
+    staged: Iterable[tuple[str, StagedFile, bytes | None]],
+    say: Callable[[str], None] = lambda words: None,
+) -> BuiltBatch:
+    """Take the duplicates out of staged events and derive the other tables; all is staged, nothing committed.
+
+    Args:
+        staged: what ``BatchStage.run`` gave in the workers.
+        say: told what is going on.
+    """
+    files, seen = gather(staged)
+    built = BuiltBatch()
+    others = sum(file.rows for file in files[UNSEEN])
+    built.too_old = sum(file.rows for file in files[OLD])
+    built.ahead = sum(file.rows for file in files[FUTURE])
+    say("Looking for duplicates")
+    bad = new_quarantine(spark, store, stage, files["quarantine"])
+    events, built.duplicates = new_events(spark, store, stage, files["events"], is_timeless=bool(files[TIMELESS]))
+    kinds: list[PayloadTable] = []
+    if events.files:
+        kinds, built.lines = grow(store, seen, others)
+    say("Writing tables of payload types and rollups")
+    tasks = share_files(events.files)
+    derive = Derivation(stage, kinds)
+    made: dict[str, list[StagedFile]] = defaultdict(list)
+    for table, file, _ in in_workers(spark, len(tasks), lambda number: derive.run(*tasks[number])):
+        made[table].append(file)
+    built.parts = {"events": events, "quarantine": bad}
+    for kind in kinds:
+        built.parts[kind.table] = TablePart(read_columns(kind.schema), made[kind.table])
+    built.parts |= _roll(spark, stage, made[ROLLED], bad)
+    return built
+
+
+class SeenType(NamedTuple):
+    """What workers saw of a payload type: how many events there are, copies counted, and their fields."""
+
+    rows: int
+    fields: t.StructType
+
+
+def gather(
+    staged: Iterable[tuple[str, StagedFile, bytes | None]],
+) -> tuple[dict[str, list[StagedFile]], dict[str, SeenType]]:
+    """Sort what workers gave: files, or counts, by table; and what was seen of payloads, by type."""
+    files: dict[str, list[StagedFile]] = defaultdict(list)
+    shapes: dict[str, PayloadShape] = {}
+    rows: Counter[str] = Counter()
+    for table, file, shape in staged:
+        if table == SHAPE and shape is not None:
+            shapes.setdefault(file.path, PayloadShape()).unite(msgspec.json.decode(shape, type=PayloadShape))
+            rows[file.path] += file.rows
+        else:
+            files[table].append(file)
+    return files, {name: SeenType(rows[name], shape.struct()) for name, shape in sorted(shapes.items())}
+
+
+def in_workers(
+    spark: SparkSession, tasks: int, run: Callable[[int], Iterator[pa.RecordBatch]]
+) -> Iterator[tuple[str, StagedFile, bytes | None]]:
+    """Run so many tasks, each given its number, that give rows of ``FILES``."""
+    if not tasks:
+        return iter(())
+
+    @told
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from run(number)
+
+    return decode_files(spark.range(0, tasks, 1, tasks).mapInArrow(each, FILES).toArrow())
+
+
+def stage_frame(stage: BatchStage, frame: DataFrame) -> list[tuple[str, StagedFile, bytes | None]]:
+    """Stage a frame in the columns of ``staging.READ``, which Spark hands to its workers."""
+
+    @told
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return stage.run(batches)
+
+    return list(decode_files(frame.mapInArrow(each, FILES).toArrow()))
+
+
+def grow(store: TableStore, seen: Mapping[str, SeenType], others: int = 0) -> tuple[list[PayloadTable], list[str]]:
+    """Decide the tables and columns of payload types that were seen; gives lines for people about all that is new.
+
+    Tables that are there grow. New ones are made for the types with the most events, while there is room.
+
+    Args:
+        others: events of further types, whose names nobody kept.
+    """
+    tables = {name for name in store.names() if not is_own(name)}
+    room = MOST_TYPES - len(tables)
+    fresh = sorted((name for name in seen if table_name(name) not in tables), key=lambda name: (-seen[name].rows, name))
+    left = {name: seen[name].rows for name in fresh[max(room, 0) :]}
+    kinds, lines = [], []
+    for cls_type, (_, fields) in seen.items():
+        if cls_type in left:
+            continue
+        name = table_name(cls_type)
+        before = store.schema(name)
+        known = before or first_schema(cls_type)
+        change = merge(known, fields)
+        if before is None:
+            renamed = "" if name == cls_type else f" (for the payload type {cls_type!r:.200})"
+            lines.append(f"{name}: new table of {len(change.schema)} columns{renamed}")
+        if known is not None:
+            lines += [f"{name}: {line}" for line in change.lines]
+        kinds.append(PayloadTable(cls_type, name, change.schema.json()))
+    if left or others:
+        named = ", ".join(f"{name!r:.60} ({rows:,} events)" for name, rows in list(left.items())[:_MOST_NAMED])
+        more = "" if len(left) <= _MOST_NAMED and not others else ", …"
+        events = sum(left.values()) + others
+        lines.append(
+            f"no table of its own, since there are {MOST_TYPES}: {len(left):,} payload types, {events:,} events, which "
+            f"are in the table events: {named}{more}"
+        )
+    return kinds, lines
+
+
+def _roll(spark: SparkSession, stage: BatchStage, rolled: Sequence[StagedFile], bad: TablePart) -> dict[str, TablePart]:
+    """Stage the rollups of a batch, one row for each key; they go on being merged with those of other batches."""
+    parts = {ROLLUPS[name]: TablePart(columns) for name, columns in COLUMNS.items()}
+    frames: dict[str, DataFrame] = {}
+    if rolled:
+        rows = read_files(spark, ROLLUP, [file.path for file in rolled])
+        if sum(file.rows for file in rolled) < _FEW:
+            rows = rows.coalesce(1)  # they are merged where they are read, without a shuffle
+        frames = merge_rollups(split(rows))._asdict()
+        del frames["quarantine"]
+    if bad.files:
+        first = f.min(f.struct("file", "offset")).alias("first")
+        lines = bad.frame(spark).groupBy("reason").agg(f.count("*").alias("lines"), first)
+        frames["quarantine"] = lines.select("reason", "lines", "first.file", "first.offset")
+    with ThreadPoolExecutor(_JOBS) as pool:
+        jobs = {name: pool.submit(_write, stage, ROLLUPS[name], frame) for name, frame in frames.items()}
+        return parts | {ROLLUPS[name]: TablePart(COLUMNS[name], job.result()) for name, job in jobs.items()}
+
+
+def _write(stage: BatchStage, table: str, frame: DataFrame) -> list[StagedFile]:
+    when = "hour" if "hour" in frame.columns else ""
+    day = None if when else stage.loaded.date()
+
+    @told
+    def each(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        days = DayFiles(stage, table, day, when)
+        for batch in batches:
+            days.add(pa.Table.from_batches([batch]))
+        yield encode_files([(table, file, None) for file in days.close()])
+
+    return [file for _, file, _ in decode_files(frame.mapInArrow(each, FILES).toArrow())]

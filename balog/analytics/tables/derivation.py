@@ -1,0 +1,208 @@
+"""In the workers: from the staged events that are left to the rows of their types' tables, and to rollup rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from balog.analytics.reading.arrow_types import arrow_schema, arrow_type
+from balog.analytics.reading.schemas import QUARANTINE
+from balog.analytics.rollups.worker import roll_batches
+from balog.analytics.tables.evolution import FACILITY
+from balog.analytics.tables.log import read_columns
+from balog.analytics.tables.staging import BatchStage, DayFiles, encode_files
+from balog.analytics.tables.store import RowError
+from balog.analytics.tables.typed_columns import Columns
+from balog.analytics.tables.verification import difference
+
+if TYPE_CHECKING:
+    from balog.analytics.tables.store import StagedFile
+
+__all__ = ["ROLLED", "Derivation", "DerivationTask", "PayloadTable", "share_files"]
+
+ROLLED = "-rollup"
+"""The place below a batch's folder for rollup rows, which become tables from there."""
+
+_ROWS = 100_000  # at a time
+_WAITING = 192 * 1024 * 1024  # bytes of all tables together before all are written
+_HELD = 64 * 1024 * 1024  # bytes at a time, unless a single batch has more
+_TASK_ROWS = 300_000
+_COMPARED = 1_000  # rows that are turned into Python's values at a time
+_LOOKED_UP = ("run_id", "application")
+_QUARANTINE = arrow_type(QUARANTINE)
+
+
+class PayloadTable(NamedTuple):
+    """A payload type, its table, and that table's columns as Spark's JSON."""
+
+    cls_type: str
+    table: str
+    schema: str
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """What is made of events; Spark carries it to its workers."""
+
+    stage: BatchStage
+    kinds: Sequence[PayloadTable]
+
+    def run(self, paths: Iterable[str], before: int = 0) -> Iterator[pa.RecordBatch]:
+        """Read staged files of events; gives rows of ``staging.FILES``, those of ``ROLLED`` among them.
+
+        Args:
+            before: events of the batch that are in the files of earlier tasks.
+
+        Raises:
+            RowError: an event can't be made a row, or its row is not what its payload says.
+        """
+        tables = {kind.cls_type: _Typed(self.stage, kind) for kind in self.kinds}
+        rolled = DayFiles(self.stage, ROLLED, self.stage.loaded.date())
+        for read in _read(paths):
+            batch = read
+            for name in _LOOKED_UP:
+                batch = batch.append_column(name, _looked_up(read.column("context"), name))
+            for rows in roll_batches(iter([_to_roll(batch)])):
+                rolled.add(pa.Table.from_batches([rows]))
+            types = batch.column("cls_type")
+            for name in pc.unique(types).to_pylist():
+                if name in tables:
+                    some = batch.filter(pc.equal(types, name))
+                    tables[name].add(some, before)
+                    before += some.num_rows
+            if sum(table.days.waiting for table in tables.values()) > _WAITING:
+                for table in tables.values():
+                    table.days.flush()
+        made = [(table.kind.table, file, None) for table in tables.values() for file in table.days.close()]
+        made += [(ROLLED, file, None) for file in rolled.close()]
+        yield encode_files(made)
+
+
+def _read(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files, those of many small ones together: each question to the parser has a price."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_ROWS, use_threads=False):
+                if held and (rows + batch.num_rows > _ROWS or size + batch.nbytes > _HELD):
+                    yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+                    held, rows, size = [], 0, 0
+                held.append(batch)
+                rows, size = rows + batch.num_rows, size + batch.nbytes
+    if rows:
+        yield pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+
+
+class _Typed:
+    """The table of one payload type as a worker fills it."""
+
+    def __init__(self, stage: BatchStage, kind: PayloadTable) -> None:
+        self.kind = kind
+        self.days = DayFiles(stage, kind.table)
+        self._sample = stage.sample
+        self._schema = read_columns(kind.schema)
+        self._arrow = arrow_schema(self._schema)
+        self._columns = Columns(self._schema, kind.cls_type)
+        self._seen = 0
+
+    def add(self, events: pa.RecordBatch, before: int) -> None:
+        """Take events of the type; ``before`` rows of the batch come before them.
+
+        Raises:
+            RowError: see ``Derivation.run``.
+        """
+        try:
+            made = self._made(events)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever it is, the user learns which event it comes from
+            raise self._culprit(events, error) from error
+        self._check(events, made, before)
+        self._seen += events.num_rows
+        self.days.add(made)
+
+    def _made(self, events: pa.RecordBatch, columns: Columns | None = None) -> pa.Table:
+        columns = columns or self._columns
+        payload = columns.arrays(events.column("payload_json").cast(pa.binary()).to_pylist())
+        arrays = [events.column(name) if name in FACILITY.names else payload[name] for name in self._schema.names]
+        return pa.Table.from_arrays(arrays, self._schema.names).cast(self._arrow)
+
+    def _check(self, events: pa.RecordBatch, made: pa.Table, before: int) -> None:
+        numbers = self._sample.rows(before, self._seen, events.num_rows)
+        for start in range(0, len(numbers), _COMPARED):
+            some = pa.array(numbers[start : start + _COMPARED])
+            rows = made.take(some).to_pylist()
+            contexts, texts, ids = (events.column(name).take(some) for name in ("context", "payload_json", "id"))
+            for row, context, text, event in zip(rows, *(one.to_pylist() for one in (contexts, texts, ids))):
+                field = difference(self._schema, self.kind.cls_type, row, text)
+                said = dict(reversed(context or ()))
+                field = field or next((name for name in _LOOKED_UP if row[name] != said.get(name)), None)
+                if field is not None or row["id"] != event:
+                    reason = "the row has another value than the payload"
+                    raise RowError(self.kind.table, field or "id", event, reason)
+
+    def _culprit(self, events: pa.RecordBatch, error: Exception) -> RowError:
+        """Find the first event, and its field, that can't be made a row by itself."""
+        said = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        ids, texts = (events.column(name).to_pylist() for name in ("id", "payload_json"))
+        columns = Columns(self._schema, self.kind.cls_type)
+        for number, (event, text) in enumerate(zip(ids, texts)):
+            if self._fails(columns, text.encode(), events.slice(number, 1)):
+                fields = json.loads(text) if text.startswith("{") else {}
+                parts = ((name, json.dumps({name: value}).encode()) for name, value in fields.items())
+                field = next((name for name, part in parts if self._fails(columns, part)), "payload_json")
+                return RowError(self.kind.table, field, event, said)
+        return RowError(self.kind.table, "payload_json", ids[0], f"{said} (of {len(ids):,} events together)")
+
+    def _fails(self, columns: Columns, text: bytes, events: pa.RecordBatch | None = None) -> bool:
+        try:
+            columns.arrays([text]) if events is None else self._made(events, columns)
+        except Exception:  # what it is was said of all events together
+            return True
+        return False
+
+
+def _looked_up(maps: pa.MapArray, name: str) -> pa.Array:
+    """Give each map's value of a key, or null; several times as fast as ``map_lookup``."""
+    offsets = maps.offsets.to_numpy()
+    keys = maps.keys.slice(offsets[0], offsets[-1] - offsets[0]) if len(maps) else maps.keys[:0]
+    found = pc.indices_nonzero(pc.equal(keys, name)).to_numpy()[::-1]
+    rows = numpy.repeat(numpy.arange(len(maps)), numpy.diff(offsets))[found]
+    takes = numpy.full(len(maps), -1, dtype=numpy.int64)
+    takes[rows] = found + offsets[0]  # the first of several is noted last
+    return maps.items.take(pa.array(takes, mask=takes < 0))
+
+
+def _to_roll(batch: pa.RecordBatch) -> pa.RecordBatch:
+    names = ["id", "channel", "level", "moment", "application", "run_id", "payload_json"]
+    columns = [batch.column("timestamp" if name == "moment" else name) for name in names]
+    return pa.RecordBatch.from_arrays([*columns, pa.nulls(batch.num_rows, _QUARANTINE)], [*names, "quarantine"])
+
+
+class DerivationTask(NamedTuple):
+    """Staged files of events that are read together, and how many events of the batch earlier tasks have."""
+
+    paths: list[str]
+    before: int
+
+
+def share_files(files: Sequence[StagedFile]) -> list[DerivationTask]:
+    """Share files out among tasks, those of a day together, so that few tasks write to the same day."""
+    tasks: list[DerivationTask] = []
+    rows = before = 0
+    for file in sorted(files, key=lambda file: (file.day, file.path)):
+        if not tasks or rows + file.rows > _TASK_ROWS:
+            tasks.append(DerivationTask([], before))
+            rows = 0
+        tasks[-1].paths.append(file.path)
+        rows += file.rows
+        before += file.rows
+    return tasks

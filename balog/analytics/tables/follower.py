@@ -1,0 +1,154 @@
+"""A load that goes on: Structured Streaming hands over what has come, and each batch is one commit."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from balog.analytics.reading.inputs import read_inputs
+from balog.analytics.reading.streaming import need_streams
+from balog.analytics.sessions import cause
+from balog.analytics.tables.builder import BuiltBatch, build, stage_frame
+from balog.analytics.tables.loader import LoadOptions, LoadSummary, stage_of
+from balog.analytics.tables.positions import position_of
+from balog.analytics.tables.staging import READ
+from balog.analytics.tables.store import RowError, TableBatch, TableStore
+from balog.errors import BalogError, ConfigError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["EVERY", "follow"]
+
+EVERY = timedelta(seconds=5)
+"""So often what is new is looked for, while a batch takes no longer."""
+
+_COMPACT_AFTER = 100  # batches
+_LOOK = 0.2  # seconds between two looks whether it is time to stop
+
+
+def follow(
+    spark: SparkSession,
+    store: TableStore,
+    paths: Sequence[str],
+    options: LoadOptions,
+    is_over: Callable[[], bool],
+    say: Callable[[str], None] = lambda words: None,
+    *,
+    every: timedelta = EVERY,
+    compact: bool = False,
+) -> LoadSummary:
+    """Load what comes until ``is_over``; the batch in hand is finished. The caller holds ``store.writing()``.
+
+    How far it is, is kept with the tables: the next time it goes on from there. A batch that was committed and not
+    noted by Spark before it was killed is handed over again with its number, and is passed over.
+
+    Args:
+        paths: growing folders and files, and topics.
+        compact: write small files again as few, after every hundred batches.
+
+    Raises:
+        ConfigError: a path that does not exist, a Spark older than 4.2, or a session by Spark Connect, whose server
+            does not see this process.
+        BalogError: a batch failed; those before it are there.
+    """
+    if ".connect." in type(spark).__module__:
+        raise ConfigError("it needs Spark's driver in this process; give --master, or leave it out", "--follow")
+    need_streams()
+    stream = _Stream(spark, store, paths, options, say, compact)
+    reader = spark.readStream.format("balog").schema(READ).options(**options.reader)
+    reader = reader.options(paths=json.dumps(list(paths)), state=str(stream.checkpoint / "arrivals"))
+    reader = reader.options(maxBytesPerTrigger=str(options.batch_bytes), progress=options.progress)
+    writer = (
+        reader.load().writeStream.foreachBatch(stream.take).trigger(processingTime=f"{every.total_seconds()} seconds")
+    )
+    began = time.monotonic()
+    query = writer.option("checkpointLocation", str(stream.checkpoint / "spark")).start()
+    try:
+        while query.isActive and not is_over():
+            time.sleep(_LOOK)
+        with stream.lock:  # the batch in hand is finished; another one finds that it is over
+            stream.is_over = True
+        error = None if query.isActive else query.exception()
+    finally:
+        stream.is_over = True
+        query.stop()
+    if stream.failure is not None:
+        raise stream.failure
+    if error is not None:
+        raise BalogError(f"the stream ended: {cause(error):.300}; run it again to go on")
+    stream.summary.seconds = time.monotonic() - began
+    return stream.summary
+
+
+class _Stream:
+    """Takes the batches of one stream."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: TableStore,
+        paths: Sequence[str],
+        options: LoadOptions,
+        say: Callable[[str], None],
+        compact: bool,
+    ) -> None:
+        self._spark, self._store, self._options, self._say = spark, store, options, say
+        self._compact, self._paths = compact, paths
+        known = json.dumps([sorted(paths), sorted(options.reader.items())])
+        self.checkpoint = Path(store.checkpoint(f"follow-{hashlib.sha256(known.encode()).hexdigest()[:16]}"))
+        self._name = _name(self.checkpoint)
+        self.summary = LoadSummary()
+        self.failure: BalogError | None = None
+        self.lock = threading.Lock()
+        self.is_over = False
+
+    def take(self, frame: DataFrame, number: int) -> None:
+        """Load a batch; what is raised here ends the stream before Spark notes the batch as done."""
+        with self.lock:
+            if self.is_over:
+                raise _OverError("it was asked to stop")
+            if self._store.loaded().streams.get(self._name, -1) >= number:
+                return
+            try:
+                self.summary.add(self._load(frame, number))
+                if self._compact and number % _COMPACT_AFTER == _COMPACT_AFTER - 1:
+                    self._store.compact()
+            except BalogError as error:
+                self.failure = error
+                raise
+
+    def _load(self, frame: DataFrame, number: int) -> BuiltBatch:
+        words = f"batch {number}, {self.summary.rows['events']:,} events so far"
+        self._say(f"Reading {words}")
+        batch = f"{self._name}-{number}"
+        stage = stage_of(self._store, self._store.staging(batch), batch, self._options)
+        try:
+            built = build(self._spark, self._store, stage, stage_frame(stage, frame))
+        except RowError as error:
+            inputs = read_inputs({**self._options.reader, "paths": json.dumps(list(self._paths))})
+            raise error.at(position_of(error.event, inputs)) from None
+        self._store.commit(TableBatch(batch, built.parts, stream=(self._name, number)))
+        self._say(f"Waiting after {words}")
+        return built
+
+
+class _OverError(Exception):
+    pass
+
+
+def _name(checkpoint: Path) -> str:
+    """Name a stream after its checkpoint: in a new one, batches are counted from the beginning."""
+    path = checkpoint / "name"
+    if not path.exists():
+        part = checkpoint / ".name"
+        part.write_text(f"{checkpoint.name}-{os.urandom(4).hex()}")
+        part.replace(path)
+    return path.read_text()

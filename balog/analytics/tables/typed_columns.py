@@ -1,0 +1,270 @@
+"""Payloads into the columns of their type's table, in the workers and as Arrow: no value is lost on the way.
+
+Each payload is decoded straight into objects that have a slot for each column, which checks its types on the way. A
+payload that does not fit is shared out value by value (see ``placement``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
+
+import msgspec
+from msgspec import Meta
+from pyspark.sql import types as t
+
+from balog.analytics.reading.arrow_types import arrow_type
+from balog.analytics.reading.inexact_numbers import inexact_lines
+from balog.analytics.tables.evolution import RECOVERED, payload_fields
+from balog.analytics.tables.placement import (
+    EXACT,
+    WHOLE,
+    homes,
+    is_void,
+    place,
+    raw_number,
+    read_number,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Columns"]
+
+_TOGETHER = 256
+"""Payloads that are decoded by one call; one that does not fit has those beside it decoded one by one."""
+
+_UNFIT = (msgspec.MsgspecError, RecursionError, UnicodeError)
+_ESCAPED = re.compile(r'["\\\x00-\x1f]')
+_NOTHING = msgspec.defstruct("Nothing", [], forbid_unknown_fields=True)
+_VOID: Any = Union[_NOTHING, list[None], None]  # noqa: UP007
+_SURE_TIMESTAMP = (
+    r"^[12]\d{3}-(0[1-9]|1[0-2])-([01][1-9]|10|2[0-8])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?"
+    r"(Z|[+-](0\d|1[0-4]):[0-5]\d)\Z"
+)
+"""Days of which every month has one: text that Arrow reads without a doubt."""
+
+_MOST_LEARNED = 200
+"""Fields without a column that are known to hold nothing."""
+
+
+class Columns:
+    """The columns of a payload type's table, as payloads are put into them.
+
+    Args:
+        schema: the table's.
+        cls_type: the payloads'; the field of that name and value is the table's name and needs no column.
+    """
+
+    def __init__(self, schema: t.StructType, cls_type: str) -> None:
+        self._fields = payload_fields(schema)
+        self._homes = homes(schema, self._fields)
+        self._cls_type = cls_type
+        self._void: dict[str, Any] = {"cls_type": cls_type}
+        self._model = _Model(self._homes, self._void)
+
+    def rests(self, texts: Sequence[bytes]) -> Iterator[dict[str, Any]]:
+        """Give of each payload what no column holds, where there is such a thing and it is an object."""
+        for _, some, rows in self._pieces(texts):
+            for text, row in zip(some, rows):
+                if row is None and (rest := self._share(text)[1]):
+                    yield rest
+
+    def _pieces(self, texts: Sequence[bytes]) -> Iterator[tuple[_Model, Sequence[bytes], list[Any]]]:
+        """Yield payloads some at a time, with their objects and the model that made those.
+
+        An object can be read by its own model only: another one has the fields in other places.
+        """
+        for start in range(0, len(texts), _TOGETHER):
+            some = texts[start : start + _TOGETHER]
+            model = self._model
+            yield model, some, model.decode(some)
+
+    def _share(self, text: bytes) -> tuple[dict[str, Any], dict[str, Any] | None]:
+        try:
+            payload = _PLAIN.decode(text)
+            if not isinstance(payload, dict):
+                return {}, None
+            if payload.get("cls_type") == self._cls_type and "cls_type" not in self._homes:
+                del payload["cls_type"]
+            taken, rest = place(payload, self._homes)
+            self._learn(payload)
+        except _UNFIT:
+            return {}, None
+        return taken, rest
+
+    def _learn(self, payload: dict[str, Any]) -> None:
+        """Know fields that hold nothing, which many programs write each time, from the next piece on."""
+        known = {*self._homes, *self._void}
+        new = {name for name, value in payload.items() if name not in known and is_void(value)}
+        if new and len(self._void) < _MOST_LEARNED:
+            self._void |= dict.fromkeys(new)
+            self._model = _Model(self._homes, self._void)
+
+    def arrays(self, texts: Sequence[bytes]) -> dict[str, pa.Array]:
+        """Give the columns of some payloads, ``payload_recovered`` among them, by name."""
+        import pyarrow as pa
+
+        read: list[tuple[_Model, list[Any]]] = []  # runs of rows of one model
+        slow: dict[int, tuple[dict[str, Any], str | None]] = {}
+        count = 0
+        for model, some, rows in self._pieces(texts):
+            for number, (text, row) in enumerate(zip(some, rows), count):
+                if row is None:
+                    taken, rest = self._share(text)
+                    kept = text.decode(errors="replace") if rest is None else _json(rest) if rest else None
+                    slow[number] = taken, kept
+            count += len(rows)
+            if read and read[-1][0] is model:
+                read[-1][1].extend(rows)
+            else:
+                read.append((model, rows))
+        parts = [model.arrays(rows) for model, rows in read] or [self._model.arrays([])]
+        made = {name: pa.concat_arrays([part[name] for part in parts]) for name in parts[0]}
+        made[RECOVERED] = pa.nulls(count, pa.string())
+        if slow:
+            order = [-1] * count
+            for number, index in enumerate(slow):
+                order[index] = count + number
+            takes = pa.array([index if other < 0 else other for index, other in enumerate(order)])
+            for column in self._fields:
+                kind = arrow_type(column.dataType)
+                patch = pa.array([taken.get(column.name) for taken, _ in slow.values()], kind)
+                made[column.name] = pa.concat_arrays([made[column.name], patch]).take(takes)
+            made[RECOVERED] = pa.concat_arrays(
+                [made[RECOVERED], pa.array([kept for _, kept in slow.values()], pa.string())]
+            ).take(takes)
+        return made
+
+
+_PLAIN = msgspec.json.Decoder(float_hook=read_number)
+_EXACT_JSON = msgspec.json.Encoder(enc_hook=raw_number)
+
+
+def _json(value: Any) -> str:
+    return _EXACT_JSON.encode(value).decode()
+
+
+class _Model:
+    """A msgspec type for objects with certain fields, and how lists of them become columns.
+
+    Fields whose name JSON has to escape can't be told to msgspec; who has one is shared out value by value.
+    """
+
+    def __init__(self, columns: dict[str, list[t.StructField]], void: dict[str, Any] | None = None) -> None:
+        self._slots: list[tuple[str, list[_Slot]]] = []
+        hints: dict[str, Any] = {}
+        for field, several in columns.items():
+            slots = _slots(several)
+            hints[field] = _either(*(slot.hint for slot in slots if slot.hint is not None), None)
+            self._slots.append((field, slots))
+        hints = {**dict.fromkeys(void or {}, _VOID), **hints}
+        if void and void.get("cls_type") is not None:
+            hints["cls_type"] = Literal[void["cls_type"]]
+        names = {f"f{number}": field for number, field in enumerate(hints) if _ESCAPED.search(field) is None}
+        self._attributes = {field: name for name, field in names.items()}
+        fields = [(name, hints[field], None) for name, field in names.items()]
+        self.type: Any = msgspec.defstruct("Fields", fields, rename=names, forbid_unknown_fields=True, gc=False)
+        self._empty = self.type()
+        self._one = msgspec.json.Decoder(self.type).decode
+        self._many = msgspec.json.Decoder(list[self.type]).decode  # type: ignore[name-defined]
+
+    def decode(self, texts: Sequence[bytes]) -> list[Any]:
+        """Return an object for each payload, None for one that does not fit as it is."""
+        joined = b"[" + b",\n".join(texts) + b"]"
+        inexact = set(inexact_lines(joined))
+        if inexact:
+            if joined.count(b"\n") >= len(texts):  # some texts are of several lines
+                inexact = {number for number, text in enumerate(texts) if inexact_lines(text)}
+            return [None if number in inexact else self._single(text) for number, text in enumerate(texts)]
+        try:
+            found = self._many(joined)
+        except _UNFIT:
+            found = []
+        return found if len(found) == len(texts) else list(map(self._single, texts))
+
+    def _single(self, text: bytes) -> Any:
+        try:
+            return self._one(text)
+        except _UNFIT:
+            return None
+
+    def arrays(self, rows: Sequence[Any]) -> dict[str, pa.Array]:
+        """Give the columns of the rows; None is a row of nulls."""
+        rows = [self._empty if row is None else row for row in rows]
+        made = {}
+        for field, slots in self._slots:
+            attribute = self._attributes.get(field)
+            values = [None] * len(rows) if attribute is None else list(map(attrgetter(attribute), rows))
+            for slot in slots:
+                mine = (
+                    values if len(slots) == 1 else [value if type(value) in slot.python else None for value in values]
+                )
+                made[slot.column.name] = slot.array(mine)
+        return made
+
+
+class _Slot:
+    """One column of a field: ``hint`` is the msgspec type of its values, None if only sharing out fills it."""
+
+    def __init__(self, column: t.StructField, taken: set[str]) -> None:
+        self.column = column
+        self.hint: Any = None
+        self.python: tuple[type, ...] = ()
+        self._inner: _Slot | _Model | None = None
+        kind = column.dataType
+        if type(kind) in WHOLE and not taken & {"int", "float"}:
+            bound = 1 << WHOLE[type(kind)]
+            self._take(taken, Annotated[int, Meta(ge=-bound, le=bound - 1)], int)
+        elif isinstance(kind, t.DoubleType) and "float" not in taken:
+            whole = () if "int" in taken else (Annotated[int, Meta(ge=-EXACT, le=EXACT)],)
+            self._take(taken, _either(float, *whole), float, *(int for _ in whole))
+        elif isinstance(kind, t.BooleanType) and "bool" not in taken:
+            self._take(taken, bool, bool)
+        elif isinstance(kind, t.StringType) and "str" not in taken:
+            # Where a number column is tried first, text that may be a number is for sharing out to decide.
+            self._take(taken, Annotated[str, Meta(pattern="^(?![-0-9])")] if taken & {"int", "float"} else str, str)
+        elif isinstance(kind, t.TimestampType) and "str" not in taken:
+            self._take(taken, Annotated[str, Meta(pattern=_SURE_TIMESTAMP)], str)
+        elif isinstance(kind, t.StructType) and "object" not in taken:
+            self._inner = _Model(homes(kind))
+            self._take(taken, self._inner.type, self._inner.type)
+        elif isinstance(kind, t.ArrayType) and "list" not in taken:
+            self._inner = _Slot(t.StructField("element", kind.elementType), set())
+            self._take(taken, list[_either(self._inner.hint, None)], list)  # type: ignore[misc]
+
+    def _take(self, taken: set[str], hint: Any, *python: type) -> None:
+        self.hint, self.python = hint, python
+        names = {dict: "object", int: "int", float: "float", bool: "bool", str: "str", list: "list"}
+        taken |= {names.get(one, "object") for one in python}
+
+    def array(self, values: list[Any]) -> pa.Array:
+        """Give values of the types of ``python``, or None, as an Arrow array of the column's type."""
+        import pyarrow as pa
+
+        kind = arrow_type(self.column.dataType)
+        if isinstance(self._inner, _Model):
+            made = self._inner.arrays(values)
+            fields = [kind.field(number) for number in range(kind.num_fields)]
+            nulls = pa.array([value is None for value in values], pa.bool_())
+            return pa.StructArray.from_arrays([made[field.name] for field in fields], fields=fields, mask=nulls)
+        if isinstance(self._inner, _Slot):
+            ends = list(accumulate((0 if value is None else len(value) for value in values), initial=0))
+            nulls = pa.array([value is None for value in values], pa.bool_())
+            items = [item for value in values if value is not None for item in value]
+            return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._inner.array(items), kind, mask=nulls)
+        if isinstance(self.column.dataType, t.TimestampType):
+            return pa.array(values, pa.string()).cast(kind)
+        return pa.array(values, kind)
+
+
+def _either(*kinds: Any) -> Any:
+    return Union[kinds]  # noqa: UP007
+
+
+def _slots(columns: Sequence[t.StructField]) -> list[_Slot]:
+    taken: set[str] = set()
+    return [_Slot(column, taken) for column in columns]

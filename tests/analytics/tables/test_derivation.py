@@ -1,0 +1,47 @@
+"""What workers look up in contexts."""
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from balog.analytics.tables import staging
+from balog.analytics.tables.derivation import _looked_up
+from balog.analytics.tables.staging import BatchStage, DayFiles
+
+pairs = st.tuples(st.sampled_from("abc"), st.none() | st.sampled_from("xyz"))
+maps = st.lists(st.none() | st.lists(pairs, max_size=4))
+
+
+@settings(deadline=None)
+@given(maps, st.integers(0, 5), st.integers(0, 5))
+def test_a_key_is_looked_up_in_every_map_also_of_a_slice(data: list[Any], skip: int, most: int) -> None:
+    whole = pa.array(data, pa.map_(pa.string(), pa.string()))
+    for some in (whole, whole.slice(min(skip, len(whole)), most)):
+        expected = [next((value for key, value in row or [] if key == "a"), None) for row in some.to_pylist()]
+        assert _looked_up(some, "a").to_pylist() == expected
+
+
+def test_a_worker_writes_one_file_for_each_day_of_few_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(staging, "_GROUP_ROWS", 50)
+    days = DayFiles(BatchStage(str(tmp_path), "b", datetime.now(timezone.utc)), "t")
+    first = datetime(2024, 1, 1, tzinfo=timezone.utc)
+    for number in range(10):
+        times = [first + timedelta(days=(row * 7) % 20, seconds=number) for row in range(40)]
+        numbers = range(number * 40, number * 40 + 40)
+        days.add(pa.table({"timestamp": pa.array(times, pa.timestamp("us", "UTC")), "n": list(numbers)}))
+    files, seen = days.close(), []
+    assert len(files) == 20
+    for file in files:
+        rows = pq.read_table(file.path, partitioning=None)
+        times = rows["timestamp"].to_pylist()
+        assert times == sorted(times)
+        assert {moment.date() for moment in times} == {file.day}
+        assert (file.first, file.last) == (times[0], times[-1])
+        seen += rows["n"].to_pylist()
+    assert sorted(seen) == list(range(400))
