@@ -84,7 +84,7 @@ CONFIGS = {
     "broker": ("balog.broker.config", "BrokerConfig", "The config of balog broker"),
     "run": ("balog.broker.run_config", "RunConfig", "The config of balog run"),
     "cases": ("balog.broker.cases", "CaseFile", "A file of cases for balog test"),
-    "document": ("balog.delivery.document", "Document", "The document of balog's event service"),
+    "document": ("balog.delivery.document", "ControlDocument", "The document of balog's event service"),
     "service": ("balog.delivery.settings", "ServiceConfig", "The config of balog serve"),
     "tokens": ("balog.delivery.api.tokens", "TokenFile", "The file of tokens of balog serve"),
     "patch": ("balog.topics.redrive", "PatchFile", "A patch of events, for balog replay"),

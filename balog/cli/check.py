@@ -62,7 +62,7 @@ def command(path: Path, kind: str, connect: bool, redaction: bool, rules: Path |
         _check_document(path)
         return
     if kind == "serve":
-        from balog.delivery.checking import find_service_problems
+        from balog.delivery.validation import find_service_problems
 
         _, problems = find_service_problems(path)
         _report(path, problems)
@@ -108,7 +108,7 @@ def _report(path: Path, problems: Sequence[ConfigError]) -> None:
 
 def _check_document(path: Path) -> None:
     """Check a control document; the secrets that it names need not exist here."""
-    from balog.delivery.control.checking import read_document
+    from balog.delivery.control.validation import read_document
 
     plain, problems = configs.read(path)
     document, more = read_document(msgspec.json.encode(plain), str(path))

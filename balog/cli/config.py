@@ -17,10 +17,10 @@ import click
 import msgspec
 
 from balog import config as configs
-from balog.delivery.control.checking import read_document
-from balog.delivery.control.diffing import Change, diff
-from balog.delivery.control.opening import open_control
-from balog.delivery.control.store import Control, Entry, Pushed, ServiceStatus
+from balog.delivery.control.diff import DocumentChange, diff
+from balog.delivery.control.factory import open_control
+from balog.delivery.control.store import Control, DocumentVersion, Pushed, ServiceStatus
+from balog.delivery.control.validation import read_document
 from balog.errors import ConfigError
 from balog.secrets import Secret
 from balog.storage import Options
@@ -257,7 +257,7 @@ def forget(service: str, place: str, options: str | None, token_file: str | None
     click.echo(f"{_line(service)} is forgotten")
 
 
-def _exit_if_rejected(entry: Entry) -> None:
+def _exit_if_rejected(entry: DocumentVersion) -> None:
     """Exit with the reason if the service behind the API could not apply the version."""
     if isinstance(entry, Pushed) and entry.applied.state == "refused":
         click.echo(f"that service goes on with version {entry.applied.number}: {_line(entry.applied.reason)}", err=True)
@@ -311,7 +311,7 @@ def _document(control: Control, named: str) -> bytes:
     return control.document(control.entry(int(named))) if int(named) else b"{}"
 
 
-def _show_changes(changes: Iterable[Change]) -> None:
+def _show_changes(changes: Iterable[DocumentChange]) -> None:
     for change in changes:
         if change.kind != "added":
             _show_change("-", "red", change, change.old)
@@ -319,16 +319,16 @@ def _show_changes(changes: Iterable[Change]) -> None:
             _show_change("+", "green", change, change.new)
 
 
-def _show_change(sign: str, colour: str, change: Change, value: Any) -> None:
+def _show_change(sign: str, colour: str, change: DocumentChange, value: Any) -> None:
     text = f"{sign} {change.path}{' in order' if change.kind == 'moved' else ''}: {msgspec.json.encode(value).decode()}"
     click.secho("".join(char if char.isprintable() else "�" for char in text), fg=colour)
 
 
-def _count(changes: Sequence[Change]) -> str:
+def _count(changes: Sequence[DocumentChange]) -> str:
     return f"{len(changes)} change{'s' * (len(changes) != 1)}"
 
 
-def _action(entry: Entry) -> str:
+def _action(entry: DocumentVersion) -> str:
     return entry.action if entry.origin is None else f"{entry.action} to {entry.origin}"
 
 

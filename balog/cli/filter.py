@@ -10,8 +10,8 @@ import click
 from balog import config as configs
 from balog.cli.engines import TOPICS_HELP, absolute_url, existing_topics
 from balog.cli.interruption import spark_session
-from balog.delivery.document import Document, Filter
-from balog.delivery.jobs.filters import check_filters, selection_of
+from balog.delivery.document import ControlDocument, Filter
+from balog.delivery.jobs.filters import check_filters, make_selection
 from balog.errors import BalogError, ConfigError, MissingExtraError
 from balog.sinks import SinkConfig, StoreSinkConfig, TopicSinkConfig
 
@@ -67,7 +67,7 @@ def command(
 
 
 def _find(document: str, name: str) -> Filter:
-    loaded = configs.load(document, Document)
+    loaded = configs.load(document, ControlDocument)
     found = next((number for number, one in enumerate(loaded.filters) if one.name == name), None)
     if found is None:
         known = ", ".join(one.name for one in loaded.filters) or "none"
@@ -113,7 +113,7 @@ def _run(
     import json
 
     now = datetime.now(timezone.utc)
-    selection = selection_of(config)
+    selection = make_selection(config)
     options = {
         side: moment(text, now, f"--{side}").isoformat()
         for side, text in zip(("since", "until"), span)

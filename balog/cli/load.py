@@ -198,13 +198,13 @@ def _from_document(
     """Return the sources and the location of a table of an event service's document."""
     from balog import config as configs
     from balog.cli.engines import existing_topics
-    from balog.delivery.document import Document, LoadedTable
+    from balog.delivery.document import ControlDocument, LoadedTable
 
     if sources or location is not None:
         raise ConfigError("the document says what is loaded and where to; leave SOURCE and --tables out", "--document")
     if url is None:
         raise ConfigError("names topics; give their home, --topics URL", "--document")
-    tables = {one.name: one for one in configs.load(path, Document).tables if isinstance(one, LoadedTable)}
+    tables = {one.name: one for one in configs.load(path, ControlDocument).tables if isinstance(one, LoadedTable)}
     if name is None or name not in tables:
         wrong = "give --table NAME" if name is None else f"no table {name!r:.110} that is loaded"
         raise ConfigError(f"{wrong}; there are {', '.join(tables) or 'none'}", path, "$.tables")

@@ -34,7 +34,7 @@ def replay_failed(
     """Do it; ends the process with 1 when something stays."""
     from balog.delivery.api.failed_events import FAILED_EVENTS
     from balog.delivery.client import Client
-    from balog.delivery.replaying import Replaying
+    from balog.delivery.replay import Replay
 
     if service is None and not dry_run:
         raise ConfigError("--failed wants --service, the URL of the service that is to take the events")
@@ -57,7 +57,7 @@ def replay_failed(
         Client(service or "http://localhost", token=_token(token_file)) as client,
         StopSignals() as stop,
     ):
-        replaying = Replaying(home.topic(FAILED_EVENTS), client, mending, condition, show, complain)
+        replaying = Replay(home.topic(FAILED_EVENTS), client, mending, condition, show, complain)
         counts = replaying.dry_run(limit or _DRY_RUN) if dry_run else replaying.run(limit, stop.came)
     if told > _MAX_LINES:
         _say(f"and {told - _MAX_LINES} more")

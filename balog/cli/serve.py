@@ -33,8 +33,8 @@ def command(path: Path, listen: str | None) -> None:
     import msgspec
 
     try:
-        from balog.delivery.checking import find_service_problems
         from balog.delivery.service import Service
+        from balog.delivery.validation import find_service_problems
     except ImportError:
         raise MissingExtraError("balog serve", "serve") from None
 

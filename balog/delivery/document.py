@@ -16,12 +16,12 @@ __all__ = [
     "AnyTable",
     "Callback",
     "ClickHouseTable",
-    "Document",
+    "ControlDocument",
+    "EventStream",
     "Filter",
     "LoadedTable",
     "Name",
-    "Stream",
-    "Watch",
+    "RollbackPolicy",
     "YTsaurusTable",
 ]
 
@@ -35,7 +35,7 @@ Name = Annotated[
 _Where = Annotated[str, Meta(min_length=1, description="Takes only events for which this expression is true.")]
 
 
-class Stream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+class EventStream(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """Which events go to which topic. An event goes to the first stream that takes it.
 
     What no stream takes goes to the topic that is named after its ``cls_type``, so that a new type needs no ticket.
@@ -145,7 +145,7 @@ class Callback(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     disabled: Annotated[bool, Meta(description="Keep its place in the topic, and send nothing.")] = False
 
 
-class Watch(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+class RollbackPolicy(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """When a service takes a new version back by itself: failures rose clearly, of what came in or of a job."""
 
     enabled: Annotated[bool, Meta(description="Whether it does so at all.")] = True
@@ -159,11 +159,11 @@ class Watch(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     ] = 0.1
 
 
-class Document(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+class ControlDocument(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """All that a service does at run time. The empty document is valid: each type has a topic of its own."""
 
-    streams: tuple[Stream, ...] = ()
+    streams: tuple[EventStream, ...] = ()
     filters: tuple[Filter, ...] = ()
     tables: tuple[AnyTable, ...] = ()
     callbacks: tuple[Callback, ...] = ()
-    watch: Watch = Watch()
+    watch: RollbackPolicy = RollbackPolicy()

@@ -14,7 +14,7 @@ from msgspec import Struct
 from balog.delivery.api.failed_events import FAILED_EVENTS
 from balog.delivery.client import Client
 from balog.delivery.control import open_control, read_document
-from balog.delivery.document import Document
+from balog.delivery.document import ControlDocument
 from balog.delivery.jobs.access import access_for
 from balog.delivery.service import Service
 from balog.delivery.settings import DocumentAccess, ServiceConfig
@@ -74,7 +74,7 @@ class Micro:
     def __init__(
         self,
         registry: str | Path | None = None,
-        document: Document | str | Path | None = None,
+        document: ControlDocument | str | Path | None = None,
         *,
         data: str | Path | None = None,
         listen: str = ":0",
@@ -137,7 +137,7 @@ class Micro:
     def taken(self) -> Counter[str]:
         """Count what was taken since it started, by stream."""
         counts: Counter[str] = Counter()
-        for (stream, status, _), count in self._service.meters.outcomes().items():
+        for (stream, status, _), count in self._service.metrics.outcomes().items():
             if status == "202":
                 counts[stream] += count
         return counts
@@ -190,14 +190,14 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
-def _read(document: Document | str | Path) -> tuple[bytes, Document]:
+def _read(document: ControlDocument | str | Path) -> tuple[bytes, ControlDocument]:
     """Return a document, given as such or as the file that has it, as JSON and as a struct.
 
     Raises:
         ConfigError: the file cannot be read.
         ConfigProblems: the document has problems; all of them are in it.
     """
-    if isinstance(document, Document):
+    if isinstance(document, ControlDocument):
         data, source = msgspec.json.encode(document), ""
     else:
         source = str(document)

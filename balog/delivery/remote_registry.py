@@ -19,7 +19,7 @@ from balog.sinks.base import SinkError
 from balog.sinks.http import HttpClient, HttpError
 from balog.storage import StorageError
 
-__all__ = ["FORMS", "Refused", "RemoteRegistry", "TypeEntry", "VersionEntry", "open_any_registry"]
+__all__ = ["FORMS", "RemoteRegistry", "SchemaRejection", "TypeEntry", "VersionEntry", "open_any_registry"]
 
 FORMS = {"json": "application/schema+json", "protobuf": "text/x-protobuf"}
 """Media types of schemas, by their form."""
@@ -42,7 +42,7 @@ class TypeEntry(Struct, frozen=True):
     versions: list[VersionEntry]
 
 
-class Refused(Struct, frozen=True):
+class SchemaRejection(Struct, frozen=True):
     """What the API answers to a schema that it does not take; ``kind`` tells which error it was."""
 
     problem: str
@@ -114,7 +114,7 @@ class RemoteStore:
 
     def _refuse(self, schema: Schema, body: bytes) -> None:
         try:
-            said = msgspec.json.decode(body, type=Refused)
+            said = msgspec.json.decode(body, type=SchemaRejection)
         except msgspec.DecodeError:
             return
         if said.kind == "taken":

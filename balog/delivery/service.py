@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import ExitStack, suppress
-from typing import Any
+from contextlib import ExitStack
 
+from balog.delivery.api.bodies import ByteBudget
 from balog.delivery.api.failed_events import FailedEvents
-from balog.delivery.api.item_reading import ItemReader
-from balog.delivery.api.listening import check_listen, open_socket, url_of
-from balog.delivery.api.meters import Meters
+from balog.delivery.api.item_reader import ItemReader
+from balog.delivery.api.listener import check_listen, open_socket, url_of
+from balog.delivery.api.metrics import ServiceMetrics
 from balog.delivery.api.tokens import Tokens
-from balog.delivery.checking import service_problems
-from balog.delivery.control.applying import Applier
-from balog.delivery.control.inspection import Inspector
-from balog.delivery.control.keeping import kept_of
-from balog.delivery.control.opening import open_store
-from balog.delivery.control.watching import Count
-from balog.delivery.document import Document
+from balog.delivery.control.applier import Applier
+from balog.delivery.control.factory import open_version_store
+from balog.delivery.control.inspector import TopicInspector
+from balog.delivery.control.monitor import OutcomeCount
+from balog.delivery.control.version_cache import open_version_cache
+from balog.delivery.document import ControlDocument
+from balog.delivery.durable.executor import DaemonExecutor
 from balog.delivery.durable.fallback import open_fallback
-from balog.delivery.durable.intake import Intake
-from balog.delivery.durable.placing import Accepted
-from balog.delivery.durable.thread_work import Workers
+from balog.delivery.durable.intake import EventIntake
+from balog.delivery.durable.results import AcceptedEvent
 from balog.delivery.jobs import JobStatus
 from balog.delivery.jobs.access import document_problems
-from balog.delivery.jobs.making import job_maker
+from balog.delivery.jobs.factory import job_factory
 from balog.delivery.jobs.sources import source_problems
 from balog.delivery.remote_registry import open_any_registry
+from balog.delivery.server import HttpServer
 from balog.delivery.settings import ServiceConfig
+from balog.delivery.validation import service_problems
 from balog.errors import BalogError, MissingExtraError, complain
 from balog.event import Event, encode
-from balog.signals import StopSignals, join, signals_for_main_thread
+from balog.signals import StopSignals, signals_for_main_thread
 from balog.topics import Topics, open_topics
 
 __all__ = ["Service"]
 
 _REFRESH = 5.0  # seconds between two looks at the registry
 _READERS = 8  # threads that wait for the registry, or for a validation that takes long
-_FAREWELL = 1.0  # seconds for clients to take their last answer
 _PUBLISH = 10.0  # seconds for an event of the service's own to become durable
 
 
@@ -99,19 +97,24 @@ class Service:
             self._fallback = open_fallback(config.fallback, config.topics) if config.fallback is not None else None
             if self._fallback is not None:
                 stack.callback(self._fallback.close)
-            self.control = open_store(config.control, config.control_options) if config.control is not None else None
+            self.control = (
+                open_version_store(config.control, config.control_options) if config.control is not None else None
+            )
             if self.control is not None:
                 stack.callback(self.control.close)
-            self.intake = Intake(self.topics, fallback=self._fallback, in_flight_bytes=config.limits.in_flight_bytes)
+            self.intake = EventIntake(
+                self.topics, fallback=self._fallback, in_flight_bytes=config.limits.in_flight_bytes
+            )
             self._closing = stack.pop_all()
         self.reader = ItemReader(self.registry, config)
         self.failed = FailedEvents(self.name)
-        self.meters = Meters(self._gauges)
-        self.inspector = Inspector(looked_at)
+        self.request_budget = ByteBudget(config.limits.in_flight_bytes)
+        self.metrics = ServiceMetrics(self._gauges)
+        self.inspector = TopicInspector(looked_at)
         self.applier = Applier(
             self.control,
             self.name,
-            make_job=job_maker(config, say),
+            make_job=job_factory(config, say),
             apply=self.intake.apply,
             check=lambda document: [
                 *document_problems(document, config.document_access),
@@ -121,21 +124,18 @@ class Service:
             publish=self._publish,
             say=say,
             drain=config.drain,
-            kept=kept_of(config.control, config.fallback, config.topics) if config.control is not None else None,
+            kept=open_version_cache(config.control, config.fallback, config.topics)
+            if config.control is not None
+            else None,
         )
-        self.readers = Workers(_READERS, "reading")
-        self._refreshers = Workers(1, "registry")
-        self.room: Any = None
+        self.readers = DaemonExecutor(_READERS, "reading")
+        self._refreshers = DaemonExecutor(1, "registry")
         self.url = ""
         self.lost: list[str] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._begun = threading.Event()
-        self._ask_stop: Callable[[], object] = lambda: None
-        self._error: BaseException | None = None
+        self._server: HttpServer | None = None
 
     @property
-    def document(self) -> Document:
+    def document(self) -> ControlDocument:
         """The document that is applied now."""
         return self.applier.document
 
@@ -148,6 +148,10 @@ class Service:
     def is_ready(self) -> bool:
         """Whether events are taken now, if not those of each topic."""
         return self._loop is not None and not self.is_stopping and self.intake.takes_events
+
+    @property
+    def _loop(self) -> asyncio.AbstractEventLoop | None:
+        return self._server.loop if self._server is not None else None
 
     def problems(self) -> list[str]:
         """Give what is wrong with taking events now, each in one line."""
@@ -175,11 +179,15 @@ class Service:
             with signals_for_main_thread():
                 self.registry.refresh()
                 self.applier.start()
-                self._thread = threading.Thread(target=self._run, args=(app, listener), name="balog serve", daemon=True)
-                self._thread.start()
-            self._begun.wait()
-            if self._error is not None:
-                raise BalogError(f"the service did not begin: {self._error}")
+                self._server = HttpServer(
+                    self.config,
+                    app,
+                    listener,
+                    on_start=self.intake.start,
+                    background=self._refresh,
+                    on_stop=self._drain,
+                )
+                self._server.start()
         except BaseException:
             if listener is not None:
                 listener.close()
@@ -193,11 +201,11 @@ class Service:
         told that they were accepted.
         """
         self.is_stopping = True
-        self._ask_stop()
+        if self._server is not None:
+            self._server.request_stop()
         self.applier.stop()
-        if self._thread is not None:
-            join(self._thread)
-            self._thread = None
+        if self._server is not None:
+            self._server.join()
         self.inspector.close()
         self.readers.close()
         self._refreshers.close()
@@ -222,58 +230,16 @@ class Service:
         with StopSignals() as signals:
             with self:
                 ready()
-                thread = self._thread
-                while not signals.came() and thread is not None and thread.is_alive():
-                    thread.join(0.2)
-        if self._error is not None:
-            raise BalogError(f"the service ended: {self._error}")
+                while not signals.came() and self._server is not None and self._server.is_alive:
+                    self._server.join(0.2)
+        if self._server is not None and self._server.error is not None:
+            raise BalogError(f"the service ended: {self._server.error}")
         return 1 if self.lost else 0
 
-    def _run(self, app: Any, listener: socket.socket) -> None:
-        loop = _new_loop()
-        try:
-            loop.run_until_complete(self._serve(app, listener))
-        except BaseException as error:  # also the exit that uvicorn makes of what it can't begin with
-            self._error = error
-        finally:
-            self._loop = None
-            self._begun.set()
-            with suppress(Exception):
-                _cancel_all(loop)
-                loop.run_until_complete(loop.shutdown_asyncgens())
-                loop.run_until_complete(loop.shutdown_default_executor())
-            loop.close()
-
-    async def _serve(self, app: Any, listener: socket.socket) -> None:
-        from uvicorn import Server
-
-        loop = asyncio.get_running_loop()
-        asked = asyncio.Event()
-        await self.intake.start()
-        server = Server(_uvicorn_config(self.config, app))
-        serving = loop.create_task(server.serve(sockets=[listener]))
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.002)
-        if not serving.done():
-            self._loop = loop
-            self._ask_stop = lambda: loop.is_closed() or loop.call_soon_threadsafe(asked.set)
-            if self.is_stopping:
-                asked.set()
-            refreshing = loop.create_task(self._refresh())
-            self._begun.set()
-            waiting = loop.create_task(asked.wait())
-            await asyncio.wait([waiting, serving], return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            refreshing.cancel()
-        server.should_exit = True
+    async def _drain(self) -> None:
         self.is_stopping = True
         self.reader.stop()
         self.lost = await self.intake.stop(self.config.drain)
-        await asyncio.wait([serving], timeout=_FAREWELL)
-        server.force_exit = True
-        for connection in list(server.server_state.connections):
-            connection.transport.abort()
-        await serving
 
     async def _refresh(self) -> None:
         """Look at the registry again and again, away from whom it would hold up."""
@@ -292,14 +258,14 @@ class Service:
 
     # -- what its parts ask for -------------------------------------------------------------------------------------
 
-    def _count(self) -> Count:
+    def _count(self) -> OutcomeCount:
         done = failed = 0
-        for (_, status, _), count in self.meters.outcomes().items():
+        for (_, status, _), count in self.metrics.outcomes().items():
             if status == "202":
                 done += count
             elif status in ("413", "422", "503"):
                 failed += count
-        return Count(done, failed, self.intake.trouble)
+        return OutcomeCount(done, failed, self.intake.trouble)
 
     def _publish(self, event: Event) -> None:
         """Take an event of the service's own.
@@ -310,7 +276,7 @@ class Service:
         loop = self._loop
         if loop is None:
             raise BalogError("the service does not run")
-        future = asyncio.run_coroutine_threadsafe(self.intake.put([Accepted(event, encode(event))]), loop)
+        future = asyncio.run_coroutine_threadsafe(self.intake.put([AcceptedEvent(event, encode(event))]), loop)
         try:
             placed = future.result(_PUBLISH)[0]
         except FutureTimeoutError:
@@ -323,50 +289,8 @@ class Service:
         return {
             "in_flight": ("Events that are not durable yet.", state.in_flight),
             "in_flight_bytes": ("Bytes of events that are not durable yet.", state.in_flight_bytes),
-            "request_bytes": ("Bytes of requests that are being handled.", self.room.used if self.room else 0),
+            "request_bytes": ("Bytes of requests that are being handled.", self.request_budget.used),
             "fallback_backlog": ("Events that wait in the fallback.", state.backlog),
             "ready": ("Whether events are taken now.", float(self.is_ready)),
             "uptime_seconds": ("Seconds since the start.", time.monotonic() - self.started),
         }
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
-
-
-def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    tasks = asyncio.all_tasks(loop)
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-
-
-def _uvicorn_config(config: ServiceConfig, app: Any) -> Any:
-    from uvicorn import Config
-
-    from balog.delivery.api.protocol import make_protocol
-
-    log = logging.getLogger("uvicorn.error")
-    if not log.handlers:  # its chatter is for nobody; what goes wrong in a request is told in the answer
-        log.setLevel(logging.CRITICAL)
-        logging.getLogger("uvicorn.asgi").setLevel(logging.CRITICAL)
-    return Config(
-        app,
-        http=make_protocol(config.limits),
-        ws="none",
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        timeout_keep_alive=60,
-        ssl_certfile=config.tls_cert,
-        ssl_keyfile=config.tls_key,
-    )

@@ -9,10 +9,10 @@ from msgspec import Meta, Struct
 from balog.sinks.topic import TopicsUrl
 from balog.storage import Options
 
-__all__ = ["DocumentAccess", "Limits", "ServiceConfig"]
+__all__ = ["DocumentAccess", "RequestLimits", "ServiceConfig"]
 
 
-class Limits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
+class RequestLimits(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     """What one request may be at most."""
 
     body_bytes: Annotated[int, Meta(ge=1024, le=256 << 20, description="Bytes of a body as it is sent.")] = 8 << 20
@@ -98,7 +98,7 @@ class ServiceConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
         | None
     ) = None
     document_access: DocumentAccess = DocumentAccess()
-    limits: Limits = Limits()
+    limits: RequestLimits = RequestLimits()
     drain: Annotated[
         float,
         Meta(ge=0, le=3600, description="Seconds that a stop takes at most before what is left goes to the fallback."),

@@ -16,7 +16,7 @@ import pyarrow as pa
 from balog.analytics import filter as spark_filter
 from balog.analytics.filter import filter_events, read_events
 from balog.delivery.document import Filter
-from balog.delivery.jobs.filters import FilterJob, selection_of
+from balog.delivery.jobs.filters import FilterJob, make_selection
 from balog.event import decode, encode
 from balog.sinks import StoreSinkConfig, TopicSinkConfig
 from balog.storage.local import LocalStorage
@@ -104,7 +104,7 @@ def home(tmp_path):
 def test_spark_and_the_service_make_the_same_events(spark, home, seed):
     for number in range(4):
         config = make_filter(Random(100 * seed + number), number)
-        selection = selection_of(config)
+        selection = make_selection(config)
         events = [decode(one.body) for one in home.topic("events").peek(1000)]
         expected = [plain(encode(selection.make(event))) for event in events if selection.wants(event)]
 
@@ -124,7 +124,7 @@ def test_both_at_the_same_topic_change_nothing(spark, home):
         select={"a": "payload.a"},
         cls_type="x",
     )
-    selection = selection_of(config)
+    selection = make_selection(config)
     job = FilterJob(config, home.url, print)
     job.start()
     try:
@@ -168,7 +168,7 @@ def test_a_worker_that_dies_leaves_nothing_twice_in_an_archive(tmp_path, monkeyp
                     raise KeyboardInterrupt
                 yield pa.RecordBatch.from_pylist([row])
 
-        list(spark_filter._write(batches(), selection_of(Filter(name="f", sources=("s",), to="t")), config, "LGjob"))
+        list(spark_filter._write(batches(), make_selection(Filter(name="f", sources=("s",), to="t")), config, "LGjob"))
 
     upload, uploaded = LocalStorage.upload, []
 
@@ -195,7 +195,7 @@ def test_an_archive_becomes_another_archive(spark, home, tmp_path):
     lines = [one.body for one in home.topic("events").peek(1000)]
     for part in range(3):
         (tmp_path / f"{part}.jsonl").write_bytes(b"\n".join([*lines[part::3], b"no event"]))
-    selection = selection_of(Filter(name="errors", sources=("events",), to="errors", where="level = 'ERROR'"))
+    selection = make_selection(Filter(name="errors", sources=("events",), to="errors", where="level = 'ERROR'"))
     paths = [str(tmp_path / f"{part}.jsonl") for part in range(3)]
 
     done = filter_events(

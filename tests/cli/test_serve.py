@@ -11,7 +11,7 @@ import urllib3
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery.api.refusals import Refusal
+from balog.delivery.api.errors import ApiError
 from balog.delivery.api.tokens import Tokens, read_tokens
 
 
@@ -122,7 +122,7 @@ def test_tokens_are_listed_without_the_tokens_and_revoked_by_name_or_hash(tmp_pa
     entries = [json.loads(line) for line in run("list", "--json")[1].splitlines()]
 
     assert run("revoke", "shop", "--hash", entries[0]["hash"][:15])[0] == 0
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         Tokens(path).caller(f"Bearer {first}")
     assert Tokens(path).caller(f"Bearer {second}").name == "shop"
     assert run("revoke", "shop")[0] == 0

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import urllib3
 
 from balog.delivery.service import Service
-from balog.delivery.settings import Limits, ServiceConfig
+from balog.delivery.settings import RequestLimits, ServiceConfig
 from balog.event import decode
 
 ORDER = {
@@ -72,7 +72,7 @@ def answer_of(connection: socket.socket) -> tuple[int, Any]:
 
 
 @contextmanager
-def serving(tmp_path: Path, limits: Limits | None = None, **options: Any) -> Iterator[Asked]:
+def serving(tmp_path: Path, limits: RequestLimits | None = None, **options: Any) -> Iterator[Asked]:
     registry = tmp_path / "schemas"
     put_schema(registry, "order", "1.0.0", ORDER)
     config = ServiceConfig(
@@ -80,7 +80,7 @@ def serving(tmp_path: Path, limits: Limits | None = None, **options: Any) -> Ite
             "topics": f"local:{tmp_path / 'topics'}",
             "listen": ":0",
             "registry": str(registry),
-            "limits": limits or Limits(),
+            "limits": limits or RequestLimits(),
             "drain": 5.0,
             **options,
         }

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from balog.cli import main
 from balog.delivery import Client
-from balog.delivery.document import Document, Stream
+from balog.delivery.document import ControlDocument, EventStream
 from balog.delivery.micro import Micro
-from balog.delivery.replaying import Replaying
+from balog.delivery.replay import Replay
 from balog.errors import ConfigError
 from balog.topics.redrive import Patch
 
@@ -53,11 +53,11 @@ def test_events_are_there_and_what_is_refused_is_told(registry: Path) -> None:
 
 
 def test_what_is_refused_is_counted_under_its_stream_and_shown_without_control_characters(registry: Path) -> None:
-    document = Document(streams=(Stream(name="sales", types=("order",)),))
+    document = ControlDocument(streams=(EventStream(name="sales", types=("order",)),))
     with Micro(registry, document) as micro:
         micro.client.send([REFUSED, {**REFUSED, "note": "\x1b[2J\u202e"}, {"cls_type": "novel\x1b[31m"}])
         (line, hostile, novel) = [str(one) for one in micro.failed()]
-        counts = micro._service.meters.outcomes()
+        counts = micro._service.metrics.outcomes()
 
     assert line.startswith("order 1.0.0: $.payload.price")
     assert all(text.isprintable() for text in (line, hostile, novel))
@@ -84,7 +84,7 @@ def test_after_a_reset_only_later_events_are_there(registry: Path) -> None:
 
 
 def test_it_runs_a_document() -> None:
-    document = Document(streams=(Stream(name="shop", types=("order*",)),))
+    document = ControlDocument(streams=(EventStream(name="shop", types=("order*",)),))
     with Micro(document=document) as micro:
         micro.client.send([ORDER])
 
@@ -126,7 +126,7 @@ def test_what_was_refused_is_mended_and_sent_again(registry: Path) -> None:
 
         def replay(patch: Patch) -> Any:
             topic = micro.topics.topic("failed_events")
-            return Replaying(topic, micro.client, patch, None, lambda event: None, lambda id, reason: None).run()
+            return Replay(topic, micro.client, patch, None, lambda event: None, lambda id, reason: None).run()
 
         assert replay(Patch()).refused == 1
         assert len(micro.failed()) == 1

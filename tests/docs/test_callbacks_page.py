@@ -12,7 +12,7 @@ import click
 import pytest
 
 from balog.cli import main
-from balog.delivery.control.checking import read_document
+from balog.delivery.control.validation import read_document
 from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks import breaker, endpoint, giving_up, hand, pump
 from balog.secrets import Secret

@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from balog.cli import main
 from balog.delivery.api.control_api import routes
-from balog.delivery.control import inspection, read_document
-from balog.delivery.control.applying import _MAX_TRIED
-from balog.delivery.control.watching import _Z
-from balog.delivery.document import Watch
+from balog.delivery.control import inspector, read_document
+from balog.delivery.control.applier import _MAX_TRIED
+from balog.delivery.control.monitor import _Z
+from balog.delivery.document import RollbackPolicy
 
 PAGE = (Path(__file__).parents[2] / "docs" / "control.md").read_text()
 BLOCKS = re.findall(r"```(\w+)[^\n]*\n(.*?)```", PAGE, re.DOTALL)
@@ -22,7 +22,7 @@ def test_the_document_is_one() -> None:
     document, problems = read_document(DOCUMENT.encode())
     assert problems == []
     assert document is not None
-    assert document.watch == Watch()
+    assert document.watch == RollbackPolicy()
 
 
 def test_the_commands_run_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,15 +36,15 @@ def test_the_commands_run_as_they_are(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_its_numbers_are_the_code_s() -> None:
-    watch = msgspec.structs.asdict(Watch())
+    watch = msgspec.structs.asdict(RollbackPolicy())
     text = " ".join(PAGE.split())
     assert f"`watch.window` seconds ({watch['window']:g})" in text
     assert f"`watch.rise` ({watch['rise']:g})" in text
     assert f"`watch.events` ({watch['events']})" in text
     assert f"z = {_Z}" in text
     assert f"the last {_MAX_TRIED}," in text
-    assert f"newest {inspection.SAMPLE} messages" in text
-    assert f"after {inspection.EVERY:g} seconds" in text
+    assert f"newest {inspector.SAMPLE} messages" in text
+    assert f"after {inspector.EVERY:g} seconds" in text
 
 
 def test_every_route_is_told() -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import msgspec
 
-from balog.delivery.durable import draining, lanes
+from balog.delivery.durable import drain, topic_writer
 from balog.delivery.durable.fallback import GROUP, Fallback
-from balog.delivery.durable.recent import RecentIds
-from balog.delivery.durable.routing import FAILED, UNTYPED, topic_of
+from balog.delivery.durable.recent_ids import RecentIds
+from balog.delivery.durable.router import FAILED, UNTYPED, topic_for_type
 from balog.delivery.settings import ServiceConfig
 from balog.topics.memory import MemoryTopics
 
@@ -21,13 +21,13 @@ def test_its_config_is_one() -> None:
 
 
 def test_its_numbers_and_names_are_those_of_the_code() -> None:
-    assert f"does not answer for {lanes.PATIENCE:g} seconds" in PAGE
-    assert f"after {lanes._FIRST_RETRY} to {lanes._LONGEST_RETRY:g} seconds" in PAGE
-    assert f"after at most {draining._LEASE:g} seconds" in PAGE
+    assert f"does not answer for {topic_writer.PATIENCE:g} seconds" in PAGE
+    assert f"after {topic_writer._FIRST_RETRY} to {topic_writer._LONGEST_RETRY:g} seconds" in PAGE
+    assert f"after at most {drain._LEASE:g} seconds" in PAGE
     assert f"the last {RecentIds()._half:,} are known" in PAGE
     assert f"`{Fallback(MemoryTopics()).topic('TOPIC').name}`" in PAGE
     assert f"group `{GROUP}`" in PAGE
     assert f"go to `{UNTYPED}`" in PAGE
     assert f"`{FAILED}`" in PAGE
-    assert topic_of("x" * 70) == "x" * 70
-    assert topic_of("x" * 71) != "x" * 71
+    assert topic_for_type("x" * 70) == "x" * 70
+    assert topic_for_type("x" * 71) != "x" * 71

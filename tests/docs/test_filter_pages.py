@@ -10,7 +10,7 @@ import pytest
 
 from balog.cli.filter import command
 from balog.cli.load import command as load
-from balog.delivery.control.checking import read_document
+from balog.delivery.control.validation import read_document
 from balog.sinks import clickhouse, clickhouse_table
 
 DOCS = Path(__file__).parents[2] / "docs"

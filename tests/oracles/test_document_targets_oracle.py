@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.delivery.control.checking import read_document
-from balog.delivery.document import Document
+from balog.delivery.control.validation import read_document
+from balog.delivery.document import ControlDocument
 from balog.delivery.jobs.access import access_for, document_problems
 from balog.delivery.jobs.callbacks.addresses import Networks
 from balog.delivery.jobs.callbacks.connecting import Cutter, open_guarded_pool
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def put(kind: str, secret: dict[str, str]) -> Document:
+def put(kind: str, secret: dict[str, str]) -> ControlDocument:
     """Give a document with one secret in one of the places that take some."""
     callback: dict[str, Any] = {"name": "c", "source": "t", "url": "https://example.com/"}
     table: dict[str, Any] = {"name": "t", "sources": ["t"]}

@@ -14,9 +14,9 @@ from balog.broker.editor import Chain
 from balog.broker.records.config import RecordRule
 from balog.broker.records.editor import RecordEditor
 from balog.delivery.api.bodies import split
-from balog.delivery.api.item_reading import ItemReader
-from balog.delivery.api.tokens import ANYONE, Caller
-from balog.delivery.durable.placing import Accepted
+from balog.delivery.api.item_reader import ItemReader
+from balog.delivery.api.tokens import ANONYMOUS, Principal
+from balog.delivery.durable.results import AcceptedEvent
 from balog.delivery.settings import ServiceConfig
 from balog.duplicate_keys import find_duplicate_key, has_duplicate_key, has_duplicate_member
 from balog.errors import EventError
@@ -112,7 +112,7 @@ def test_an_event_is_read_only_if_every_reader_sees_the_same_payload(members: Me
     assert "twice" not in refusal
 
 
-ONLY_SALE = Caller("shop", ("send",), ("sale*",))
+ONLY_SALE = Principal("shop", ("send",), ("sale*",))
 
 
 @examples(100)
@@ -138,12 +138,12 @@ def test_the_service_takes_no_item_with_two_types(form: str, is_twice: bool, see
     body = {"array": f"[{text}, {text}]", "lines": text.replace("\n", " ")}.get(form, text).encode()
     items = split(body, "lines" if form == "lines" else "json", 10)
     reader = ItemReader(open_registry(None), ServiceConfig(topics="local:unused", unknown_types="accept"))
-    for one in reader.read(items.bodies, ONLY_SALE if chance.random() < 0.5 else ANYONE, "", None, may_wait=True):
+    for one in reader.read(items.bodies, ONLY_SALE if chance.random() < 0.5 else ANONYMOUS, "", None, may_wait=True):
         if is_twice:
-            assert not isinstance(one, Accepted)
+            assert not isinstance(one, AcceptedEvent)
             assert (one.status, "twice" in one.problems[0].reason) == (422, True)
         else:
-            assert isinstance(one, Accepted)
+            assert isinstance(one, AcceptedEvent)
             assert not has_twice(one.body.decode())
 
 

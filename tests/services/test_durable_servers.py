@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from balog.delivery.durable.fallback import open_fallback
-from balog.delivery.durable.intake import Intake
-from balog.delivery.durable.placing import Accepted
+from balog.delivery.durable.intake import EventIntake
+from balog.delivery.durable.results import AcceptedEvent
 from balog.event import Event, encode
 from balog.topics import Message, Topic, open_topics
 from tests.services.servers.elasticmq import running_sqs, set_credentials
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.service
 PATIENCE = 1.0
 
 
-def batch(number: int) -> list[Accepted]:
+def batch(number: int) -> list[AcceptedEvent]:
     events = [Event.new("tests", {"cls_type": "order", "n": number}, context={"run_id": "r"}) for _ in range(10)]
-    return [Accepted(event, encode(event)) for event in events]
+    return [AcceptedEvent(event, encode(event)) for event in events]
 
 
 def received(topic: Topic, wanted: set[str]) -> list[str]:
@@ -40,7 +40,7 @@ async def outage(url: str, folder: Path, stop: Callable[[], object], up: Callabl
     acked: list[str] = []
     stores: list[str] = []
 
-    async def send(intake: Intake, number: int) -> None:
+    async def send(intake: EventIntake, number: int) -> None:
         events = batch(number)
         for one, placed in zip(events, await intake.put(events)):
             assert placed.status == 202
@@ -49,7 +49,7 @@ async def outage(url: str, folder: Path, stop: Callable[[], object], up: Callabl
 
     with open_topics(url) as home:
         fallback = open_fallback(f"local:{folder / 'fallback'}", url)
-        intake = Intake(home, fallback=fallback, patience=PATIENCE)
+        intake = EventIntake(home, fallback=fallback, patience=PATIENCE)
         await intake.start()
         made = batch(0)[0]  # making a topic takes servers longer than patience lasts here
         await asyncio.to_thread(home.topic("order").publish, [Message(made.event.header.id, made.body)])

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from balog.delivery.control import Conflict, open_control
-from balog.delivery.control.applying import Applier
+from balog.delivery.control import VersionConflict, open_control
+from balog.delivery.control.applier import Applier
 from balog.storage import StorageError
 from tests.services.servers.moto import running_moto
 from tests.services.servers.s3 import running_s3
@@ -45,7 +45,7 @@ def test_of_many_who_push_at_once_each_gets_a_number_of_its_own(opened):
                 try:
                     numbers.append(control.push(document, who=str(who), message="").number)
                     break
-                except Conflict:
+                except VersionConflict:
                     continue
         return numbers
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,14 +18,12 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 
 from balog.delivery.api import control_api, schemas_api
-from balog.delivery.api.bodies import Gone, Receive
+from balog.delivery.api.bodies import ClientDisconnected, Receive
+from balog.delivery.api.context import ServiceContext
+from balog.delivery.api.errors import ApiError
 from balog.delivery.api.events_api import EventsApi
 from balog.delivery.api.openapi import document
-from balog.delivery.api.refusals import Refusal
-from balog.delivery.api.tokens import ANYONE
-
-if TYPE_CHECKING:
-    from balog.delivery.service import Service
+from balog.delivery.api.tokens import ANONYMOUS
 
 __all__ = ["make_app"]
 
@@ -35,15 +33,14 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _EVENTS = "/v1/events"
 _JSON = (b"content-type", b"application/json")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-_FAULT = Refusal(500, "a fault of the service, which has told its operator")
+_FAULT = ApiError(500, "a fault of the service, which has told its operator")
 _TOLD_AGAIN = 60.0  # seconds
 _PROBES = frozenset({"/health", "/ready"})
 
 
-def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
+def make_app(service: ServiceContext) -> Callable[[Scope, Receive, Send], Awaitable[None]]:
     """Give the application of a service."""
     events = EventsApi(service)
-    service.room = events.room
     routes = [
         Route("/health", _health, methods=["GET"]),
         Route("/ready", _ready(service), methods=["GET"]),
@@ -65,19 +62,18 @@ def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[Non
                 for method in route.methods or ()
             }
             headers["Allow"] = ", ".join(sorted(allowed))
-        refusal = Refusal(error.status_code, problem.get(error.status_code, str(error.detail)), headers=headers)
+        refusal = ApiError(error.status_code, problem.get(error.status_code, str(error.detail)), headers=headers)
         return _refused(request, refusal)
 
     async def failed(request: Request, error: Any) -> Response:
         return _refused(request, _FAULT)
 
-    handlers: Any = {Refusal: _refused, HTTPException: http_error, Exception: failed}
+    handlers: Any = {ApiError: _refused, HTTPException: http_error, Exception: failed}
     inner = Starlette(routes=routes, exception_handlers=handlers)
-    meters = service.meters
 
     async def post(scope: Scope, receive: Receive, send: Send) -> int:
         if scope["method"] != "POST":
-            raise Refusal(405, "want POST", headers={"Allow": "POST"})
+            raise ApiError(405, "want POST", headers={"Allow": "POST"})
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         reply = await events.post(scope["query_string"], headers, receive)
         answer = [_JSON, (b"content-length", str(len(reply.body)).encode())]
@@ -123,9 +119,9 @@ def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[Non
             if service.tokens is None and scope["path"] not in _PROBES:
                 _check_is_local(scope)
             status = await (post if is_events else rest)(scope, receive, answer)
-        except Gone:
+        except ClientDisconnected:
             status = 0
-        except Refusal as refusal:
+        except ApiError as refusal:
             status = refusal.status
             await _refused(Request(scope), refusal)(scope, receive, answer)
         except Exception as error:
@@ -133,7 +129,7 @@ def make_app(service: Service) -> Callable[[Scope, Receive, Send], Awaitable[Non
             fault(scope, error)
             if is_events:  # Starlette has answered of all others
                 await _refused(Request(scope), _FAULT)(scope, receive, answer)
-        meters.requested(_EVENTS if is_events else paths.get(scope.get("endpoint", app), "other"), status)
+        service.metrics.requested(_EVENTS if is_events else paths.get(scope.get("endpoint", app), "other"), status)
 
     return app
 
@@ -158,9 +154,9 @@ def _check_is_local(scope: Scope) -> None:
         found, is_same = "", False
     server = scope.get("server")
     if found not in _LOOPBACK and not (server and found == server[0]):
-        raise Refusal(403, "a service without tokens is asked by this machine's name or address alone")
+        raise ApiError(403, "a service without tokens is asked by this machine's name or address alone")
     if not is_same:
-        raise Refusal(403, "a service without tokens takes nothing from other sites' pages")
+        raise ApiError(403, "a service without tokens takes nothing from other sites' pages")
 
 
 def _refused(request: Request, refusal: Any) -> Response:
@@ -175,7 +171,7 @@ async def _health(request: Request) -> Response:
     return _json({"status": "alive", "problems": []})
 
 
-def _ready(service: Service) -> Callable[[Request], Awaitable[Response]]:
+def _ready(service: ServiceContext) -> Callable[[Request], Awaitable[Response]]:
     async def ready(request: Request) -> Response:
         problems = service.problems()
         if not service.is_ready:
@@ -185,14 +181,14 @@ def _ready(service: Service) -> Callable[[Request], Awaitable[Response]]:
     return ready
 
 
-def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
+def _metrics(service: ServiceContext) -> Callable[[Request], Awaitable[Response]]:
     from prometheus_client.exposition import choose_encoder
 
-    registry = service.meters.registry()
+    registry = service.metrics.registry()
 
     async def metrics(request: Request) -> Response:
         tokens = service.tokens
-        caller = ANYONE if tokens is None else tokens.caller(request.headers.get("authorization", ""))
+        caller = ANONYMOUS if tokens is None else tokens.caller(request.headers.get("authorization", ""))
         caller.check("read")
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})

@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from balog.delivery.api.refusals import Refusal
-from balog.delivery.settings import Limits
+from balog.delivery.api.errors import ApiError
+from balog.delivery.settings import RequestLimits
 from balog.errors import MissingExtraError, split_refusal
 from balog.singer.batch.compression import Limits as Inflated
 from balog.singer.batch.compression import decompress
 from balog.singer.batch.dialects import BatchError
 
-__all__ = ["Form", "Gone", "Items", "Room", "content_form", "inflate", "read_body", "read_whole", "split"]
+__all__ = [
+    "ByteBudget",
+    "ClientDisconnected",
+    "Form",
+    "Items",
+    "content_form",
+    "inflate",
+    "read_body",
+    "read_whole",
+    "split",
+]
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -40,11 +50,11 @@ _WANTED = "application/json, application/x-ndjson or application/x-protobuf"
 _UNBOUNDED = Inflated(1 << 62, float("inf"))  # `inflate` counts itself
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The client went away before all of its request was here."""
 
 
-class Room:
+class ByteBudget:
     """Counts the bytes of requests that are being read and handled; above ``limit`` a new one is refused."""
 
     def __init__(self, limit: int) -> None:
@@ -55,10 +65,10 @@ class Room:
         """Count bytes.
 
         Raises:
-            Refusal: 503, there is no room for them.
+            ApiError: 503, there is no room for them.
         """
         if self.used + size > self.limit:
-            raise Refusal(503, "the service has its hands full with other requests", retry_after=1)
+            raise ApiError(503, "the service has its hands full with other requests", retry_after=1)
         self.used += size
 
     def give(self, size: int) -> None:
@@ -70,28 +80,28 @@ def content_form(content_type: str) -> Form:
     """Tell what a body is by its ``Content-Type``; JSON where nothing is said.
 
     Raises:
-        Refusal: 415, something else.
+        ApiError: 415, something else.
     """
     kind, *parameters = (part.strip() for part in content_type.lower().split(";"))
     form = _FORMS.get(kind)
     if form is None:
-        raise Refusal(415, f"Content-Type {kind!r:.100} is not taken; want {_WANTED}")
+        raise ApiError(415, f"Content-Type {kind!r:.100} is not taken; want {_WANTED}")
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "charset" and value.strip(' "') not in ("utf-8", "utf8", "us-ascii"):
-            raise Refusal(415, f"charset {value!r:.40} is not taken; want utf-8")
+            raise ApiError(415, f"charset {value!r:.40} is not taken; want utf-8")
     return form
 
 
-async def read_body(receive: Receive, headers: Mapping[str, str], limits: Limits, room: Room) -> bytes:
+async def read_body(receive: Receive, headers: Mapping[str, str], limits: RequestLimits, room: ByteBudget) -> bytes:
     """Read a request's body as it was sent. Its bytes count in ``room`` from then on; the caller gives them back.
 
     Args:
         headers: with names in lower case.
 
     Raises:
-        Refusal: 413 too many bytes, 408 too slow, 503 no room.
-        Gone: the client went away.
+        ApiError: 413 too many bytes, 408 too slow, 503 no room.
+        ClientDisconnected: the client went away.
     """
     said = headers.get("content-length", "")
     if said.isdigit() and int(said[:20]) > limits.body_bytes:
@@ -105,7 +115,7 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limits: Limits
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Gone
+                        raise ClientDisconnected
                     part = message.get("body", b"")
                     more = message.get("more_body", False)
                     if part:
@@ -115,7 +125,7 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limits: Limits
                         size += len(part)
                         parts.append(part)
         except asyncio.TimeoutError:
-            raise Refusal(
+            raise ApiError(
                 408,
                 f"the request was not here within {limits.seconds:g} seconds",
                 headers={"Connection": "close"},
@@ -150,21 +160,21 @@ class _Deadline:
             raise asyncio.TimeoutError from None
 
 
-def _too_large(limit: int) -> Refusal:
-    return Refusal(413, f"the body has more than {limit} bytes; send fewer events at once")
+def _too_large(limit: int) -> ApiError:
+    return ApiError(413, f"the body has more than {limit} bytes; send fewer events at once")
 
 
 def inflate(body: bytes, encoding: str, limit: int) -> bytes:
     """Undo a body's ``Content-Encoding``, and stop at the first byte too many.
 
     Raises:
-        Refusal: 415 an encoding that is not taken, 413 more than ``limit`` bytes, 400 damaged or cut off.
+        ApiError: 415 an encoding that is not taken, 413 more than ``limit`` bytes, 400 damaged or cut off.
     """
     encoding = encoding.strip().lower()
     if encoding in ("", "identity"):
         return body
     if encoding not in ("gzip", "x-gzip", "zstd"):
-        raise Refusal(
+        raise ApiError(
             415,
             f"Content-Encoding {encoding!r:.40} is not taken; want gzip or zstd",
             headers={"Accept-Encoding": "gzip, zstd"},
@@ -175,12 +185,12 @@ def inflate(body: bytes, encoding: str, limit: int) -> bytes:
         for block in decompress(io.BytesIO(body), encoding.removeprefix("x-"), _UNBOUNDED):
             size += len(block)
             if size > limit:
-                raise Refusal(413, f"the body has more than {limit} bytes when it is decompressed")
+                raise ApiError(413, f"the body has more than {limit} bytes when it is decompressed")
             parts.append(block)
     except BatchError as error:
-        raise Refusal(400, f"the body {error}") from None
+        raise ApiError(400, f"the body {error}") from None
     except MissingExtraError:
-        raise Refusal(415, "this service does not take zstd; want gzip", headers={"Accept-Encoding": "gzip"}) from None
+        raise ApiError(415, "this service does not take zstd; want gzip", headers={"Accept-Encoding": "gzip"}) from None
     return b"".join(parts)
 
 
@@ -201,7 +211,7 @@ def split(body: bytes, form: Form, most: int) -> Items:
     Of lines, one that is not JSON is an item like others: it is for the reader to refuse it alone.
 
     Raises:
-        Refusal: 400 no JSON at all, or nothing in it; 413 more than ``most`` items.
+        ApiError: 400 no JSON at all, or nothing in it; 413 more than ``most`` items.
     """
     if form == "protobuf":
         return Items([body], True)
@@ -211,13 +221,13 @@ def split(body: bytes, form: Form, most: int) -> Items:
             if line and not line.isspace():
                 lines.append(line)
         if not lines:
-            raise Refusal(400, "the body holds no events")
+            raise ApiError(400, "the body holds no events")
         if len(lines) > most:
             raise _too_many(most)
         return Items(lines, False)
     begin = body.lstrip(_SPACE)[:1]
     if not begin:
-        raise Refusal(400, "the body is empty; want an event, an array of events, or lines")
+        raise ApiError(400, "the body is empty; want an event, an array of events, or lines")
     try:
         str(body, "utf-8")
         if begin != b"[":
@@ -227,25 +237,25 @@ def split(body: bytes, form: Form, most: int) -> Items:
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise _not_json(error, body, begin) from None
     if not found:
-        raise Refusal(400, "the body holds no events")
+        raise ApiError(400, "the body holds no events")
     if len(found) > most:
         raise _too_many(most)
     return Items([bytes(raw) for raw in found], False)
 
 
-def _not_json(error: Exception, body: bytes, begin: bytes) -> Refusal:
+def _not_json(error: Exception, body: bytes, begin: bytes) -> ApiError:
     if isinstance(error, UnicodeDecodeError):
-        return Refusal(400, f"the body is not UTF-8, at byte {error.start}")
+        return ApiError(400, f"the body is not UTF-8, at byte {error.start}")
     if isinstance(error, RecursionError):
-        return Refusal(400, "the body is nested too deep")
+        return ApiError(400, "the body is nested too deep")
     hint = ""
     if begin == b"{" and "trailing" in str(error) and b"\n" in body:
         hint = "; lines of events want Content-Type: application/x-ndjson"
-    return Refusal(400, f"the body is not JSON: {split_refusal(error)[0]}{hint}")
+    return ApiError(400, f"the body is not JSON: {split_refusal(error)[0]}{hint}")
 
 
-def _too_many(most: int) -> Refusal:
-    return Refusal(413, f"the body holds more than {most} events; send fewer at once")
+def _too_many(most: int) -> ApiError:
+    return ApiError(413, f"the body holds more than {most} events; send fewer at once")
 
 
 async def read_whole(request: Request, most: int, what: str) -> bytes:
@@ -256,7 +266,7 @@ async def read_whole(request: Request, most: int, what: str) -> bytes:
         what: what it is, for the refusal.
 
     Raises:
-        Refusal: it is larger, or breaks off.
+        ApiError: it is larger, or breaks off.
     """
     from starlette.requests import ClientDisconnect
 
@@ -265,7 +275,7 @@ async def read_whole(request: Request, most: int, what: str) -> bytes:
         async for chunk in request.stream():
             data += chunk
             if len(data) > most:
-                raise Refusal(413, f"a {what} has at most {most} bytes")
+                raise ApiError(413, f"a {what} has at most {most} bytes")
     except ClientDisconnect:
-        raise Refusal(400, "the request ended before its body") from None
+        raise ApiError(400, "the request ended before its body") from None
     return bytes(data)

@@ -13,14 +13,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from balog.delivery.api.bodies import read_whole
+from balog.delivery.api.context import ServiceContext
+from balog.delivery.api.errors import ApiError
 from balog.delivery.api.page import page
-from balog.delivery.api.refusals import Refusal
-from balog.delivery.api.status import StatusDesk
-from balog.delivery.api.tokens import ANYONE, Caller, Right
-from balog.delivery.control.checking import read_document
-from balog.delivery.control.diffing import diff
+from balog.delivery.api.status import StatusReporter
+from balog.delivery.api.tokens import ANONYMOUS, Principal, Right
+from balog.delivery.control.diff import diff
 from balog.delivery.control.folder import FolderControl
-from balog.delivery.control.store import Applied, Conflict, ControlError, Entry
+from balog.delivery.control.store import Applied, ControlError, DocumentVersion, VersionConflict
+from balog.delivery.control.validation import read_document
 from balog.errors import BalogError
 
 __all__ = ["routes"]
@@ -32,14 +33,14 @@ _MAX_NUMBER = 99_999_999
 _MAX_MESSAGE = 2000
 
 
-def routes(service: Any) -> list[Route]:
+def routes(service: ServiceContext) -> list[Route]:
     """Give the routes of a service.
 
     Args:
         service: has ``tokens`` and ``control`` (None where there are none), ``applier``, ``inspector``, ``intake``,
             ``meters``, and ``started`` by the monotonic clock.
     """
-    desk = StatusDesk(service)
+    desk = StatusReporter(service)
 
     async def front(request: Request) -> Response:
         content, headers = page()
@@ -138,9 +139,9 @@ def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
     async def endpoint(request: Request) -> Response:
         try:
             return await answer(request)
-        except Refusal as refusal:
+        except ApiError as refusal:
             return Response(refusal.body(), refusal.status, refusal.headers, media_type="application/json")
-        except Conflict as error:
+        except VersionConflict as error:
             said = {"problem": str(error), "path": "$", "head": error.head, "base": error.base}
             return _json(said, 409)
         except ControlError as error:
@@ -151,22 +152,22 @@ def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
     return endpoint
 
 
-async def _at(service: Any, ask: Callable[[FolderControl], T]) -> T:
+async def _at(service: ServiceContext, ask: Callable[[FolderControl], T]) -> T:
     control: FolderControl | None = service.control
     if control is None:
-        raise Refusal(404, "this service has no place of versions; give it one: control, in its config")
+        raise ApiError(404, "this service has no place of versions; give it one: control, in its config")
     return await run_in_threadpool(partial(ask, control))
 
 
-async def _applied(service: Any, entry: Entry) -> Response:
+async def _applied(service: ServiceContext, entry: DocumentVersion) -> Response:
     status = await run_in_threadpool(service.applier.pick_up, entry.number)
     applied = Applied(number=status.number, state=status.state, reason=status.reason)
     return _json({**msgspec.to_builtins(entry), "applied": applied}, 201)
 
 
-def _allow(service: Any, request: Request, right: Right) -> Caller:
+def _allow(service: ServiceContext, request: Request, right: Right) -> Principal:
     tokens = service.tokens
-    caller: Caller = ANYONE if tokens is None else tokens.caller(request.headers.get("authorization", ""))
+    caller: Principal = ANONYMOUS if tokens is None else tokens.caller(request.headers.get("authorization", ""))
     if not (right == "read" and caller.may("configure")):  # who may change the document may see it, and what it does
         caller.check(right)
     return caller
@@ -175,7 +176,7 @@ def _allow(service: Any, request: Request, right: Right) -> Caller:
 def _text(request: Request, name: str) -> str:
     text = request.query_params.get(name, "")
     if len(text) > _MAX_MESSAGE:
-        raise Refusal(422, f"{name}: at most {_MAX_MESSAGE} characters")
+        raise ApiError(422, f"{name}: at most {_MAX_MESSAGE} characters")
     return text
 
 
@@ -184,7 +185,7 @@ def _number(request: Request, name: str, least: int = 0, most: int = _MAX_NUMBER
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= 8 and least <= int(text) <= most):
-        raise Refusal(422, f"{name}: want a number from {least} to {most}")
+        raise ApiError(422, f"{name}: want a number from {least} to {most}")
     return int(text)
 
 

@@ -9,20 +9,17 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import msgspec
 
-from balog.delivery.api.bodies import Form, Items, Receive, Room, content_form, inflate, read_body, split
-from balog.delivery.api.item_reading import Cold, Refused, Wire
-from balog.delivery.api.refusals import Refusal
-from balog.delivery.api.tokens import ANYONE, Caller
-from balog.delivery.durable.placing import Accepted, Placed
+from balog.delivery.api.bodies import Form, Items, Receive, content_form, inflate, read_body, split
+from balog.delivery.api.context import ServiceContext
+from balog.delivery.api.errors import ApiError
+from balog.delivery.api.item_reader import ProtobufParameters, RejectedItem, SchemaNotCached
+from balog.delivery.api.tokens import ANONYMOUS, Principal
+from balog.delivery.durable.results import AcceptedEvent, IntakeResult
 from balog.sinks.service import Answer, Item, Problem
-
-if TYPE_CHECKING:
-    from balog.delivery.service import Service
 
 __all__ = ["EventsApi", "Reply"]
 
@@ -58,10 +55,10 @@ class Reply:
 class EventsApi:
     """Takes events for a service. Used by its event loop alone."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: ServiceContext) -> None:
         self._service = service
         self._limits = service.config.limits
-        self.room = Room(service.config.limits.in_flight_bytes)
+        self._budget = service.request_budget
 
     async def post(self, query: bytes, headers: Mapping[str, str], receive: Receive) -> Reply:
         """Take the events of one request.
@@ -70,13 +67,13 @@ class EventsApi:
             headers: with names in lower case.
 
         Raises:
-            Refusal: the request as a whole is refused.
+            ApiError: the request as a whole is refused.
             Gone: the client went away before its request was here; nothing of it is kept.
         """
         begin = time.perf_counter()
         service = self._service
         tokens = service.tokens
-        caller = ANYONE if tokens is None else tokens.caller(headers.get("authorization", ""))
+        caller = ANONYMOUS if tokens is None else tokens.caller(headers.get("authorization", ""))
         caller.check("send")
         if service.is_stopping:
             raise _stopping()
@@ -84,14 +81,14 @@ class EventsApi:
         options = _options(query, form)
         key = headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
-            raise Refusal(400, "Idempotency-Key: want 1 to 200 visible characters of ASCII")
-        body = await read_body(receive, headers, self._limits, self.room)
+            raise ApiError(400, "Idempotency-Key: want 1 to 200 visible characters of ASCII")
+        body = await read_body(receive, headers, self._limits, self._budget)
         size = len(body)
         try:
-            service.meters.add("body_bytes", size)
+            service.metrics.add("body_bytes", size)
             encoding = headers.get("content-encoding", "")
             if not body and "upgrade" in headers:  # the parser takes what is behind for another protocol
-                raise Refusal(
+                raise ApiError(
                     400, "want HTTP/1.1 and no Upgrade, which loses the body", headers={"Connection": "close"}
                 )
             wire = _wire(options, caller) if form == "protobuf" else None
@@ -102,45 +99,47 @@ class EventsApi:
                 caller.spend(len(items.bodies))
                 try:
                     found = service.reader.read(items.bodies, caller, key or "", wire, may_wait=False)
-                except Cold:
+                except SchemaNotCached:
                     found = await self._read_slowly(items, caller, key or "", wire)
             if service.is_stopping:
                 raise _stopping()
             answer = await self._place(items, found, form, caller, wire, options.get("failed") != "drop")
         finally:
-            self.room.give(size)
-        service.meters.took(time.perf_counter() - begin)
+            self._budget.give(size)
+        service.metrics.took(time.perf_counter() - begin)
         return Reply(answer, options.get("items") == "failed")
 
     async def _read_apart(
-        self, body: bytes, encoding: str, form: Form, caller: Caller, key: str, wire: Wire | None
-    ) -> tuple[Items, list[Accepted | Refused], int]:
+        self, body: bytes, encoding: str, form: Form, caller: Principal, key: str, wire: ProtobufParameters | None
+    ) -> tuple[Items, list[AcceptedEvent | RejectedItem], int]:
         """Inflate, split and read a body in a thread; give also the bytes that it now counts in ``room``."""
         limits, reader = self._limits, self._service.reader
         inflated = await asyncio.to_thread(inflate, body, encoding, limits.inflated_bytes)
         size = len(body)
         if inflated is not body:
-            self.room.take(len(inflated))
+            self._budget.take(len(inflated))
             size += len(inflated)
         try:
 
-            def read() -> tuple[Items, list[Accepted | Refused] | None]:
+            def read() -> tuple[Items, list[AcceptedEvent | RejectedItem] | None]:
                 items = split(inflated, form, limits.events)
                 caller.spend(len(items.bodies))
                 try:
                     return items, reader.read(items.bodies, caller, key, wire, may_wait=False)
-                except Cold:
+                except SchemaNotCached:
                     return items, None
 
             items, found = await asyncio.to_thread(read)
             if found is None:
                 found = await self._read_slowly(items, caller, key, wire)
         except BaseException:
-            self.room.give(size - len(body))
+            self._budget.give(size - len(body))
             raise
         return items, found, size
 
-    async def _read_slowly(self, items: Items, caller: Caller, key: str, wire: Wire | None) -> list[Accepted | Refused]:
+    async def _read_slowly(
+        self, items: Items, caller: Principal, key: str, wire: ProtobufParameters | None
+    ) -> list[AcceptedEvent | RejectedItem]:
         """Read items whose schemas are not here yet, where nobody else waits for the registry."""
         read = partial(self._service.reader.read, items.bodies, caller, key, wire, may_wait=True)
         return await self._service.readers.run(read).future
@@ -148,21 +147,21 @@ class EventsApi:
     async def _place(
         self,
         items: Items,
-        found: Sequence[Accepted | Refused],
+        found: Sequence[AcceptedEvent | RejectedItem],
         form: Form,
-        caller: Caller,
-        wire: Wire | None,
+        caller: Principal,
+        wire: ProtobufParameters | None,
         keeps_failed: bool,
     ) -> Answer:
         """Make durable what may be taken, and keep what may not, unless who sends has it."""
         service = self._service
         channel = wire.channel if wire is not None else None
-        wanted: list[Accepted] = []
+        wanted: list[AcceptedEvent] = []
         places: list[int | None] = []  # of each item in `wanted`
         unkept = 0
         for item, one in zip(items.bodies, found):
-            made: Accepted | None = one if isinstance(one, Accepted) else None
-            if keeps_failed and isinstance(one, Refused) and one.status == 422:
+            made: AcceptedEvent | None = one if isinstance(one, AcceptedEvent) else None
+            if keeps_failed and isinstance(one, RejectedItem) and one.status == 422:
                 made = service.failed.make(item, one, form, caller.name, channel)
                 unkept += made is None
             places.append(None if made is None else len(wanted))
@@ -174,7 +173,7 @@ class EventsApi:
         stores: Counter[str] = Counter()
         stored = duplicates = 0
         for one, at in zip(found, places):
-            if isinstance(one, Refused):
+            if isinstance(one, RejectedItem):
                 wait = 1.0 if one.status == 503 else None
                 told.append(Item(status=one.status, id=one.id, problems=one.problems, retry_after=wait))
                 unkept += at is not None and placed[at].status != 202
@@ -189,15 +188,15 @@ class EventsApi:
                     stores[place.store] += 1
                     stored += len(one.body)
                     duplicates += place.duplicate
-        service.meters.add("failed_unkept", unkept)
-        service.meters.placed(counts)
-        service.meters.add("event_bytes", stored)
-        service.meters.add("duplicates", duplicates)
+        service.metrics.add("failed_unkept", unkept)
+        service.metrics.placed(counts)
+        service.metrics.add("event_bytes", stored)
+        service.metrics.add("duplicates", duplicates)
         accepted = sum(stores.values())
         return Answer(accepted, len(told) - accepted, dict(stores), tuple(told))
 
 
-def _item(id: str, place: Placed) -> Item:
+def _item(id: str, place: IntakeResult) -> Item:
     if place.status == 202:
         return Item(status=202, id=id, store=place.store, duplicate=place.duplicate)
     return Item(
@@ -209,8 +208,8 @@ def _item(id: str, place: Placed) -> Item:
     )
 
 
-def _stopping() -> Refusal:
-    return Refusal(503, "the service is stopping", retry_after=1, headers={"Connection": "close"})
+def _stopping() -> ApiError:
+    return ApiError(503, "the service is stopping", retry_after=1, headers={"Connection": "close"})
 
 
 def _options(query: bytes, form: Form) -> dict[str, str]:
@@ -222,18 +221,18 @@ def _options(query: bytes, form: Form) -> dict[str, str]:
     for name in found:
         if name not in known:
             hint = "; it is for application/x-protobuf" if name in ("type", "version", "channel") else ""
-            raise Refusal(400, f"there is no parameter {name!r:.60}{hint}")
+            raise ApiError(400, f"there is no parameter {name!r:.60}{hint}")
     if found.get("items", "all") not in ("all", "failed"):
-        raise Refusal(400, "items: want all or failed")
+        raise ApiError(400, "items: want all or failed")
     if found.get("failed", "keep") not in ("keep", "drop"):
-        raise Refusal(400, "failed: want keep or drop")
+        raise ApiError(400, "failed: want keep or drop")
     return found
 
 
-def _wire(options: Mapping[str, str], caller: Caller) -> Wire:
+def _wire(options: Mapping[str, str], caller: Principal) -> ProtobufParameters:
     type = options.get("type", "")
     if not type:
-        raise Refusal(400, "protobuf wants the parameter type, and version: /v1/events?type=NAME&version=1.0.0")
+        raise ApiError(400, "protobuf wants the parameter type, and version: /v1/events?type=NAME&version=1.0.0")
     if not caller.is_for(type):
-        raise Refusal(403, f"the token {caller.name} is not for this type")
-    return Wire(type, options.get("version") or None, options.get("channel") or None)
+        raise ApiError(403, f"the token {caller.name} is not for this type")
+    return ProtobufParameters(type, options.get("version") or None, options.get("channel") or None)

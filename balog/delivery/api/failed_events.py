@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from balog.delivery.api.item_reading import Refused
-from balog.delivery.durable.placing import Accepted
-from balog.delivery.durable.routing import FAILED as FAILED_EVENTS
+from balog.delivery.api.item_reader import RejectedItem
+from balog.delivery.durable.results import AcceptedEvent
+from balog.delivery.durable.router import FAILED as FAILED_EVENTS
 from balog.event import Event, encode
 
 __all__ = ["FAILED_EVENTS", "FailedEvents"]
@@ -40,8 +40,8 @@ class FailedEvents:
         self._bytes = _BYTES_PER_SECOND * _BURST
 
     def make(
-        self, item: bytes, refused: Refused, form: str, sender: str, channel: str | None = None
-    ) -> Accepted | None:
+        self, item: bytes, refused: RejectedItem, form: str, sender: str, channel: str | None = None
+    ) -> AcceptedEvent | None:
         """Give the event that keeps an item, or None when there have been too many."""
         if not self._take(len(item)):
             return None
@@ -62,7 +62,7 @@ class FailedEvents:
         }
         payload |= {name: value for name, value in named.items() if value}
         event = Event.new(FAILED_EVENTS, Raw(msgspec.json.encode(payload)), level="WARNING")
-        return Accepted(event, encode(event), FAILED_EVENTS)
+        return AcceptedEvent(event, encode(event), FAILED_EVENTS)
 
     def _take(self, size: int) -> bool:
         now = self._clock()

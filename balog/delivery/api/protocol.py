@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from balog.delivery.api.refusals import Refusal
-from balog.delivery.settings import Limits
+from balog.delivery.api.errors import ApiError
+from balog.delivery.settings import RequestLimits
 
 __all__ = ["make_protocol"]
 
@@ -22,7 +22,7 @@ _RESERVE = 32  # connections above the limit, for probes
 _RESERVE_SECONDS = 1.0  # in which one of those must say that it is a probe
 _IDLE_SECONDS = 2.0  # after which a connection without a request gives way where there are too many
 _PROBES = frozenset({b"/health", b"/ready"})
-_FULL = Refusal(503, "the service has as many connections as it takes", retry_after=1)
+_FULL = ApiError(503, "the service has as many connections as it takes", retry_after=1)
 
 
 class _Protocol(HttpToolsProtocol):
@@ -32,7 +32,7 @@ class _Protocol(HttpToolsProtocol):
     are taken for probes alone, the newest of them: whoever holds all others open can't make the service look dead.
     """
 
-    limits: ClassVar[Limits]
+    limits: ClassVar[RequestLimits]
     silent: ClassVar[dict[_Protocol, float]]
     """Connections that have sent no request yet, the oldest first, with the time since when."""
     reserve: ClassVar[dict[_Protocol, None]]
@@ -87,7 +87,7 @@ class _Protocol(HttpToolsProtocol):
         self._read += len(data)
         super().data_received(data)
         if self._head > _MAX_HEAD:
-            self._refuse(Refusal(431, f"the request's head has more than {_MAX_HEAD} bytes"))
+            self._refuse(ApiError(431, f"the request's head has more than {_MAX_HEAD} bytes"))
         elif self._read > 2 * self.limits.body_bytes + _MAX_HEAD:  # somebody goes on with what was refused long ago
             self.transport.close()
 
@@ -130,7 +130,7 @@ class _Protocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
             self._is_over = True
             return
-        self._refuse(Refusal(400, "this is no HTTP request"))
+        self._refuse(ApiError(400, "this is no HTTP request"))
 
     def _begin_timer(self) -> None:
         self._end_timer()
@@ -145,12 +145,12 @@ class _Protocol(HttpToolsProtocol):
     def _too_slow(self) -> None:
         self._timer = None
         if self.cycle is None or self.cycle.response_complete:  # its head is not here yet, or it was refused long ago
-            late = Refusal(408, f"the request was not here within {self.limits.seconds:g} seconds")
+            late = ApiError(408, f"the request was not here within {self.limits.seconds:g} seconds")
             self._refuse(_FULL if self in self.reserve else late)
         else:
             self.transport.close()
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: ApiError) -> None:
         if self.transport.is_closing():
             return
         body = refusal.body()
@@ -161,6 +161,6 @@ class _Protocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def make_protocol(bounds: Limits) -> Any:
+def make_protocol(bounds: RequestLimits) -> Any:
     """Give the class of the connections of a service with these limits."""
     return type("Protocol", (_Protocol,), {"limits": bounds, "silent": {}, "reserve": {}})

@@ -12,9 +12,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from balog.delivery.api.bodies import read_whole
-from balog.delivery.api.refusals import Refusal
-from balog.delivery.api.tokens import ANYONE, Caller, Right
-from balog.delivery.remote_registry import FORMS, Refused, TypeEntry, VersionEntry
+from balog.delivery.api.context import ServiceContext
+from balog.delivery.api.errors import ApiError
+from balog.delivery.api.tokens import ANONYMOUS, Principal, Right
+from balog.delivery.remote_registry import FORMS, SchemaRejection, TypeEntry, VersionEntry
 from balog.errors import BalogError, ConfigError
 from balog.registry import (
     IncompatibleError,
@@ -39,10 +40,10 @@ _FORMS: dict[str, Form] = {
     "text/x-protobuf": "protobuf",
     "application/x-protobuf-schema": "protobuf",
 }
-_MODES = get_args(Mode)
+_MODES: tuple[Mode, ...] = get_args(Mode)
 
 
-def routes(service: Any) -> list[Route]:
+def routes(service: ServiceContext) -> list[Route]:
     """Give the routes of a service.
 
     ``GET`` lists types and versions, gives the latest version of a type, or a version, as it was registered; its number
@@ -70,12 +71,13 @@ def routes(service: Any) -> list[Route]:
     async def register(request: Request) -> Response:
         type, version = request.path_params["type"], request.path_params["version"]
         _allow(service, request, "register", type)
-        mode, message = request.query_params.get("mode", "backward"), request.query_params.get("message", "")
-        if mode not in _MODES:
-            raise Refusal(422, f"mode: want one of {', '.join(_MODES)}")
+        wanted, message = request.query_params.get("mode", "backward"), request.query_params.get("message", "")
+        mode = next((mode for mode in _MODES if mode == wanted), None)
+        if mode is None:
+            raise ApiError(422, f"mode: want one of {', '.join(_MODES)}")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in _FORMS:
-            raise Refusal(415, f"want {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
+            raise ApiError(415, f"want {FORMS['json']}, or {FORMS['protobuf']} for a .proto file")
         schema = Schema(type, version, _FORMS[kind], await read_whole(request, MAX_SCHEMA_BYTES, "schema"), message)
         verdict: CompatibilityReport = await run_in_threadpool(service.registry.register, schema, mode)
         return _json(verdict, 201)
@@ -101,27 +103,27 @@ def _told(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request
     async def endpoint(request: Request) -> Response:
         try:
             return await answer(request)
-        except Refusal as refusal:
+        except ApiError as refusal:
             return Response(refusal.body(), refusal.status, refusal.headers, media_type=_JSON)
         except (UnknownTypeError, UnknownVersionError) as error:
-            return _json(Refused(str(error), kind="unknown"), 404)
+            return _json(SchemaRejection(str(error), kind="unknown"), 404)
         except VersionTakenError as error:
-            return _json(Refused(str(error), kind="taken"), 409)
+            return _json(SchemaRejection(str(error), kind="taken"), 409)
         except IncompatibleError as error:
-            return _json(Refused(str(error), kind="incompatible", verdict=error.verdict), 422)
+            return _json(SchemaRejection(str(error), kind="incompatible", verdict=error.verdict), 422)
         except InvalidSchemaError as error:
-            return _json(Refused(error.reason, error.path or "$", kind="schema"), 422)
+            return _json(SchemaRejection(error.reason, error.path or "$", kind="schema"), 422)
         except ConfigError as error:
-            return _json(Refused(error.reason, kind="name"), 422)
+            return _json(SchemaRejection(error.reason, kind="name"), 422)
         except BalogError as error:  # the store is away, or the packages of a form are
-            return _json(Refused(str(error)), 503)
+            return _json(SchemaRejection(str(error)), 503)
 
     return endpoint
 
 
-def _allow(service: Any, request: Request, right: Right, type: str | None = None) -> Caller:
+def _allow(service: ServiceContext, request: Request, right: Right, type: str | None = None) -> Principal:
     tokens = service.tokens
-    caller: Caller = ANYONE if tokens is None else tokens.caller(request.headers.get("authorization", ""))
+    caller: Principal = ANONYMOUS if tokens is None else tokens.caller(request.headers.get("authorization", ""))
     caller.check(right, type)
     return caller
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
 
 from msgspec import Struct
 
-from balog.delivery.control.inspection import TopicView
-from balog.delivery.control.store import Control, Entry, ServiceStatus
+from balog.delivery.api.context import ServiceContext
+from balog.delivery.control.inspector import TopicView
+from balog.delivery.control.store import Control, DocumentVersion, ServiceStatus
 from balog.delivery.durable.intake import IntakeState
 from balog.delivery.jobs import JobStatus
 from balog.errors import BalogError
 
-__all__ = ["Outcome", "Status", "StatusDesk"]
+__all__ = ["EventCount", "StatusReport", "StatusReporter"]
 
 _ENTRIES = 10
 _LOOK = 2.0  # seconds
 
 
-class Outcome(Struct, frozen=True):
+class EventCount(Struct, frozen=True):
     """How many events of a stream ended so since the service began: the item's status, and the store of 202."""
 
     stream: str
@@ -29,7 +29,7 @@ class Outcome(Struct, frozen=True):
     count: int
 
 
-class Status(Struct, frozen=True, kw_only=True):
+class StatusReport(Struct, frozen=True, kw_only=True):
     """All of it. Counters grow from the service's start; who asks twice has rates.
 
     Attributes:
@@ -46,40 +46,40 @@ class Status(Struct, frozen=True, kw_only=True):
     service: str
     uptime: float
     time: float
-    events: list[Outcome]
+    events: list[EventCount]
     intake: IntakeState
     topics: list[TopicView]
     topics_trouble: str
     jobs: list[JobStatus]
     document: ServiceStatus | None
     services: list[ServiceStatus]
-    history: list[Entry]
+    history: list[DocumentVersion]
     control_trouble: str
 
 
-class StatusDesk:
+class StatusReporter:
     """Gives the status of a service, from any thread; the place of versions is asked every two seconds at most."""
 
-    def __init__(self, service: Any) -> None:
+    def __init__(self, service: ServiceContext) -> None:
         self._service = service
         self._lock = threading.Lock()
         self._asked = float("-inf")
         self._services: list[ServiceStatus] = []
-        self._history: list[Entry] = []
+        self._history: list[DocumentVersion] = []
         self._trouble = ""
 
-    def status(self) -> Status:
+    def status(self) -> StatusReport:
         """Ask the parts of the service; this may read from the place of versions."""
         service = self._service
         if service.control is not None:
             self._look(service.control)
         own = service.applier.status()
-        outcomes = sorted(service.meters.outcomes().items())
-        return Status(
+        outcomes = sorted(service.metrics.outcomes().items())
+        return StatusReport(
             service=service.applier.service,
             uptime=round(time.monotonic() - service.started, 3),
             time=time.time(),
-            events=[Outcome(stream, status, store, count) for (stream, status, store), count in outcomes],
+            events=[EventCount(stream, status, store, count) for (stream, status, store), count in outcomes],
             intake=service.intake.state(),
             topics=service.inspector.topics(),
             topics_trouble=service.inspector.trouble,

@@ -24,12 +24,12 @@ import msgspec
 from msgspec import Meta, Struct
 
 from balog import config as configs
-from balog.delivery.api.refusals import Refusal
+from balog.delivery.api.errors import ApiError
 from balog.errors import ConfigError
 
 __all__ = [
-    "ANYONE",
-    "Caller",
+    "ANONYMOUS",
+    "Principal",
     "Quota",
     "Right",
     "TokenEntry",
@@ -86,7 +86,7 @@ class TokenFile(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
     tokens: tuple[TokenEntry, ...] = ()
 
 
-class Caller:
+class Principal:
     """Who sends a request.
 
     Attributes:
@@ -125,7 +125,7 @@ class Caller:
         """Count events that it sends. A request goes through whole while anything is left of the quota.
 
         Raises:
-            Refusal: 429, nothing is left; with the seconds until something is.
+            ApiError: 429, nothing is left; with the seconds until something is.
         """
         quota = self._quota
         if quota is None:
@@ -140,21 +140,21 @@ class Caller:
                 return
             wait = (1.0 - self._left) / rate
         said = f"{quota.events} events in {quota.seconds:g} seconds"
-        raise Refusal(429, f"the token {self.name} has used its quota of {said}", retry_after=wait)
+        raise ApiError(429, f"the token {self.name} has used its quota of {said}", retry_after=wait)
 
     def check(self, right: Right, type: str | None = None) -> None:
         """See that it has a right, and for that type where one is given.
 
         Raises:
-            Refusal: 403.
+            ApiError: 403.
         """
         if not self.may(right):
-            raise Refusal(403, f"the token {self.name} may not {right}")
+            raise ApiError(403, f"the token {self.name} may not {right}")
         if type is not None and not self.is_for(type):
-            raise Refusal(403, f"the token {self.name} is not for this type")
+            raise ApiError(403, f"the token {self.name} is not for this type")
 
 
-ANYONE = Caller("", RIGHTS, ("*",))
+ANONYMOUS = Principal("", RIGHTS, ("*",))
 """Who connects to a service without tokens, which only this machine can."""
 
 
@@ -179,14 +179,14 @@ class Tokens:
         self._stamp = self._stat()
         self._callers = _callers(configs.load(self.path, TokenFile))
 
-    def caller(self, authorization: str) -> Caller:
+    def caller(self, authorization: str) -> Principal:
         """Give whose token it is.
 
         Args:
             authorization: the header of that name, "" where there is none.
 
         Raises:
-            Refusal: 401, no bearer token, or not one of these.
+            ApiError: 401, no bearer token, or not one of these.
         """
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
@@ -228,7 +228,7 @@ class Tokens:
             self._lock.release()
 
 
-_Callers = dict[str, tuple[str, Caller, TokenEntry]]
+_Callers = dict[str, tuple[str, Principal, TokenEntry]]
 
 
 def _callers(file: TokenFile, before: _Callers | None = None) -> _Callers:
@@ -239,7 +239,7 @@ def _callers(file: TokenFile, before: _Callers | None = None) -> _Callers:
         if known is not None and known[2] == entry:
             found[entry.hash] = known
         else:
-            caller = Caller(entry.name, entry.may, entry.types, entry.expires, entry.quota)
+            caller = Principal(entry.name, entry.may, entry.types, entry.expires, entry.quota)
             found[entry.hash] = (entry.hash, caller, entry)
     return found
 
@@ -248,8 +248,8 @@ def _digest(token: str) -> str:
     return "sha256:" + hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _unauthorized(problem: str, error: str) -> Refusal:
-    return Refusal(401, problem, headers={"WWW-Authenticate": f'Bearer realm="balog"{error}'})
+def _unauthorized(problem: str, error: str) -> ApiError:
+    return ApiError(401, problem, headers={"WWW-Authenticate": f'Bearer realm="balog"{error}'})
 
 
 def make_token(

@@ -18,7 +18,15 @@ from uuid import uuid4
 
 import msgspec
 
-from balog.delivery.control.store import Action, Conflict, ControlError, Entry, ServiceStatus, canonical, sha_of
+from balog.delivery.control.store import (
+    Action,
+    ControlError,
+    DocumentVersion,
+    ServiceStatus,
+    VersionConflict,
+    canonical,
+    sha_of,
+)
 from balog.storage import Storage, StorageError
 
 __all__ = ["FolderControl"]
@@ -39,9 +47,9 @@ class FolderControl:
         self._storage = storage
         self._lock = threading.RLock()  # a storage is for one thread at a time
         self._known = 0  # entries never go away, so that the head is looked for from here
-        self._entries: dict[int, Entry] = {}  # nor do they change
+        self._entries: dict[int, DocumentVersion] = {}  # nor do they change
 
-    def head(self) -> Entry | None:
+    def head(self) -> DocumentVersion | None:
         """See ``Control``."""
         with self._lock:
             if self._known == 0:
@@ -53,7 +61,7 @@ class FolderControl:
                 raise ControlError(f"{self.place}: version {self._known} was there and is gone; restore log/")
             return entry
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> DocumentVersion:
         """See ``Control``."""
         with self._lock:
             found = self._read(number) if number > 0 else None
@@ -64,13 +72,13 @@ class FolderControl:
             )
         return found
 
-    def entries(self, limit: int = 100) -> list[Entry]:
+    def entries(self, limit: int = 100) -> list[DocumentVersion]:
         """See ``Control``."""
         head = self.head()
         newest = head.number if head else 0
         return [self.entry(number) for number in range(newest, max(newest - limit, 0), -1)]
 
-    def document(self, entry: Entry) -> bytes:
+    def document(self, entry: DocumentVersion) -> bytes:
         """See ``Control``."""
         return self.named(entry.sha)
 
@@ -90,7 +98,7 @@ class FolderControl:
             raise ControlError(f"{self.place}/{name}: the document {what}")
         return data
 
-    def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> Entry:
+    def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> DocumentVersion:
         """See ``Control``."""
         document = canonical(data)
         head = self.head()
@@ -102,11 +110,15 @@ class FolderControl:
             self._storage.write(document, f"documents/{sha}.json")
         return self._append(known, sha, who, message, "push", None)
 
-    def rollback(self, number: int | None = None, *, who: str, message: str, base: int | None = None) -> Entry:
+    def rollback(
+        self, number: int | None = None, *, who: str, message: str, base: int | None = None
+    ) -> DocumentVersion:
         """See ``Control``."""
         return self.take_back(number, who=who, message=message, base=base, action="rollback")
 
-    def take_back(self, number: int | None, *, who: str, message: str, base: int | None, action: Action) -> Entry:
+    def take_back(
+        self, number: int | None, *, who: str, message: str, base: int | None, action: Action
+    ) -> DocumentVersion:
         """Do what ``rollback`` does, and say who does it: a person, or a service by itself."""
         head = self.head()
         known = _check_base(head, base)
@@ -157,8 +169,10 @@ class FolderControl:
         with self._lock:
             self._storage.close()
 
-    def _append(self, base: int, sha: str, who: str, message: str, action: Action, origin: int | None) -> Entry:
-        entry = Entry(
+    def _append(
+        self, base: int, sha: str, who: str, message: str, action: Action, origin: int | None
+    ) -> DocumentVersion:
+        entry = DocumentVersion(
             number=base + 1,
             sha=sha,
             who=who[:200],
@@ -173,24 +187,24 @@ class FolderControl:
                 there = self._read(entry.number)
                 if there is None or there.nonce != entry.nonce:  # else the network asked twice, and we won
                     head = self.head()
-                    raise Conflict(head.number if head else entry.number, base)
+                    raise VersionConflict(head.number if head else entry.number, base)
         return entry
 
-    def _before(self, head: Entry) -> Entry:
+    def _before(self, head: DocumentVersion) -> DocumentVersion:
         for number in range(head.number - 1, 0, -1):
             entry = self.entry(number)
             if entry.sha != head.sha:
                 return entry
         raise ControlError(f"{self.place}: there is no version before {head.number} with another document")
 
-    def _read(self, number: int) -> Entry | None:
+    def _read(self, number: int) -> DocumentVersion | None:
         if (known := self._entries.get(number)) is not None:
             return known
         data = self._storage.read(_name(number), _MAX_BYTES)
         if data is None:
             return None
         try:
-            entry = msgspec.json.decode(data, type=Entry)
+            entry = msgspec.json.decode(data, type=DocumentVersion)
         except msgspec.DecodeError as error:
             raise ControlError(f"{self.place}/{_name(number)}: is no entry: {error}") from None
         if len(self._entries) >= _MAX_KNOWN:
@@ -215,10 +229,10 @@ class FolderControl:
             raise
 
 
-def _check_base(head: Entry | None, base: int | None) -> int:
+def _check_base(head: DocumentVersion | None, base: int | None) -> int:
     newest = head.number if head else 0
     if base is not None and base != newest:
-        raise Conflict(newest, base)
+        raise VersionConflict(newest, base)
     return newest
 
 

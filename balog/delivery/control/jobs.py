@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from balog.delivery.control.watching import Count
-from balog.delivery.document import Document, LoadedTable
+from balog.delivery.control.monitor import OutcomeCount
+from balog.delivery.document import ControlDocument, LoadedTable
 from balog.delivery.jobs import Job, JobStatus, Kind
 from balog.errors import BalogError
 from balog.signals import join
 
-__all__ = ["Jobs", "MakeJob", "counts_of", "wanted_jobs"]
+__all__ = ["JobSet", "MakeJob", "counts_of", "wanted_jobs"]
 
 MakeJob = Callable[[Kind, Any], Job]
 """Makes the job of a ``Filter``, a table or a ``Callback``; raises ConfigError for one that can't be."""
@@ -20,7 +20,7 @@ MakeJob = Callable[[Kind, Any], Job]
 _Key = tuple[Kind, str]
 
 
-def wanted_jobs(document: Document) -> dict[_Key, Any]:
+def wanted_jobs(document: ControlDocument) -> dict[_Key, Any]:
     """Give the configs of what a service itself runs; what Spark runs is not among them."""
     return {
         **{("filter", one.name): one for one in document.filters if one.engine == "service"},
@@ -29,7 +29,7 @@ def wanted_jobs(document: Document) -> dict[_Key, Any]:
     }
 
 
-class Jobs:
+class JobSet:
     """The jobs of a service. Changed by one thread, asked by any.
 
     Args:
@@ -44,7 +44,7 @@ class Jobs:
         self._drain = drain
         self._running: dict[_Key, tuple[Any, Job]] = {}
 
-    def change(self, document: Document, then: Callable[[], None]) -> set[str]:
+    def change(self, document: ControlDocument, then: Callable[[], None]) -> set[str]:
         """Become the jobs of a document: the same ones go on untouched, changed ones end before they begin anew.
 
         Args:
@@ -119,10 +119,10 @@ class Jobs:
             self._say(f"{job.kind} {job.name} did not end: {type(error).__name__}: {error}")
 
 
-def counts_of(statuses: Iterable[JobStatus]) -> dict[str, Count]:
+def counts_of(statuses: Iterable[JobStatus]) -> dict[str, OutcomeCount]:
     """Give what is counted of each job; one that ended by itself is in trouble."""
     return {
-        f"{one.kind} {one.name}": Count(
+        f"{one.kind} {one.name}": OutcomeCount(
             one.done,
             one.failed + one.dead,
             one.trouble or ("it ended by itself" if one.state == "stopped" else ""),

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from balog.delivery.control.store import Conflict, ControlError, Entry, Pushed, ServiceStatus
+from balog.delivery.control.store import ControlError, DocumentVersion, Pushed, ServiceStatus, VersionConflict
 from balog.errors import ConfigError
 from balog.sinks.http import HttpClient, HttpError
 
@@ -25,20 +25,20 @@ class RemoteControl:
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = HttpClient(self.place, headers=self._headers, timeout=30.0)
 
-    def head(self) -> Entry | None:
+    def head(self) -> DocumentVersion | None:
         """See ``Control``."""
         found = self.entries(1)
         return found[0] if found else None
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> DocumentVersion:
         """See ``Control``."""
-        return self._get(f"/history/{number}", Entry)
+        return self._get(f"/history/{number}", DocumentVersion)
 
-    def entries(self, limit: int = 100) -> list[Entry]:
+    def entries(self, limit: int = 100) -> list[DocumentVersion]:
         """See ``Control``."""
-        return self._get(f"/history?limit={limit}", list[Entry])
+        return self._get(f"/history?limit={limit}", list[DocumentVersion])
 
-    def document(self, entry: Entry) -> bytes:
+    def document(self, entry: DocumentVersion) -> bytes:
         """See ``Control``."""
         return bytes(self._get(f"/documents/{quote(entry.sha)}", msgspec.Raw))
 
@@ -85,7 +85,7 @@ class RemoteControl:
         try:
             said: Any = msgspec.json.decode(error.answer.body)
             if error.answer.status == 409 and "head" in said:
-                return Conflict(int(said["head"]), int(said["base"]))
+                return VersionConflict(int(said["head"]), int(said["base"]))
             if error.answer.status == 422 and said.get("problems"):
                 first = said["problems"][0]
                 more = f" (and {len(said['problems']) - 1} more)" if len(said["problems"]) > 1 else ""

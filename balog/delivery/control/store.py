@@ -15,13 +15,13 @@ from balog.errors import BalogError
 __all__ = [
     "Action",
     "Applied",
-    "Conflict",
     "Control",
     "ControlError",
-    "Entry",
+    "DocumentVersion",
     "Pushed",
     "ServiceStatus",
     "State",
+    "VersionConflict",
     "canonical",
     "sha_of",
 ]
@@ -34,7 +34,7 @@ class ControlError(BalogError):
     """A version that is not there, or a place of versions that is broken."""
 
 
-class Conflict(ControlError):
+class VersionConflict(ControlError):
     """Somebody else took the number; whoever pushes looks at what they pushed first.
 
     Attributes:
@@ -51,7 +51,7 @@ class Conflict(ControlError):
         self.base = base
 
 
-class Entry(Struct, frozen=True, kw_only=True, rename={"origin": "from"}):
+class DocumentVersion(Struct, frozen=True, kw_only=True, rename={"origin": "from"}):
     """One version: who made which document the one that counts, when, and why.
 
     Attributes:
@@ -79,7 +79,7 @@ class Applied(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class Pushed(Entry, frozen=True, kw_only=True):
+class Pushed(DocumentVersion, frozen=True, kw_only=True):
     """A version that a service's API took, and how that service fares with it."""
 
     applied: Applied
@@ -121,27 +121,27 @@ class Control(Protocol):
 
     place: str
 
-    def head(self) -> Entry | None:
+    def head(self) -> DocumentVersion | None:
         """Give the newest entry; None before the first."""
 
-    def entry(self, number: int) -> Entry:
+    def entry(self, number: int) -> DocumentVersion:
         """Give one entry.
 
         Raises:
             ControlError: there is none of that number.
         """
 
-    def entries(self, limit: int = 100) -> list[Entry]:
+    def entries(self, limit: int = 100) -> list[DocumentVersion]:
         """Give entries, the newest first."""
 
-    def document(self, entry: Entry) -> bytes:
+    def document(self, entry: DocumentVersion) -> bytes:
         """Give an entry's document, canonical.
 
         Raises:
             ControlError: it is not there, or not what the entry says.
         """
 
-    def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> Entry:
+    def push(self, data: bytes, *, who: str, message: str, base: int | None = None) -> DocumentVersion:
         """Make a document the one that counts. The same document as now is no new version.
 
         Args:
@@ -149,10 +149,12 @@ class Control(Protocol):
             base: the number that the pusher knew as the newest; the newest as of now when None.
 
         Raises:
-            Conflict: another number is the newest.
+            VersionConflict: another number is the newest.
         """
 
-    def rollback(self, number: int | None = None, *, who: str, message: str, base: int | None = None) -> Entry:
+    def rollback(
+        self, number: int | None = None, *, who: str, message: str, base: int | None = None
+    ) -> DocumentVersion:
         """Make an older version's document count again, as a new entry.
 
         Args:
@@ -160,7 +162,7 @@ class Control(Protocol):
 
         Raises:
             ControlError: there is none.
-            Conflict: see ``push``.
+            VersionConflict: see ``push``.
         """
 
     def services(self) -> list[ServiceStatus]:

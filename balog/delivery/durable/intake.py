@@ -11,18 +11,18 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from balog.delivery.document import Document
+from balog.delivery.document import ControlDocument
+from balog.delivery.durable.batch import PendingBatch, Store
 from balog.delivery.durable.fallback import Fallback
-from balog.delivery.durable.flow import Flow, StreamState
-from balog.delivery.durable.groups import Group, Store
-from balog.delivery.durable.lanes import PATIENCE, Lane, LaneState, Stores
-from balog.delivery.durable.placing import Accepted, Placed
-from balog.delivery.durable.recent import RecentIds
-from balog.delivery.durable.routing import Router
+from balog.delivery.durable.flow_control import FlowControl, StreamState
+from balog.delivery.durable.recent_ids import RecentIds
+from balog.delivery.durable.results import AcceptedEvent, IntakeResult
+from balog.delivery.durable.router import StreamRouter
+from balog.delivery.durable.topic_writer import TIMEOUT, Stores, TopicWriter, TopicWriterState
 from balog.errors import BalogError, TopicError
 from balog.topics import Message, Topics
 
-__all__ = ["Intake", "IntakeState"]
+__all__ = ["EventIntake", "IntakeState"]
 
 _OPEN_LANES = 100
 _LIST_AGAIN = 5.0  # seconds
@@ -44,7 +44,7 @@ class IntakeState(Struct, frozen=True, kw_only=True):
     duplicates: int
     backlog: int
     streams: dict[str, StreamState]
-    topics: dict[str, LaneState]
+    topics: dict[str, TopicWriterState]
     trouble: str = ""
 
 
@@ -57,12 +57,12 @@ class _Part:
         self.indices: list[int] = []
         self.messages: list[Message] = []
         self.sizes: list[int] = []
-        self.group: Group | None = None
-        self.others: list[tuple[int, Group | None]] = []
+        self.group: PendingBatch | None = None
+        self.others: list[tuple[int, PendingBatch | None]] = []
         """Places of events that another group is making durable just now; None: this part's own."""
 
 
-class Intake:
+class EventIntake:
     """Takes valid events and tells of each when it is durable. Used by one event loop, but for ``state``.
 
     An event that was sent before is a duplicate, and acked: where the topics keep ids (``local:``) whenever it comes,
@@ -83,19 +83,19 @@ class Intake:
     def __init__(
         self,
         topics: Topics,
-        document: Document | None = None,
+        document: ControlDocument | None = None,
         *,
         fallback: Fallback | None = None,
         in_flight_bytes: int = 64 << 20,
-        patience: float = PATIENCE,
+        patience: float = TIMEOUT,
     ) -> None:
         self._topics = topics
         self._fallback = fallback
         self._patience = patience
-        self._flow = Flow(in_flight_bytes)
-        self._lanes: dict[str, Lane] = {}
+        self._flow = FlowControl(in_flight_bytes)
+        self._lanes: dict[str, TopicWriter] = {}
         self._recent = RecentIds()
-        self._flying: dict[tuple[str, str], Group] = {}
+        self._flying: dict[tuple[str, str], PendingBatch] = {}
         self._stored: dict[Store, int] = {"topics": 0, "fallback": 0}
         self._duplicates = 0
         self._stopping = False
@@ -103,15 +103,15 @@ class Intake:
         self._listing = ""
         self._lister: asyncio.Task[None] | None = None
         self._dots = not topics.url.startswith("sqs:")
-        self.apply(document or Document())
+        self.apply(document or ControlDocument())
 
-    def apply(self, document: Document) -> None:
+    def apply(self, document: ControlDocument) -> None:
         """Let the streams of another document hold from the next request on. Any thread may call it.
 
         Raises:
             ConfigError: they can't be compiled; nothing changes then.
         """
-        router = Router(document, dots=self._dots)
+        router = StreamRouter(document, dots=self._dots)
         self._router = router
         self._flow.limit_rates(router.rates)
 
@@ -145,14 +145,14 @@ class Intake:
 
     # -- taking -----------------------------------------------------------------------------------------------------
 
-    async def put(self, accepted: Sequence[Accepted]) -> list[Placed]:
+    async def put(self, accepted: Sequence[AcceptedEvent]) -> list[IntakeResult]:
         """Make events durable; return when each is, or can't be, in their order.
 
         Events of one stream keep their order, within a request and from one that was acked to the next. Of a stream
         that may not have all of them now the first ones are taken.
         """
         if self._stopping:
-            refusal = Placed(status=503, retry_after=1.0, reason="the service is stopping; send it again")
+            refusal = IntakeResult(status=503, retry_after=1.0, reason="the service is stopping; send it again")
             return [refusal] * len(accepted)
         parts: dict[tuple[str, str], _Part] = {}
         route = self._router.route
@@ -167,7 +167,7 @@ class Intake:
             part.indices.append(index)
             part.messages.append(Message(event.header.id, body, key))
             part.sizes.append(len(body))
-        placed: list[Placed | None] = [None] * len(accepted)
+        placed: list[IntakeResult | None] = [None] * len(accepted)
         # Each begins to wait before the first is waited for, and all are accounted for even when the client goes away.
         for (stream, name), part in parts.items():
             self._begin(stream, name, part, placed)
@@ -181,12 +181,12 @@ class Intake:
                     self._place(stream, name, group, [index], placed, accepted[index].event.header.id)
         return [one for one in placed if one is not None]
 
-    def _begin(self, stream: str, topic: str, part: _Part, placed: list[Placed | None]) -> None:
+    def _begin(self, stream: str, topic: str, part: _Part, placed: list[IntakeResult | None]) -> None:
         """Admit what may come in and give it to its lane; place the rest."""
         count, retry_after = self._flow.admit(stream, part.sizes)
         if count < len(part.indices):
             reason = f"stream {stream} has too much waiting"
-            late = Placed(status=429, stream=stream, topic=topic, retry_after=retry_after, reason=reason)
+            late = IntakeResult(status=429, stream=stream, topic=topic, retry_after=retry_after, reason=reason)
             for index in part.indices[count:]:
                 placed[index] = late
             part.indices, part.messages = part.indices[:count], part.messages[:count]
@@ -200,7 +200,7 @@ class Intake:
         if not messages:
             return
 
-        def settled(group: Group) -> None:
+        def settled(group: PendingBatch) -> None:
             self._flow.done(stream, len(messages), size, group.store is not None)
             if group.store is not None:
                 self._stored[group.store] += len(messages) - len(group.refused) - len(group.duplicates)
@@ -213,12 +213,12 @@ class Intake:
                 if group.store is not None:
                     self._recent.add(topic, group.store, [one.id for one in messages if one.id not in group.refused])
 
-        part.group = Group(messages, size, settled)
+        part.group = PendingBatch(messages, size, settled)
         if not lane.keeps_ids:
             self._flying.update(((topic, message.id), part.group) for message in messages)
         lane.add(part.group)
 
-    def _take_out_known(self, stream: str, topic: str, part: _Part, placed: list[Placed | None]) -> None:
+    def _take_out_known(self, stream: str, topic: str, part: _Part, placed: list[IntakeResult | None]) -> None:
         """Place events whose ids are known, and let those wait that are on their way; where the topic keeps no ids."""
         seen: set[str] = set()
         indices, messages, sizes = [], [], []
@@ -226,7 +226,7 @@ class Intake:
         for index, message, size in zip(part.indices, part.messages, part.sizes):
             id = message.id
             if store := self._recent.store_of(topic, id):
-                placed[index] = Placed(status=202, store=store, stream=stream, topic=topic, duplicate=True)
+                placed[index] = IntakeResult(status=202, store=store, stream=stream, topic=topic, duplicate=True)
                 self._duplicates += 1
             elif group := self._flying.get((topic, id)):
                 part.others.append((index, group))
@@ -243,7 +243,7 @@ class Intake:
             self._flow.done(stream, out, size_out, durable=False)
         part.indices, part.messages, part.sizes = indices, messages, sizes
 
-    def _open(self, topic: str) -> Lane:
+    def _open(self, topic: str) -> TopicWriter:
         if len(self._lanes) >= _OPEN_LANES:
             self._close_idle()
 
@@ -251,7 +251,7 @@ class Intake:
             if not lane.keeps_ids:
                 self._recent.add(topic, store, ids)
 
-        lane = self._lanes[topic] = Lane(topic, self._stores, late)
+        lane = self._lanes[topic] = TopicWriter(topic, self._stores, late)
         return lane
 
     def _close_idle(self) -> None:
@@ -270,9 +270,9 @@ class Intake:
         self,
         stream: str,
         topic: str,
-        group: Group,
+        group: PendingBatch,
         indices: Sequence[int],
-        placed: list[Placed | None],
+        placed: list[IntakeResult | None],
         repeated: str = "",
     ) -> None:
         """Say what became of a group's events, or of one that has the id of one of them."""
@@ -280,9 +280,9 @@ class Intake:
             lane = self._lanes.get(topic)
             wait = max(1.0, lane.retry_after if lane is not None else 0.0)
             reason = f"no store takes it now: {group.trouble}"
-            one = Placed(status=503, stream=stream, topic=topic, retry_after=round(wait, 3), reason=reason)
+            one = IntakeResult(status=503, stream=stream, topic=topic, retry_after=round(wait, 3), reason=reason)
         else:
-            one = Placed(status=202, store=group.store, stream=stream, topic=topic, duplicate=bool(repeated))
+            one = IntakeResult(status=202, store=group.store, stream=stream, topic=topic, duplicate=bool(repeated))
         for index in indices:
             placed[index] = one
         if not repeated:
@@ -292,7 +292,7 @@ class Intake:
             ids = [repeated] if repeated else [message.id for message in group.messages]
             for index, id in zip(indices, ids):
                 if id in group.refused:
-                    placed[index] = Placed(status=413, stream=stream, topic=topic, reason=group.refused[id])
+                    placed[index] = IntakeResult(status=413, stream=stream, topic=topic, reason=group.refused[id])
 
     # -- ending, and looking ----------------------------------------------------------------------------------------
 

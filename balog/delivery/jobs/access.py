@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import urlsplit
 
-from balog.delivery.document import Callback, ClickHouseTable, Document, LoadedTable, YTsaurusTable
+from balog.delivery.document import Callback, ClickHouseTable, ControlDocument, LoadedTable, YTsaurusTable
 from balog.delivery.jobs.callbacks.addresses import Networks
 from balog.delivery.settings import DocumentAccess
 from balog.errors import ConfigError
@@ -35,7 +35,7 @@ def access_problems(access: DocumentAccess) -> Iterator[ConfigError]:
             )
 
 
-def document_problems(document: Document, access: DocumentAccess) -> Iterator[ConfigError]:
+def document_problems(document: ControlDocument, access: DocumentAccess) -> Iterator[ConfigError]:
     """Find what a document names and the operator did not list: variables, files, private addresses, clusters.
 
     A host's name is looked at when it is connected to.
@@ -65,7 +65,7 @@ def document_problems(document: Document, access: DocumentAccess) -> Iterator[Co
             yield from _address_problems(callback.url, networks, place)
 
 
-def access_for(document: Document) -> DocumentAccess:
+def access_for(document: ControlDocument) -> DocumentAccess:
     """Return a setting that lists what one document names, and all networks; for the operator's own document."""
     secrets = [secret for part in (*document.tables, *document.callbacks) for _, secret in _secrets(part)]
     files = [secret.file for secret in secrets if secret.file is not None]

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from balog.consumers.forwarding import SinkConsumer
 from balog.consumers.outcomes import PartialFailure
-from balog.delivery.document import Document, Filter
-from balog.delivery.jobs.engines import EngineJob
+from balog.delivery.document import ControlDocument, Filter
+from balog.delivery.jobs.engine_job import EngineJob
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.expressions.selection import Selection
 from balog.sinks import Batching, TopicSinkConfig
 from balog.topics.base import DEFAULT_LEASE
 
-__all__ = ["FilterJob", "check_filters", "selection_of"]
+__all__ = ["FilterJob", "check_filters", "make_selection"]
 
 BATCH = Batching(events=1000, age=0.05)
 
 
-def selection_of(config: Filter) -> Selection:
+def make_selection(config: Filter) -> Selection:
     """Give what a filter takes and makes.
 
     Raises:
@@ -53,7 +53,7 @@ class FilterJob(EngineJob):
         if config.to in config.sources:
             raise ConfigError("is a topic that the filter reads; its events would go round without end", path="to")
         self._config = config
-        self._selection = selection_of(config)
+        self._selection = make_selection(config)
 
     def consumers(self) -> Sequence[SinkConsumer]:
         """Give one of each source, called as the source."""
@@ -89,7 +89,7 @@ class _Edge:
     number: int
 
 
-def check_filters(document: Document) -> list[ConfigError]:
+def check_filters(document: ControlDocument) -> list[ConfigError]:
     """Give all that is wrong with a document's filters, each with its path in the document.
 
     Names that are there twice, expressions that are none, a topic named twice as a source, and filters whose events
@@ -109,7 +109,7 @@ def _faults(filters: Sequence[Filter]) -> Iterator[ConfigError]:
         if twice is not None:
             yield ConfigError("is there twice", path=f"{place}.sources[{twice}]")
         try:
-            selection_of(config)
+            make_selection(config)
         except ConfigError as error:
             yield ConfigError(error.reason, path=f"{place}.{error.path}")
     edges = [_Edge(source, config.to, number) for number, config in enumerate(filters) for source in config.sources]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balog.delivery.document import Document, LoadedTable
+from balog.delivery.document import ControlDocument, LoadedTable
 from balog.errors import ConfigError
 from balog.topics import Topics
 
 __all__ = ["source_problems"]
 
 
-def source_problems(document: Document, topics: Topics) -> Iterator[ConfigError]:
+def source_problems(document: ControlDocument, topics: Topics) -> Iterator[ConfigError]:
     """Find jobs that this home can't feed. No server is asked.
 
     Where a topic is a queue (``Topic.keeps_groups`` is False), each of two that read it would get some of its events. A
@@ -34,7 +34,7 @@ def source_problems(document: Document, topics: Topics) -> Iterator[ConfigError]
                 )
 
 
-def _jobs(document: Document) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _jobs(document: ControlDocument) -> Iterator[tuple[str, tuple[str, ...]]]:
     for number, part in enumerate(document.filters):
         if part.engine == "service":
             yield f"$.filters[{number}]", part.sources

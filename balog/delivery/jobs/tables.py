@@ -11,17 +11,17 @@ from balog.consumers.forwarding import SinkConsumer
 from balog.delivery.document import AnyTable, ClickHouseTable, LoadedTable, YTsaurusTable
 from balog.delivery.jobs.callbacks.addresses import ANYWHERE, Networks
 from balog.delivery.jobs.callbacks.connecting import Cutter, open_guarded_pool
-from balog.delivery.jobs.engines import EngineJob
+from balog.delivery.jobs.engine_job import EngineJob
 from balog.errors import ConfigError
 from balog.expressions import Expression
 from balog.sinks import ClickHouseSinkConfig, SinkConfig, YTsaurusSinkConfig
 from balog.sinks.clickhouse import ClickHouseSink
 from balog.sinks.http import check_url
 
-__all__ = ["TableJob", "check_table", "sink_of"]
+__all__ = ["TableJob", "check_table", "make_table_sink"]
 
 
-def sink_of(
+def make_table_sink(
     config: ClickHouseTable | YTsaurusTable, registry: str | None = None, options: Mapping[str, Any] | None = None
 ) -> SinkConfig:
     """Give the sink that writes a table's events.
@@ -108,7 +108,7 @@ class TableJob(EngineJob):
         registry_options: Mapping[str, Any] | None = None,
         networks: Networks = ANYWHERE,
     ) -> None:
-        self._sink = _guarded(sink_of(config, registry, registry_options), networks)
+        self._sink = _guarded(make_table_sink(config, registry, registry_options), networks)
         super().__init__("table", config.name, home_url, say, batch=self._sink.batch.events)
         self._sources = config.sources
 

@@ -4,17 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.delivery.api.bodies import Room, content_form, inflate, split
-from balog.delivery.api.item_reading import ItemReader, Refused
-from balog.delivery.api.refusals import Refusal
-from balog.delivery.api.tokens import ANYONE
-from balog.delivery.durable.placing import Accepted
-from balog.delivery.settings import Limits, ServiceConfig
+from balog.delivery.api.bodies import ByteBudget, content_form, inflate, split
+from balog.delivery.api.errors import ApiError
+from balog.delivery.api.item_reader import ItemReader, RejectedItem
+from balog.delivery.api.tokens import ANONYMOUS
+from balog.delivery.durable.results import AcceptedEvent
+from balog.delivery.settings import RequestLimits, ServiceConfig
 from balog.event import decode
 from balog.registry.nesting import is_deeper
 from balog.registry.registry import open_registry
 
-reader = ItemReader(open_registry(), ServiceConfig(topics="local:unused", limits=Limits(depth=10, event_bytes=2000)))
+reader = ItemReader(
+    open_registry(), ServiceConfig(topics="local:unused", limits=RequestLimits(depth=10, event_bytes=2000))
+)
 careless = ItemReader(open_registry(), ServiceConfig(topics="local:unused", unknown_types="accept"))
 
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -38,19 +40,19 @@ bodies = st.binary(max_size=300) | (near | anything | st.lists(near)).map(lambda
 def test_any_bytes_are_items_or_refused_and_what_is_accepted_can_be_read(body, form, key):
     try:
         items = split(body, form, 50)
-    except Refusal as refusal:
+    except ApiError as refusal:
         assert refusal.status in (400, 413)  # noqa: PT017
         return
     for each in (reader, careless):
-        found = each.read(items.bodies, ANYONE, key, None, may_wait=True)
+        found = each.read(items.bodies, ANONYMOUS, key, None, may_wait=True)
         assert len(found) == len(items.bodies)
         for one in found:
-            if isinstance(one, Refused):
+            if isinstance(one, RejectedItem):
                 assert one.status in (413, 422)
                 assert all(problem.path.startswith("$") and "\n" not in problem.reason for problem in one.problems)
                 assert one.problems
             else:
-                assert isinstance(one, Accepted)
+                assert isinstance(one, AcceptedEvent)
                 assert b"\n" not in one.body
                 assert decode(one.body).payload == one.event.payload
 
@@ -77,7 +79,7 @@ def test_brackets_in_texts_are_no_depth(text):
 def test_any_bytes_are_inflated_or_refused(body, encoding):
     try:
         assert len(inflate(body, encoding, 1000)) <= 1000
-    except Refusal as refusal:
+    except ApiError as refusal:
         assert refusal.status in (400, 413, 415)  # noqa: PT017
 
 
@@ -90,9 +92,9 @@ def test_the_content_type_says_the_form(said, form):
 
 
 def test_room_is_bounded():
-    room = Room(10)
+    room = ByteBudget(10)
     room.take(10)
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         room.take(1)
     assert refused.value.status == 503
     room.give(10)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from balog.delivery.document import Document, Stream
+from balog.delivery.document import ControlDocument, EventStream
 from balog.delivery.service import Service
-from balog.delivery.settings import Limits, ServiceConfig
+from balog.delivery.settings import RequestLimits, ServiceConfig
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message
@@ -21,7 +21,7 @@ from tests.delivery.serving import Asked, put_schema, serving
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    limits = Limits(body_bytes=50_000, inflated_bytes=100_000, event_bytes=5_000, events=100, depth=8)
+    limits = RequestLimits(body_bytes=50_000, inflated_bytes=100_000, event_bytes=5_000, events=100, depth=8)
     with serving(tmp_path_factory.mktemp("service"), limits) as asked:
         yield asked
 
@@ -197,7 +197,7 @@ def test_a_bomb_is_refused_and_a_cut_off_body_too(service, encoding):
 
     assert service.post(pack(b" " * 30_000_000), content_encoding=encoding)[0] == 413
     assert service.post(pack(json.dumps(order()).encode())[:-9], content_encoding=encoding)[0] == 400
-    assert service.service.room.used == 0
+    assert service.service.request_budget.used == 0
 
 
 def test_the_same_key_gives_the_same_events_and_another_body_others(service):
@@ -274,7 +274,7 @@ def test_a_registry_that_hangs_holds_up_nobody_whose_types_are_known(tmp_path: P
         with ThreadPoolExecutor(40) as clients:
             try:
                 waiting = [clients.submit(asked.post, {"cls_type": "made_up"}) for _ in range(40)]
-                while asked.service.room.used < 40 * len('{"cls_type": "made_up"}'):
+                while asked.service.request_budget.used < 40 * len('{"cls_type": "made_up"}'):
                     time.sleep(0.01)
                 with Asked(asked.service).http as another:
                     answer = another.request("POST", asked.service.url + "/v1/events", json=large, timeout=20)
@@ -354,7 +354,7 @@ def test_events_go_to_the_fallback_while_the_topics_fail(tmp_path: Path):
 
 def test_a_stream_that_is_too_fast_is_told_when_to_come_back_and_others_go_on(tmp_path: Path):
     with serving(tmp_path) as asked:
-        asked.service.intake.apply(Document(streams=(Stream(name="slow", types=("order",), rate=1.0),)))
+        asked.service.intake.apply(ControlDocument(streams=(EventStream(name="slow", types=("order",), rate=1.0),)))
         items = [order()] * 5 + [{"cls_type": "log", "message": "x"}]
         answer = asked.ask("POST", "/v1/events", json.dumps(items).encode())
         told = answer.json()["items"]

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from balog.delivery.settings import Limits
+from balog.delivery.settings import RequestLimits
 from balog.registry.protobuf import compile_proto
 from tests.delivery.serving import serving
 
@@ -39,7 +39,7 @@ def service(tmp_path_factory):
     (folder / "schemas" / "wide" / "1.0.0.proto").write_bytes(WIDE)
     (folder / "schemas" / "disguised").mkdir()
     (folder / "schemas" / "disguised" / "1.0.0.proto").write_bytes(DISGUISED)
-    with serving(folder, Limits(event_bytes=5000, depth=8)) as asked:
+    with serving(folder, RequestLimits(event_bytes=5000, depth=8)) as asked:
         yield asked
 
 

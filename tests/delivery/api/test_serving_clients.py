@@ -14,7 +14,7 @@ import urllib3
 
 from balog.delivery.api import protocol
 from balog.delivery.api.app import make_app
-from balog.delivery.settings import Limits
+from balog.delivery.settings import RequestLimits
 from tests.delivery.serving import answer_of, serving
 
 ORDER = b'{"cls_type":"order","version":"1.0.0","price":1}'
@@ -27,7 +27,7 @@ def head(length: int, *more: str) -> bytes:
 
 @pytest.fixture
 def service(tmp_path: Path):
-    with serving(tmp_path, Limits(seconds=0.3, body_bytes=10_000)) as asked:
+    with serving(tmp_path, RequestLimits(seconds=0.3, body_bytes=10_000)) as asked:
         yield asked
 
 
@@ -51,7 +51,7 @@ def test_who_sends_a_byte_now_and_then_is_told_after_the_time(service):
 
     assert status == 408
     assert "0.3 seconds" in answer["problem"]
-    assert service.service.room.used == 0
+    assert service.service.request_budget.used == 0
 
 
 def test_a_head_that_never_ends_is_given_up(service):
@@ -70,7 +70,7 @@ def test_half_a_request_leaves_nothing(service):
         assert answer_of(one)[0] == 202
 
     assert len(service.stored("order")) == 1
-    assert service.service.room.used == 0
+    assert service.service.request_budget.used == 0
 
 
 def test_what_lies_behind_a_length_that_is_too_small_is_no_request_and_takes_nobody_s_answer(service):
@@ -155,7 +155,7 @@ def test_a_connection_that_closed_before_its_answer_is_no_fault_of_the_service(s
 
 
 def test_one_connection_too_many_is_told_so(tmp_path: Path):
-    with serving(tmp_path, Limits(connections=3)) as asked, ExitStack() as stack:
+    with serving(tmp_path, RequestLimits(connections=3)) as asked, ExitStack() as stack:
         for _ in range(3):
             one = stack.enter_context(asked.connection())
             one.sendall(head(len(ORDER)) + ORDER)
@@ -166,7 +166,7 @@ def test_one_connection_too_many_is_told_so(tmp_path: Path):
 
 
 def test_probes_are_answered_while_idle_connections_fill_the_service(tmp_path: Path):
-    with serving(tmp_path, Limits(connections=20)) as asked, ExitStack() as stack:
+    with serving(tmp_path, RequestLimits(connections=20)) as asked, ExitStack() as stack:
         for _ in range(100):  # none of them says anything
             stack.enter_context(asked.connection())
         for path in (b"/health", b"/ready"):
@@ -180,7 +180,7 @@ def test_probes_are_answered_while_idle_connections_fill_the_service(tmp_path: P
 
 def test_an_idle_connection_gives_way_to_one_with_a_request(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(protocol, "_IDLE_SECONDS", 0.0)
-    with serving(tmp_path, Limits(connections=3)) as asked, ExitStack() as stack:
+    with serving(tmp_path, RequestLimits(connections=3)) as asked, ExitStack() as stack:
         idle = [stack.enter_context(asked.connection()) for _ in range(3)]
         for _ in range(3):
             one = stack.enter_context(asked.connection())
@@ -200,7 +200,7 @@ def test_a_thousand_connections_at_once_are_all_served(tmp_path: Path):
 
 
 def test_a_stop_answers_what_is_under_way_and_hangs_up_on_the_rest(tmp_path: Path):
-    with serving(tmp_path, Limits(seconds=60), drain=0.2) as asked:
+    with serving(tmp_path, RequestLimits(seconds=60), drain=0.2) as asked:
         with asked.connection() as idle, asked.connection() as half:
             half.sendall(head(1000) + b"{")
             asked.ask("GET", "/ready")
@@ -254,7 +254,7 @@ def test_who_does_not_take_his_answers_is_left(service):
         with pytest.raises(ConnectionError):
             one.sendall(request * 1000)
 
-    assert service.service.room.used == 0
+    assert service.service.request_budget.used == 0
 
 
 def test_what_trails_a_body_is_no_header_of_the_request(service):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from balog.delivery.api import tokens as tokens_module
-from balog.delivery.api.refusals import Refusal
+from balog.delivery.api.errors import ApiError
 from balog.delivery.api.tokens import Quota, Tokens, add_token, make_token
 from balog.delivery.service import Service
 from balog.delivery.settings import ServiceConfig
@@ -51,7 +51,7 @@ def test_a_new_file_is_for_its_user_alone_and_an_old_one_keeps_its_mode(tmp_path
 def test_what_is_no_token_is_refused(tmp_path: Path, header):
     made(tmp_path / "tokens.json", "ci")
 
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(ApiError) as refused:
         Tokens(tmp_path / "tokens.json").caller(header)
 
     assert status_of(refused) == 401
@@ -68,7 +68,7 @@ def test_rights_are_by_deed_and_by_type(tmp_path: Path):
     ]
     caller.check("read", "log")
     for right, type in (("configure", None), ("read", "other")):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(ApiError) as refused:
             caller.check(right, type)
         assert status_of(refused) == 403
 
@@ -85,7 +85,7 @@ def test_a_file_is_read_again_when_it_changed_and_a_bad_one_changes_nothing(tmp_
     assert tokens.caller(f"Bearer {first}").name == "first"
     assert (tokens.problem, len(said)) == (said[0], 1)
     path.write_text('{"tokens": []}')
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         tokens.caller(f"Bearer {first}")
     assert tokens.problem == ""
 
@@ -134,7 +134,7 @@ def test_a_token_is_refused_from_the_moment_on_that_it_expires(tmp_path: Path, m
     monkeypatch.setattr(time, "time", lambda: now.timestamp() + 86_399)
     assert tokens.caller(f"Bearer {token}").name == "ci"
     monkeypatch.setattr(time, "time", lambda: now.timestamp() + 86_400)
-    with pytest.raises(Refusal, match="expired") as refused:
+    with pytest.raises(ApiError, match="expired") as refused:
         tokens.caller(f"Bearer {token}")
     assert status_of(refused) == 401
 
@@ -155,14 +155,14 @@ def test_a_quota_is_spent_by_events_refilled_by_time_and_kept_when_the_file_chan
     spend(9)
     spend(3)  # whole, since something was left
     made(path, "another")
-    with pytest.raises(Refusal, match="10 events in 100 seconds") as refused:
+    with pytest.raises(ApiError, match="10 events in 100 seconds") as refused:
         spend(1)
     assert (status_of(refused), refused.value.headers["Retry-After"]) == (429, "30")
     clock[0] += 30
     spend(1)
     clock[0] += 100_000
     spend(10)
-    with pytest.raises(Refusal):
+    with pytest.raises(ApiError):
         spend(1)
 
 

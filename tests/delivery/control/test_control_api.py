@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from balog.cli import main
-from balog.delivery.control import Conflict, ControlError, open_control
-from balog.delivery.control.store import Entry
+from balog.delivery.control import ControlError, VersionConflict, open_control
+from balog.delivery.control.store import DocumentVersion
 from balog.errors import ConfigError
 from balog.sinks import SinkError
 
@@ -151,7 +151,7 @@ def test_the_status_has_what_is_going_on(desk, api, until):
 
 
 def entry_of(pushed):
-    return msgspec.convert(msgspec.to_builtins(pushed), Entry)
+    return msgspec.convert(msgspec.to_builtins(pushed), DocumentVersion)
 
 
 def until_reported(control):
@@ -189,7 +189,7 @@ class TestRemote:
     def test_it_says_what_the_service_says(self, remote):
         add, look = remote
         add.push(b'{"streams": []}', who="", message="")
-        with pytest.raises(Conflict, match="version 1 meanwhile") as caught:
+        with pytest.raises(VersionConflict, match="version 1 meanwhile") as caught:
             add.push(b"{}", who="", message="", base=0)
         assert caught.value.head == 1
         with pytest.raises(ConfigError, match=r"\$\.stream|no field 'stream'"):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.delivery.control import Conflict, ControlError, ServiceStatus, open_control
+from balog.delivery.control import ControlError, ServiceStatus, VersionConflict, open_control
 from balog.delivery.control.store import canonical, sha_of
 from balog.delivery.jobs import JobStatus
 from balog.storage import StorageError
@@ -62,7 +62,7 @@ def test_the_same_document_otherwise_written_is_no_new_version(control):
 def test_who_knew_an_older_version_is_told_of_the_newer(control):
     push(control)
     push(control, TWO, base=1)
-    with pytest.raises(Conflict, match="somebody pushed version 2 meanwhile") as caught:
+    with pytest.raises(VersionConflict, match="somebody pushed version 2 meanwhile") as caught:
         push(control, b"{}", base=1)
     assert caught.value.head == 2
     assert control.head().number == 2
@@ -154,7 +154,7 @@ def test_of_many_who_push_onto_one_version_one_wins(tmp_path):
         start.wait(30)
         try:
             return push(control, b'{"watch": {"events": %d}}' % number, base=1).number
-        except Conflict:
+        except VersionConflict:
             return None
 
     with ThreadPoolExecutor(8) as pool:
@@ -163,7 +163,7 @@ def test_of_many_who_push_onto_one_version_one_wins(tmp_path):
 
 PUSHER = """
 import sys
-from balog.delivery.control import Conflict, open_control
+from balog.delivery.control import VersionConflict, open_control
 place, who, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 control = open_control(place)
 print("ready", flush=True)
@@ -174,7 +174,7 @@ for number in range(times):
         try:
             print(control.push(document, who=who, message=str(number)).number, flush=True)
             break
-        except Conflict:
+        except VersionConflict:
             continue
 """
 

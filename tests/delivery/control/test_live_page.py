@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from balog.delivery.api.page import page
-from balog.delivery.control import inspection
+from balog.delivery.control import inspector
 from balog.event import Event, encode
 from balog.topics import Message
 
@@ -18,7 +18,7 @@ RATE = re.compile(r"[0-9.]+ /s")
 @pytest.fixture(autouse=True)
 def looks_are_frequent(monkeypatch):
     for name in ("EVERY", "NAMES_EVERY", "SAMPLE_EVERY"):
-        monkeypatch.setattr(inspection, name, 0.2)
+        monkeypatch.setattr(inspector, name, 0.2)
 
 
 class Opened:
@@ -117,7 +117,7 @@ def test_hostile_text_is_only_text(desk, api, open_page, monkeypatch):
     desk.topics.topic("orders").publish([Message("1", encode(event))])
     api("POST", "/v1/config", {"watch": {"events": 7}})
     monkeypatch.setattr(desk.applier, "service", HOSTILE)
-    desk.meters.placed({(HOSTILE, 202, "topics"): 3, (HOSTILE, 422, ""): 1})
+    desk.metrics.placed({(HOSTILE, 202, "topics"): 3, (HOSTILE, 422, ""): 1})
     hostile = {"service": HOSTILE, "reason": HOSTILE, "state": "refused"}
     desk.control.report(msgspec.structs.replace(desk.applier.status(), **hostile))
     desk.control.push(b'{"watch": {"events": 9}}', who=HOSTILE, message=HOSTILE)

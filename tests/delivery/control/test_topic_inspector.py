@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from balog.delivery.control import inspection
-from balog.delivery.control.inspection import Inspector, Share
+from balog.delivery.control import inspector as module
+from balog.delivery.control.inspector import TopicInspector, TypeCount
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message, open_topics
@@ -37,7 +37,7 @@ def clock():
 
 @pytest.fixture
 def inspector(home, clock):
-    made = Inspector(home, clock)
+    made = TopicInspector(home, clock)
     yield made
     made.close()
 
@@ -62,7 +62,7 @@ def test_a_topic_is_told_with_its_groups_and_types(home, inspector, until):
     view = until(lambda: next((one for one in inspector.topics() if one.messages == 40), None))
 
     assert view.bytes > 40 * 50
-    assert (view.sampled, view.types) == (40, [Share("order", "1.0.0", 30), Share("order", "1.1.0", 10)])
+    assert (view.sampled, view.types) == (40, [TypeCount("order", "1.0.0", 30), TypeCount("order", "1.1.0", 10)])
     (group,) = view.groups
     assert (group.name, group.lag, group.in_flight, group.dead) == ("filter.big", 30, 5, 1)
     assert view.rate is None
@@ -86,7 +86,7 @@ def test_rates_are_measured_between_two_looks(home, inspector, clock, until):
 def test_what_is_no_event_is_in_the_mix(home, inspector, until):
     home.topic("t").publish([Message("1", b"\xff"), Message("2", b"{}")])
     until(lambda: (views := inspector.topics()) and views[0].sampled)
-    assert inspector.topics()[0].types == [Share("(not an event)", "", 2)]
+    assert inspector.topics()[0].types == [TypeCount("(not an event)", "", 2)]
 
 
 def test_a_topic_that_can_not_be_read_hides_no_other(home, inspector, until, tmp_path):
@@ -116,12 +116,12 @@ def test_nobody_looks_while_nobody_asks(home, clock, until, monkeypatch):
     looks = []
     names = home.names
     monkeypatch.setattr(home, "names", lambda: looks.append(1) or names())
-    monkeypatch.setattr(inspection, "EVERY", 0.02)
-    inspector = Inspector(home, clock)
+    monkeypatch.setattr(module, "EVERY", 0.02)
+    inspector = TopicInspector(home, clock)
     assert looks == []
     publish(home, "orders", 1)
     until(inspector.topics)
-    clock.now += inspection.IDLE + 1
+    clock.now += module.IDLE + 1
     before = len(looks)
     for _ in range(10):
         clock.now += 10
@@ -145,7 +145,7 @@ def test_a_topic_that_takes_long_is_looked_at_less_often(home, clock, until, mon
         return describe()
 
     monkeypatch.setattr(topic, "describe", slow)
-    inspector = Inspector(home, clock)
+    inspector = TopicInspector(home, clock)
     until(inspector.topics)
     until(lambda: looks)
     for _ in range(11):
@@ -161,7 +161,7 @@ def test_a_topic_that_takes_long_is_looked_at_less_often(home, clock, until, mon
 
 def test_a_home_of_many_topics_takes_few_files(home, inspector, until, monkeypatch):
     """Given more topics than may stay open, then the others are closed after each look, and told all the same."""
-    monkeypatch.setattr(inspection, "MAX_OPEN", 3)
+    monkeypatch.setattr(module, "MAX_OPEN", 3)
     for number in range(12):
         with home.topic(f"t{number:02}") as topic:
             topic.publish([Message("a", b"{}")])

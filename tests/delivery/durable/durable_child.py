@@ -14,11 +14,11 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from balog.delivery.document import Document
-from balog.delivery.durable import draining, lanes
+from balog.delivery.document import ControlDocument
+from balog.delivery.durable import drain, topic_writer
 from balog.delivery.durable.fallback import open_fallback
-from balog.delivery.durable.intake import Intake
-from balog.delivery.durable.placing import Accepted
+from balog.delivery.durable.intake import EventIntake
+from balog.delivery.durable.results import AcceptedEvent
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import open_topics
@@ -27,9 +27,9 @@ from balog.topics.local import LocalTopic
 CLIENTS = 3
 
 folder, step, count, first = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-draining._LEASE = 0.5
-lanes._FIRST_RETRY = 0.05
-lanes._LONGEST_RETRY = 0.1
+drain._LEASE = 0.5
+topic_writer._FIRST_RETRY = 0.05
+topic_writer._LONGEST_RETRY = 0.1
 reached = 0
 taken = 0
 
@@ -69,13 +69,13 @@ for patched_method, patched_store in [
     around(patched_method, patched_store)
 
 
-async def send(intake: Intake, client: int, numbers: "itertools.count[int]") -> None:
+async def send(intake: EventIntake, client: int, numbers: "itertools.count[int]") -> None:
     global taken
     while True:
         batch = []
         for _ in range(client * 4 + 1):
             event = Event.new("tests", {"cls_type": f"type{client}", "version": "1.0.0", "n": next(numbers)})
-            batch.append(Accepted(event, encode(event)))
+            batch.append(AcceptedEvent(event, encode(event)))
         placed = await intake.put(batch)
         taken += len(batch)
         acked = [one.event.header.id for one, at in zip(batch, placed) if at.status == 202]
@@ -85,7 +85,7 @@ async def send(intake: Intake, client: int, numbers: "itertools.count[int]") -> 
 
 async def main() -> None:
     home = open_topics(f"local:{folder}/topics")
-    intake = Intake(home, Document(), fallback=open_fallback(f"local:{folder}/fallback", home.url))
+    intake = EventIntake(home, ControlDocument(), fallback=open_fallback(f"local:{folder}/fallback", home.url))
     await intake.start()
     await asyncio.gather(*[send(intake, client, itertools.count(first)) for client in range(CLIENTS)])
 

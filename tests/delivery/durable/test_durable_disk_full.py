@@ -4,19 +4,19 @@ import asyncio
 from pathlib import Path
 
 from balog.delivery.durable.fallback import Fallback, open_fallback
-from balog.delivery.durable.intake import Intake
-from balog.delivery.durable.placing import Accepted
+from balog.delivery.durable.intake import EventIntake
+from balog.delivery.durable.results import AcceptedEvent
 from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics.local import LocalTopic, LocalTopics
 
 
-def batch(number: int) -> list[Accepted]:
+def batch(number: int) -> list[AcceptedEvent]:
     events = [Event.new("tests", {"cls_type": "order", "n": number, "text": "x" * 2000}) for _ in range(10)]
-    return [Accepted(event, encode(event)) for event in events]
+    return [AcceptedEvent(event, encode(event)) for event in events]
 
 
-def ids(events: list[Accepted]) -> list[str]:
+def ids(events: list[AcceptedEvent]) -> list[str]:
     return [one.event.header.id for one in events]
 
 
@@ -27,7 +27,7 @@ def let_grow(topic: LocalTopic, pages: int | None) -> None:
         connection.execute(f"PRAGMA max_page_count = {2**30 if pages is None else now + pages}")
 
 
-async def fill(intake: Intake) -> list[str]:
+async def fill(intake: EventIntake) -> list[str]:
     """Send until nothing more is taken; give the ids that were acked."""
     acked: list[str] = []
     for number in range(1000):
@@ -52,7 +52,7 @@ def homes(folder: Path) -> tuple[LocalTopics, Fallback]:
 def test_with_no_room_anywhere_events_are_refused_and_with_room_taken_again(tmp_path: Path) -> None:
     async def test() -> None:
         home, fallback = homes(tmp_path)
-        intake = Intake(home, fallback=fallback)
+        intake = EventIntake(home, fallback=fallback)
         await intake.start()
         first = batch(0)
         await intake.put(first)
@@ -83,7 +83,7 @@ def test_with_no_room_anywhere_events_are_refused_and_with_room_taken_again(tmp_
 def test_a_fallback_that_is_full_is_drained_without_more_room(tmp_path: Path) -> None:
     async def test() -> None:
         home, fallback = homes(tmp_path)
-        intake = Intake(home, fallback=fallback)
+        intake = EventIntake(home, fallback=fallback)
         await intake.start()
         topic, spare = home.topic("order"), fallback.topic("order")
         assert isinstance(spare, LocalTopic)

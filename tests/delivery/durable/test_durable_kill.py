@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from balog.delivery.durable import draining
+from balog.delivery.durable import drain as module
 from balog.delivery.durable.fallback import open_fallback
-from balog.delivery.durable.intake import Intake
+from balog.delivery.durable.intake import EventIntake
 from balog.event import decode
 from balog.topics import open_topics
 
@@ -43,7 +43,7 @@ def killed(folder: Path, step: str, count: int, first: int) -> set[str]:
 async def drain(folder: Path) -> None:
     with open_topics(f"local:{folder}/topics") as home:
         fallback = open_fallback(f"local:{folder}/fallback", home.url)
-        intake = Intake(home, fallback=fallback)
+        intake = EventIntake(home, fallback=fallback)
         await intake.start()
         while any(lane.store == "fallback" for lane in intake.state().topics.values()):
             await asyncio.sleep(0.02)
@@ -56,7 +56,7 @@ async def drain(folder: Path) -> None:
 def test_an_acked_event_survives_a_kill_and_is_there_once_in_order(
     step: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draining, "_LEASE", 0.5)
+    monkeypatch.setattr(module, "_LEASE", 0.5)
     acked: set[str] = set()
     for number in range(2):  # the second child finds what the first one left
         acked |= killed(tmp_path, step, count, number * 100_000)

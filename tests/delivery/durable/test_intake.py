@@ -6,23 +6,23 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from switched_home import SwitchedTopics
+from failing_topics import FailingTopics
 
-from balog.delivery.document import Document, Stream
+from balog.delivery.document import ControlDocument, EventStream
 from balog.delivery.durable.fallback import GROUP, Fallback
-from balog.delivery.durable.intake import Intake
-from balog.delivery.durable.placing import Accepted, Placed
+from balog.delivery.durable.intake import EventIntake
+from balog.delivery.durable.results import AcceptedEvent, IntakeResult
 from balog.errors import ConfigError, TopicError
 from balog.event import Event, encode
 from balog.topics import Message, Topics
 
 
-def accepted(number: int = 0, cls_type: str | None = "order", **payload: Any) -> Accepted:
+def accepted(number: int = 0, cls_type: str | None = "order", **payload: Any) -> AcceptedEvent:
     event = Event.new("tests", {"cls_type": cls_type, "n": number, **payload}, context={"run_id": "r"})
-    return Accepted(event, encode(event))
+    return AcceptedEvent(event, encode(event))
 
 
-def ids(events: Sequence[Accepted]) -> list[str]:
+def ids(events: Sequence[AcceptedEvent]) -> list[str]:
     return [one.event.header.id for one in events]
 
 
@@ -31,8 +31,8 @@ def stored(home: Topics, topic: str = "order") -> list[str]:
 
 
 @asynccontextmanager
-async def running(topics: Topics, fallback: Topics | None = None, **options: Any) -> AsyncIterator[Intake]:
-    intake = Intake(topics, fallback=None if fallback is None else Fallback(fallback), **options)
+async def running(topics: Topics, fallback: Topics | None = None, **options: Any) -> AsyncIterator[EventIntake]:
+    intake = EventIntake(topics, fallback=None if fallback is None else Fallback(fallback), **options)
     await intake.start()
     try:
         yield intake
@@ -51,14 +51,14 @@ def run(test: Any) -> None:
 
 def test_what_is_acked_is_in_its_topic_in_the_order_of_sending() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         async with running(home) as intake:
             events = [accepted(n) for n in range(20)]
             pages = [accepted(n, "page") for n in range(3)]
             placed = await intake.put([*events[:10], *pages, *events[10:]])
             assert {one.status for one in placed} == {202}
             assert [one.topic for one in placed] == ["order"] * 10 + ["page"] * 3 + ["order"] * 10
-            assert placed[0] == Placed(status=202, store="topics", stream="order", topic="order")
+            assert placed[0] == IntakeResult(status=202, store="topics", stream="order", topic="order")
             assert stored(home) == ids(events)
             assert home.topic("order").peek(1)[0].body == events[0].body
             assert home.topic("order").peek(1)[0].key == "r"
@@ -68,8 +68,8 @@ def test_what_is_acked_is_in_its_topic_in_the_order_of_sending() -> None:
 
 def test_an_event_may_have_a_topic_whatever_the_document_says() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
-        async with running(home, document=Document(streams=(Stream(name="all"),))) as intake:
+        home = FailingTopics()
+        async with running(home, document=ControlDocument(streams=(EventStream(name="all"),))) as intake:
             one = accepted()
             placed = await intake.put([one._replace(topic="failed_events"), accepted(1)])
             assert [(p.stream, p.topic) for p in placed] == [("failed_events", "failed_events"), ("all", "all")]
@@ -79,7 +79,7 @@ def test_an_event_may_have_a_topic_whatever_the_document_says() -> None:
 
 def test_what_waits_goes_together() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         async with running(home) as intake:
             home.may_go_on.clear()
             puts = [asyncio.ensure_future(intake.put([accepted(n)])) for n in range(200)]
@@ -94,7 +94,7 @@ def test_what_waits_goes_together() -> None:
 @pytest.mark.parametrize("keeps_ids", [True, False])
 def test_an_id_that_comes_again_is_a_duplicate_and_stored_once(keeps_ids: bool) -> None:
     async def test() -> None:
-        home = SwitchedTopics(keeps_ids)
+        home = FailingTopics(keeps_ids)
         async with running(home) as intake:
             a, b, c = (accepted(n) for n in range(3))
             first = await intake.put([a, b, a])
@@ -112,7 +112,7 @@ def test_an_id_that_comes_again_is_a_duplicate_and_stored_once(keeps_ids: bool) 
 
 def test_an_id_that_comes_again_while_it_is_stored_has_the_same_fate() -> None:
     async def test() -> None:
-        home = SwitchedTopics(keeps_ids=False)
+        home = FailingTopics(keeps_ids=False)
         async with running(home) as intake:
             home.may_go_on.clear()
             one = accepted()
@@ -123,7 +123,9 @@ def test_an_id_that_comes_again_while_it_is_stored_has_the_same_fate() -> None:
             assert [placed.status for (placed,) in await asyncio.gather(*puts)] == [503] * 3
             home.down = ""
             await until(lambda: not intake._lanes["order"].retry_after)
-            assert (await intake.put([one])) == [Placed(status=202, store="topics", stream="order", topic="order")]
+            assert (await intake.put([one])) == [
+                IntakeResult(status=202, store="topics", stream="order", topic="order")
+            ]
 
     run(test())
 
@@ -131,7 +133,7 @@ def test_an_id_that_comes_again_while_it_is_stored_has_the_same_fate() -> None:
 @pytest.mark.parametrize("keeps_ids", [True, False])
 def test_while_the_topics_fail_events_are_in_the_fallback_and_go_back_in_order(keeps_ids: bool) -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(keeps_ids), SwitchedTopics()
+        home, spare = FailingTopics(keeps_ids), FailingTopics()
         async with running(home, spare) as intake:
             events = [accepted(n) for n in range(60)]
             await intake.put(events[:10])
@@ -155,7 +157,7 @@ def test_while_the_topics_fail_events_are_in_the_fallback_and_go_back_in_order(k
 
 def test_order_holds_while_new_events_come_during_the_drain() -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(), SwitchedTopics()
+        home, spare = FailingTopics(), FailingTopics()
         async with running(home, spare) as intake:
             events = [accepted(n) for n in range(5000)]
             home.down = "down"
@@ -175,7 +177,7 @@ def test_order_holds_while_new_events_come_during_the_drain() -> None:
 @pytest.mark.parametrize("keeps_ids", [True, False])
 def test_an_id_sent_before_an_outage_and_in_it_is_downstream_once(keeps_ids: bool) -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(keeps_ids), SwitchedTopics()
+        home, spare = FailingTopics(keeps_ids), FailingTopics()
         async with running(home, spare) as intake:
             one, other = accepted(), accepted(1)
             await intake.put([one])
@@ -191,7 +193,7 @@ def test_an_id_sent_before_an_outage_and_in_it_is_downstream_once(keeps_ids: boo
 @pytest.mark.parametrize("with_fallback", [True, False])
 def test_when_no_store_takes_it_nothing_is_kept_and_it_goes_on_afterwards(with_fallback: bool) -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(), SwitchedTopics()
+        home, spare = FailingTopics(), FailingTopics()
         async with running(home, spare if with_fallback else None) as intake:
             home.down = spare.down = "the disk takes no more"
             events = [accepted(n) for n in range(3)]
@@ -213,7 +215,7 @@ def test_when_no_store_takes_it_nothing_is_kept_and_it_goes_on_afterwards(with_f
 
 def test_with_no_room_in_the_fallback_the_topics_take_events_again_past_its_backlog() -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(), SwitchedTopics()
+        home, spare = FailingTopics(), FailingTopics()
         async with running(home, spare) as intake:
             home.down = "down"
             first, second = accepted(), accepted(1)
@@ -233,7 +235,7 @@ def test_with_no_room_in_the_fallback_the_topics_take_events_again_past_its_back
 @pytest.mark.parametrize("keeps_ids", [True, False])
 def test_topics_that_hang_slow_one_batch_and_no_event_is_there_twice(keeps_ids: bool) -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(keeps_ids), SwitchedTopics()
+        home, spare = FailingTopics(keeps_ids), FailingTopics()
         async with running(home, spare, patience=0.1) as intake:
             home.may_go_on.clear()
             events = [accepted(n) for n in range(5)]
@@ -248,7 +250,7 @@ def test_topics_that_hang_slow_one_batch_and_no_event_is_there_twice(keeps_ids: 
 
 def test_one_topic_that_hangs_holds_up_no_other() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         waiting = asyncio.Event()
         async with running(home) as intake:
             slow = home.topic("slow")
@@ -269,7 +271,7 @@ def test_one_topic_that_hangs_holds_up_no_other() -> None:
 
 def test_what_the_topic_can_never_take_is_refused_alone() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         async with running(home) as intake:
             events = [accepted(n) for n in range(9)]
             home.refused = {events[4].event.header.id}
@@ -284,7 +286,7 @@ def test_what_the_topic_can_never_take_is_refused_alone() -> None:
 
 def test_a_name_that_the_home_cannot_have_is_told_and_harms_nobody_else() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         make = home.topic
 
         def topic(name: str) -> Any:
@@ -303,7 +305,7 @@ def test_a_name_that_the_home_cannot_have_is_told_and_harms_nobody_else() -> Non
 
 def test_what_only_the_fallback_could_take_is_a_dead_letter_there_and_the_rest_goes_back() -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(), SwitchedTopics()
+        home, spare = FailingTopics(), FailingTopics()
         async with running(home, spare) as intake:
             events = [accepted(n) for n in range(3)]
             home.down = "down"
@@ -320,7 +322,7 @@ def test_what_only_the_fallback_could_take_is_a_dead_letter_there_and_the_rest_g
 
 def test_a_hot_stream_is_told_to_come_back_and_others_have_room() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         async with running(home, in_flight_bytes=1 << 20) as intake:
             home.may_go_on.clear()
             flood = [asyncio.ensure_future(intake.put([accepted(n, "hot", text="x" * 10_000)])) for n in range(150)]
@@ -340,15 +342,15 @@ def test_a_hot_stream_is_told_to_come_back_and_others_have_room() -> None:
 
 def test_a_rate_holds_from_the_next_request_on_and_a_bad_document_changes_nothing() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         async with running(home) as intake:
             assert {one.status for one in await intake.put([accepted(n) for n in range(50)])} == {202}
-            intake.apply(Document(streams=(Stream(name="slow", types=("order",), topic="t", rate=0.01),)))
+            intake.apply(ControlDocument(streams=(EventStream(name="slow", types=("order",), topic="t", rate=0.01),)))
             placed = await intake.put([accepted(n) for n in range(8)])
             assert [one.status for one in placed] == [202] + [429] * 7
             assert (placed[0].stream, placed[0].topic) == ("slow", "t")
             with pytest.raises(ConfigError, match=r"\$\.streams\[0\]\.where"):
-                intake.apply(Document(streams=(Stream(name="bad", where="("),)))
+                intake.apply(ControlDocument(streams=(EventStream(name="bad", where="("),)))
             assert (await intake.put([accepted(0, "page")]))[0].status == 202
             assert (await intake.put([accepted()]))[0].status == 429
 
@@ -357,7 +359,7 @@ def test_a_rate_holds_from_the_next_request_on_and_a_bad_document_changes_nothin
 
 def test_a_client_that_goes_away_changes_nothing() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         async with running(home) as intake:
             home.may_go_on.clear()
             events = [accepted(n) for n in range(10)]
@@ -377,7 +379,7 @@ def test_a_client_that_goes_away_changes_nothing() -> None:
 
 def test_a_stop_makes_durable_what_was_taken() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         async with running(home) as intake:
             home.may_go_on.clear()
             events = [accepted(n) for n in range(50)]
@@ -398,7 +400,7 @@ def test_a_stop_makes_durable_what_was_taken() -> None:
 
 def test_what_the_topics_do_not_take_before_the_end_goes_to_the_fallback_and_back_after_a_start() -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(), SwitchedTopics()
+        home, spare = FailingTopics(), FailingTopics()
         events = [accepted(n) for n in range(9)]
         async with running(home, spare, patience=30) as intake:
             home.may_go_on.clear()
@@ -417,7 +419,7 @@ def test_what_the_topics_do_not_take_before_the_end_goes_to_the_fallback_and_bac
 
 def test_a_stop_tells_which_events_nobody_was_told_are_durable() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         events = [accepted(n) for n in range(6)]
         async with running(home, patience=30) as intake:
             home.may_go_on.clear()
@@ -435,7 +437,7 @@ def test_a_stop_tells_which_events_nobody_was_told_are_durable() -> None:
 
 def test_a_stop_is_over_in_time_also_when_both_homes_hang() -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(), SwitchedTopics()
+        home, spare = FailingTopics(), FailingTopics()
         events = [accepted(n) for n in range(6)]
         async with running(home, spare, patience=30) as intake:
             home.may_go_on.clear()
@@ -454,7 +456,7 @@ def test_what_another_had_in_hand_when_it_was_killed_is_waited_for() -> None:
     """Or what is behind it would overtake it."""
 
     async def test() -> None:
-        home, spare = SwitchedTopics(), SwitchedTopics()
+        home, spare = FailingTopics(), FailingTopics()
         events = [accepted(n) for n in range(4)]
         waiting = spare.topic("fallback--order")
         waiting.publish([Message(one.event.header.id, one.body) for one in events])
@@ -472,7 +474,7 @@ def test_a_fallback_that_cannot_be_read_at_the_start_is_read_later(monkeypatch: 
     monkeypatch.setattr("balog.delivery.durable.intake._LIST_AGAIN", 0.01)
 
     async def test() -> None:
-        home, spare = SwitchedTopics(), SwitchedTopics()
+        home, spare = FailingTopics(), FailingTopics()
         early = accepted()
         spare.topic("fallback--order").publish([Message(early.event.header.id, early.body)])
         names = spare.names
@@ -495,7 +497,7 @@ def test_a_refusal_is_no_trouble_for_ever(monkeypatch: pytest.MonkeyPatch) -> No
     """Whoever is asked for nothing while it is in trouble would never hear that it is over."""
 
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         async with running(home) as intake:
             home.down = "on fire"
             await intake.put([accepted()])
@@ -508,7 +510,7 @@ def test_a_refusal_is_no_trouble_for_ever(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_types_without_end_keep_few_topics_open() -> None:
     async def test() -> None:
-        home = SwitchedTopics()
+        home = FailingTopics()
         async with running(home) as intake:
             for n in range(250):
                 assert (await intake.put([accepted(n, f"type{n}")]))[0].status == 202
@@ -520,7 +522,7 @@ def test_types_without_end_keep_few_topics_open() -> None:
 
 def test_what_a_topic_took_after_it_was_given_up_is_a_duplicate_when_it_comes_again() -> None:
     async def test() -> None:
-        home = SwitchedTopics(keeps_ids=False)
+        home = FailingTopics(keeps_ids=False)
         async with running(home, patience=0.05) as intake:
             one = accepted()
             home.may_go_on.clear()
@@ -537,7 +539,7 @@ def test_what_a_topic_took_after_it_was_given_up_is_a_duplicate_when_it_comes_ag
 
 def test_what_the_fallback_took_after_it_was_given_up_is_moved_and_there_once() -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(keeps_ids=False), SwitchedTopics()
+        home, spare = FailingTopics(keeps_ids=False), FailingTopics()
         async with running(home, spare, patience=0.05) as intake:
             one = accepted()
             home.down = "down"
@@ -555,7 +557,7 @@ def test_what_the_fallback_took_after_it_was_given_up_is_moved_and_there_once() 
 
 def test_what_a_topic_refused_after_it_was_given_up_is_a_dead_letter() -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(keeps_ids=False), SwitchedTopics()
+        home, spare = FailingTopics(keeps_ids=False), FailingTopics()
         async with running(home, spare, patience=0.05) as intake:
             one, other = accepted(), accepted(1)
             home.refused = {one.event.header.id}
@@ -571,7 +573,7 @@ def test_what_a_topic_refused_after_it_was_given_up_is_a_dead_letter() -> None:
 
 def test_a_fallback_that_hands_nothing_out_yet_is_not_asked_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        home, spare = SwitchedTopics(), SwitchedTopics()
+        home, spare = FailingTopics(), FailingTopics()
         waiting = spare.topic("fallback--order")
         waiting.publish([Message("early", b"{}")])
         receive, asked = waiting.receive, []
@@ -581,7 +583,7 @@ def test_a_fallback_that_hands_nothing_out_yet_is_not_asked_without_a_pause(monk
             return receive(*given, **named) if len(asked) > 5 else []
 
         monkeypatch.setattr(waiting, "receive", nothing_yet)
-        monkeypatch.setattr("balog.delivery.durable.lanes._NOTHING_YET", 0.1)
+        monkeypatch.setattr("balog.delivery.durable.topic_writer._NOTHING_YET", 0.1)
         async with running(home, spare) as intake:
             await asyncio.sleep(0.25)
             assert len(asked) <= 4

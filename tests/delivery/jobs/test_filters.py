@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from balog.delivery.document import Document, Filter
+from balog.delivery.document import ControlDocument, Filter
 from balog.delivery.jobs.filters import FilterJob, check_filters
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
@@ -144,7 +144,7 @@ class TestJob:
 
 class TestChecking:
     def faults(self, *filters):
-        return [(fault.path, fault.reason) for fault in check_filters(Document(filters=filters))]
+        return [(fault.path, fault.reason) for fault in check_filters(ControlDocument(filters=filters))]
 
     def test_filters_one_behind_the_other_are_well(self):
         assert self.faults(config(), config(name="next", sources=("out", "other"), to="end")) == []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from balog.delivery.document import Callback, Document, Filter
+from balog.delivery.document import Callback, ControlDocument, Filter
 from balog.delivery.jobs.sources import source_problems
 from balog.topics import open_topics
 
@@ -11,10 +11,12 @@ def callback(name, source):
     return Callback(name=name, source=source, url="https://example.com/")
 
 
-TWO = Document(callbacks=(callback("a", "orders"), callback("b", "orders")))
-MIXED = Document(filters=(Filter(name="f", sources=("orders",), to="big"),), callbacks=(callback("a", "orders"),))
-APART = Document(filters=(Filter(name="f", sources=("orders",), to="big"),), callbacks=(callback("a", "big"),))
-IN_SPARK = Document(
+TWO = ControlDocument(callbacks=(callback("a", "orders"), callback("b", "orders")))
+MIXED = ControlDocument(
+    filters=(Filter(name="f", sources=("orders",), to="big"),), callbacks=(callback("a", "orders"),)
+)
+APART = ControlDocument(filters=(Filter(name="f", sources=("orders",), to="big"),), callbacks=(callback("a", "big"),))
+IN_SPARK = ControlDocument(
     filters=(Filter(name="f", sources=("orders",), to="big", engine="spark"),), callbacks=(callback("a", "orders"),)
 )
 
@@ -45,5 +47,5 @@ def test_each_with_a_queue_of_its_own_is_fine(document):
 
 def test_a_name_that_no_queue_can_have_is_refused():
     pytest.importorskip("boto3", reason="boto3 is not installed")
-    [said] = problems(Document(callbacks=(callback("a", "shop.orders"),)), "sqs:eu-west-1")
+    [said] = problems(ControlDocument(callbacks=(callback("a", "shop.orders"),)), "sqs:eu-west-1")
     assert said.startswith("$.callbacks[0]: topic name 'shop.orders' can't be used by SQS")

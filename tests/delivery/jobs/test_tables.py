@@ -5,7 +5,7 @@ import time
 import pytest
 
 from balog.delivery.document import ClickHouseTable, LoadedTable, YTsaurusTable
-from balog.delivery.jobs import engines as engine_jobs
+from balog.delivery.jobs import engine_job as engine_jobs
 from balog.delivery.jobs.tables import TableJob, check_table
 from balog.errors import ConfigError
 from balog.event import Event, encode

@@ -1,0 +1,365 @@
+"""One item of a request: read, held against its type's schema, and made the event that is stored; or refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from balog.delivery.api.tokens import Principal
+from balog.delivery.durable.results import AcceptedEvent
+from balog.delivery.settings import ServiceConfig
+from balog.duplicate_keys import printable
+from balog.errors import BalogError, EventError, MissingExtraError, split_refusal
+from balog.event import Event, check_keys, decode, decode_checked, encode
+from balog.registry import PayloadValidator, Schema, SchemaViolation
+from balog.registry.nesting import is_deeper
+from balog.registry.registry import Registry, UnknownTypeError, UnknownVersionError
+from balog.registry.schema import InvalidSchemaError
+from balog.registry.worker_pool import TOO_LONG, WorkBusyError, end_workers
+from balog.sinks.service import Problem
+
+__all__ = ["ItemReader", "ProtobufParameters", "RejectedItem", "SchemaNotCached"]
+
+_MAX_TYPE = 200
+_MAX_PROBLEMS = 20
+_MOST_SLOW = 3  # events of a request whose validation takes too long; what comes after them is not read
+_DENSE_BYTES = 64 << 10
+_DENSE_SECONDS = 0.2
+"""Payloads of which 64 KiB could take so long are not validated by the event loop."""
+
+
+class RejectedItem(NamedTuple):
+    """Why an item is no event that can be taken: a status of HTTP, and each fault with its path.
+
+    ``type`` and ``version`` are what it says that it is, as far as that could be read.
+    """
+
+    status: int
+    problems: tuple[Problem, ...]
+    id: str = ""
+    type: str = ""
+    version: str = ""
+    is_known: bool = False
+
+
+_NOT_READ = RejectedItem(
+    503, (Problem("$", "not read: others of the request take too long to validate; send it again"),)
+)
+
+
+class ProtobufParameters(NamedTuple):
+    """What the request says of a payload in protobuf."""
+
+    type: str
+    version: str | None
+    channel: str | None
+
+
+class SchemaNotCached(Exception):
+    """A schema has to be fetched first, or validation may take long, which must not delay other requests."""
+
+
+class _Top(Struct):
+    cls_type: Any = UNSET
+    version: Any = UNSET
+    schema: Any = UNSET
+
+
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_TOO_MANY_DIGITS = b"0" * 309
+"""An integer that no double can hold has so many digits."""
+
+_tops = msgspec.json.Decoder(_Top)
+_members = msgspec.json.Decoder(dict[str, Raw])
+
+
+class ItemReader:
+    """Reads items; may be used from any thread."""
+
+    def __init__(self, registry: Registry, config: ServiceConfig) -> None:
+        self._registry = registry
+        self._limits = config.limits
+        self._takes_unknown = config.unknown_types == "accept"
+        self._validators: dict[tuple[str, str | None], PayloadValidator | None] = {}
+        self._latest: dict[str, str] = {}
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Stop every validation that takes long; events that are not read yet get 503."""
+        self._is_stopping = True
+        end_workers()
+
+    def forget(self) -> None:
+        """Ask the registry anew: it may have other versions by now."""
+        self._validators, self._latest = {}, {}
+
+    def read(
+        self, items: Sequence[bytes], caller: Principal, key: str, wire: ProtobufParameters | None, *, may_wait: bool
+    ) -> list[AcceptedEvent | RejectedItem]:
+        """Read items.
+
+        Args:
+            key: what the ids of payloads without one are made of, so that the same request gives the same events;
+                "" for fresh ids.
+            wire: of a body in protobuf.
+            may_wait: this thread may wait for a schema.
+
+        Raises:
+            SchemaNotCached: a schema is not here yet, or validation may take long, and ``may_wait`` is false.
+        """
+        found: list[AcceptedEvent | RejectedItem] = []
+        slow = 0
+        for index, item in enumerate(items):
+            if slow >= _MOST_SLOW or self._is_stopping:
+                found.append(_NOT_READ)
+                continue
+            fresh_id = _derived_id(f"{caller.name}\0{key}\0{index}", item) if key else ""
+            try:
+                found.append(
+                    self._read(item, caller, fresh_id, may_wait)
+                    if wire is None
+                    else self._read_wire(item, wire, caller, fresh_id, may_wait)
+                )
+            except EventError as error:
+                found.append(RejectedItem(422, (Problem(error.path, error.reason),), type=wire.type if wire else ""))
+            except _Refuse as refuse:
+                found.append(refuse.refused)
+            last = found[-1]
+            slow += isinstance(last, RejectedItem) and any(one.reason == TOO_LONG for one in last.problems)
+        return found
+
+    def _read(self, item: bytes, caller: Principal, fresh_id: str, may_wait: bool) -> AcceptedEvent | RejectedItem:
+        if len(item) > self._limits.event_bytes:
+            return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
+        if is_deeper(item, self._limits.depth):
+            return RejectedItem(422, (Problem("$", f"nested deeper than {self._limits.depth}"),))
+        if not item.isascii():
+            _check_utf8(item)
+        found = check_keys(item)
+        if len(item) >= len(_TOO_MANY_DIGITS) and _TOO_MANY_DIGITS in item.translate(_AS_ZEROS):
+            _check_integers(found)
+        if not isinstance(found, dict):
+            found = _head_of(item)
+        if "cls_type" in found:
+            return self._wrap(item, found, caller, fresh_id, may_wait)
+        if "schema" not in found:
+            raise EventError("want an event, with schema, header and payload, or a payload with cls_type")
+        event = decode_checked(item, found) if "payload" in found else decode(item)
+        return self._judge(event, caller, "$.payload", may_wait)
+
+    def _wrap(
+        self, item: bytes, found: dict[str, Any], caller: Principal, fresh_id: str, may_wait: bool
+    ) -> AcceptedEvent | RejectedItem:
+        """Make the event around a payload that came alone; one without a version gets that of the latest."""
+        type = found["cls_type"]
+        if not isinstance(type, str):
+            raise EventError("want a text", "$.cls_type")
+        payload = Raw(item.strip())
+        if "version" not in found and (latest := self._latest_version(type, may_wait)) is not None:
+            payload = Raw(msgspec.json.encode({**_members.decode(item), "version": latest}))
+        event = Event.new(_channel(type), payload)
+        if fresh_id:
+            event.header.id = fresh_id
+        return self._judge(event, caller, "$", may_wait)
+
+    def _read_wire(
+        self, item: bytes, wire: ProtobufParameters, caller: Principal, fresh_id: str, may_wait: bool
+    ) -> AcceptedEvent | RejectedItem:
+        if len(item) > self._limits.event_bytes:
+            return RejectedItem(413, (Problem("$", f"{len(item)} bytes; the limit is {self._limits.event_bytes}"),))
+        if not may_wait:
+            raise SchemaNotCached
+        schema = self._schema(wire, caller)
+        if schema.form != "protobuf":
+            raise EventError(f"{schema.type} {schema.version} is described by JSON Schema; send JSON")
+        from balog.registry.protobuf import compile_proto
+
+        try:
+            kind = compile_proto(schema.source, schema.message, f"{schema.type}/{schema.version}")
+            inner, faults = kind.read(item)
+        except (MissingExtraError, InvalidSchemaError, WorkBusyError) as error:
+            raise _Refuse(RejectedItem(503, (Problem("$", str(error)),), type=wire.type)) from None
+        if len(inner) > self._limits.event_bytes:  # a byte on the wire may be many in JSON
+            problem = Problem("$", f"{len(inner)} bytes as JSON; the limit is {self._limits.event_bytes}")
+            return RejectedItem(413, (problem,), type=schema.type, version=schema.version)
+        if is_deeper(inner, self._limits.depth):
+            raise EventError(f"nested deeper than {self._limits.depth}")
+        check_keys(inner)
+        fields = _members.decode(inner)
+        members = {"cls_type": schema.type, "version": schema.version, **fields}
+        event = Event.new(wire.channel or _channel(schema.type), Raw(msgspec.json.encode(members)))
+        if fresh_id:
+            event.header.id = fresh_id
+        if "cls_type" in fields or "version" in fields:  # then it may say that it is of another type
+            return self._judge(event, caller, "$", may_wait)
+        return self._judge(event, caller, "$", may_wait, faults)
+
+    def _judge(
+        self,
+        event: Event,
+        caller: Principal,
+        path: str,
+        may_wait: bool,
+        faults: Sequence[SchemaViolation] | None = None,
+    ) -> AcceptedEvent | RejectedItem:
+        """Hold an event against its type; ``faults`` are those of its payload where they are known already."""
+        try:
+            payload = event.payload  # so that whoever reads it later can
+        except EventError as error:
+            raise EventError(error.reason, path) from None
+        type, version = payload.get("cls_type"), payload.get("version")
+        said_type = type if isinstance(type, str) else ""
+        said_version = version if isinstance(version, str) else ""
+
+        def refuse(status: int, *problems: Problem) -> RejectedItem:
+            return RejectedItem(status, problems, event.header.id, said_type[:_MAX_TYPE], said_version[:_MAX_TYPE])
+
+        if type is not None and not said_type:
+            return refuse(422, Problem(f"{path}.cls_type", "want a text that names a type"))
+        if len(said_type) > _MAX_TYPE:
+            return refuse(422, Problem(f"{path}.cls_type", f"more than {_MAX_TYPE} characters"))
+        if not caller.is_for(said_type):
+            return refuse(403, Problem(f"{path}.cls_type", "the token is not for this type"))
+        if not said_type and not self._takes_unknown:
+            return refuse(422, Problem(f"{path}.cls_type", "missing; want the name of a type that is registered"))
+        if version is not None and not said_version:
+            return refuse(422, Problem(f"{path}.version", "want a text, such as 1.0.0"))
+        try:
+            if faults is None:
+                validator = self._validator(said_type, said_version or None, may_wait) if said_type else None
+                faults = () if validator is None else self._check(validator, bytes(event.raw_payload), may_wait)
+        except UnknownTypeError as error:
+            return refuse(422, Problem(f"{path}.cls_type", _unknown(error, caller)))
+        except UnknownVersionError as error:
+            return refuse(422, Problem(f"{path}.version", str(error)))
+        except WorkBusyError as error:
+            return refuse(503, Problem(path, str(error)))
+        except BalogError as error:
+            return refuse(503, Problem(path, f"the registry has no answer now: {error}"))
+        if faults:
+            told = (Problem(path + fault.path.removeprefix("$"), fault.reason) for fault in faults[:_MAX_PROBLEMS])
+            return refuse(422, *told)._replace(is_known=True)
+        return AcceptedEvent(event, encode(event))
+
+    @staticmethod
+    def _check(validator: PayloadValidator, payload: bytes, may_wait: bool) -> list[SchemaViolation]:
+        """Return the faults of a payload.
+
+        Raises:
+            SchemaNotCached: a request of such payloads could take long, and ``may_wait`` is false.
+            WorkBusyError: too many others take long now.
+        """
+        if not may_wait and validator.worst_seconds(payload) * (_DENSE_BYTES / max(len(payload), 1)) > _DENSE_SECONDS:
+            raise SchemaNotCached
+        return validator.check(payload)
+
+    def _validator(self, type: str, version: str | None, may_wait: bool) -> PayloadValidator | None:
+        """Give the validator of a version, or None where an unknown one is taken as it is."""
+        key = (type, version)
+        known = self._validators  # `forget` may put another one there meanwhile
+        found = known.get(key, UNSET)
+        if found is not UNSET:
+            return found
+        if not may_wait:
+            raise SchemaNotCached
+        try:
+            validator: PayloadValidator | None = self._registry.validator(type, version)
+        except (UnknownTypeError, UnknownVersionError):
+            if not self._takes_unknown:
+                raise
+            validator = None
+            if len(known) > 10_000:  # names that somebody makes up
+                known.clear()
+        known[key] = validator
+        return validator
+
+    def _latest_version(self, type: str, may_wait: bool) -> str | None:
+        latest = self._latest.get(type)
+        if latest is None:
+            if not may_wait:
+                raise SchemaNotCached
+            try:
+                latest = self._latest[type] = self._registry.get(type).version
+            except BalogError:  # it will be said where the payload is held against its schema
+                return None
+        return latest
+
+    def _schema(self, wire: ProtobufParameters, caller: Principal) -> Schema:
+        try:
+            return self._registry.get(wire.type, wire.version)
+        except UnknownTypeError as error:
+            raise EventError(_unknown(error, caller)) from None
+        except UnknownVersionError as error:
+            raise EventError(str(error)) from None
+        except BalogError as error:
+            problem = Problem("$", f"the registry has no answer now: {error}")
+            raise _Refuse(RejectedItem(503, (problem,), type=wire.type)) from None
+
+
+class _Refuse(Exception):
+    def __init__(self, refused: RejectedItem) -> None:
+        super().__init__()
+        self.refused = refused
+
+
+def _unknown(error: UnknownTypeError, caller: Principal) -> str:
+    """Say which types there are, of those that are the caller's business."""
+    return str(UnknownTypeError(error.type, [type for type in error.known if caller.is_for(type)]))
+
+
+def _head_of(item: bytes) -> dict[str, Any]:
+    """Return what says of which form an item is, where its other values cannot all be read.
+
+    Raises:
+        EventError: not JSON, or not an object.
+    """
+    try:
+        head: dict[str, Any] = msgspec.structs.asdict(_tops.decode(item))
+    except msgspec.ValidationError:
+        raise EventError("want a JSON object") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise EventError(f"not JSON: {split_refusal(error)[0]}") from None
+    return {name: value for name, value in head.items() if value is not UNSET}
+
+
+def _check_integers(document: Any) -> None:
+    """Check that a double can hold each integer of a document.
+
+    Raises:
+        EventError: at its path, an integer is beyond that.
+    """
+    waiting: list[tuple[str, Any]] = [("$", document)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += [(f"{path}.{printable(name)}", member) for name, member in value.items()]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[{index}]", member) for index, member in enumerate(value)]
+        elif isinstance(value, int):
+            try:
+                float(value)
+            except OverflowError:
+                raise EventError("this number is out of range: no double can hold it", path) from None
+
+
+def _check_utf8(item: bytes) -> None:
+    try:
+        str(item, "utf-8")
+    except UnicodeDecodeError as error:
+        raise EventError(f"not UTF-8, at byte {error.start}") from None
+
+
+def _channel(type: str) -> str:
+    if not 1 <= len(type) <= _MAX_TYPE:
+        raise EventError(f"want the name of a type, of at most {_MAX_TYPE} characters", "$.cls_type")
+    return type
+
+
+def _derived_id(key: str, item: bytes) -> str:
+    """Make the id of an item that comes again when the request is sent again, and of no other item."""
+    digest = hashlib.blake2b(item, digest_size=16, key=hashlib.sha256(key.encode()).digest())
+    return "LG" + digest.hexdigest()

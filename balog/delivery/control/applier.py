@@ -1,0 +1,339 @@
+"""A service picks up versions while it runs: what it can't apply it reports, what makes failures rise it takes back."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timezone
+
+from balog.backoff import Backoff, BackoffSequence
+from balog.delivery.control.folder import FolderControl
+from balog.delivery.control.jobs import JobSet, MakeJob, counts_of
+from balog.delivery.control.monitor import FailureMonitor, OutcomeCount
+from balog.delivery.control.store import DocumentVersion, ServiceStatus, State, VersionConflict
+from balog.delivery.control.validation import read_document
+from balog.delivery.control.version_cache import VersionCache
+from balog.delivery.document import ControlDocument
+from balog.errors import BalogError, ConfigError
+from balog.event import Event
+from balog.payload import ConfigRollbackPayload
+
+__all__ = ["Applier"]
+
+REPORT_SECONDS = 10.0
+_LOOK_SECONDS = 1.0
+_MAX_TRIED = 20
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0
+"""Seconds until a version that could not be applied is tried again: a secret may come, a server be back."""
+
+_JOIN_SECONDS = 30.0
+_MAX_REASON = 300
+
+
+class Applier:
+    """Keeps a service at the newest version that it can apply.
+
+    Args:
+        control: where the versions are; without, the document is empty for ever.
+        service: the name under which it reports.
+        make_job: makes the job of a filter, a table or a callback.
+        apply: makes a document the one by which events are routed, at once.
+        check: finds what this service can't do of a document that is right in itself.
+        count: tells how many events came in since the service began: taken, and failed.
+        publish: takes the event that tells of an automatic rollback.
+        say: takes one line for people.
+        poll: seconds between two looks at the store, give or take a quarter, so that a fleet does not ask as one.
+        drain: seconds that the end of a job may take.
+        kept: where the version that is applied is kept, for a start without the store.
+    """
+
+    def __init__(
+        self,
+        control: FolderControl | None,
+        service: str,
+        *,
+        make_job: MakeJob,
+        apply: Callable[[ControlDocument], None],
+        check: Callable[[ControlDocument], Iterable[ConfigError]] = lambda document: (),
+        count: Callable[[], OutcomeCount] = lambda: OutcomeCount(0, 0),
+        publish: Callable[[Event], None] = lambda event: None,
+        say: Callable[[str], None] = lambda line: None,
+        poll: float = 2.0,
+        drain: float = 20.0,
+        kept: VersionCache | None = None,
+    ) -> None:
+        self.service = service
+        self.document = ControlDocument()
+        self.entry: DocumentVersion | None = None
+        self._control = control
+        self._apply_document = apply
+        self._check = check
+        self._count = count
+        self._publish = publish
+        self._say = say
+        self._poll = poll
+        self._kept = kept
+        self.jobs = JobSet(make_job, say, drain)
+        self._watcher = FailureMonitor()
+        self._proven = 0
+        self._seen: DocumentVersion | None = None
+        self._delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
+        self._again_at = float("-inf")
+        self._state: State = "applied"
+        self._reason = ""
+        self._trouble = ""
+        self._applied: datetime | None = None
+        self._report_due = 0.0
+        self._turn = threading.Condition()
+        self._is_asked = False
+        self._is_over = False
+        self._looks = 0
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Apply the newest version that can be, and go on in a thread.
+
+        Raises:
+            StorageError, ControlError: the store can't be read, and no version is kept here that can be applied. A
+                service that does not know its document takes none.
+        """
+        if self._control is None:
+            self._apply_document(self.document)
+            return
+        try:
+            self._apply_newest(self._control)
+        except BalogError as error:
+            kept = self._kept.read() if self._kept is not None else None
+            if kept is None or not self._apply(*kept):
+                raise
+            self._seen = self.entry
+            self._say(f"control: {_line(error)}; begins with version {kept[0].number}, which was applied here last")
+        self._proven = self.entry.number if self.entry else 0
+        self._watcher.end()
+        self._thread = threading.Thread(target=self._run, name="balog control", daemon=True)
+        self._thread.start()
+
+    def _apply_newest(self, control: FolderControl) -> None:
+        """Apply the newest version that can be, else the empty document."""
+        self._seen = head = control.head()
+        for number in range(head.number if head else 0, 0, -1):
+            entry = head if head and number == head.number else control.entry(number)
+            if self._apply(entry, again=number < (head.number if head else 0)):
+                break
+            if head and head.number - number >= _MAX_TRIED:
+                break
+        if self.entry is None:
+            self._apply_document(self.document)
+
+    def stop(self) -> None:
+        """End the thread, then the jobs."""
+        with self._turn:
+            self._is_over = True
+            self._turn.notify_all()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)  # a place that does not answer holds up no stop
+        self.jobs.stop()
+        if self._control is not None and self._thread is not None and not self._thread.is_alive():
+            self._state = "stopped"
+            self._report()
+
+    def pick_up(self, number: int, patience: float = 10.0) -> ServiceStatus:
+        """Look at the store now, and tell how it went with a version; waits ``patience`` seconds at most."""
+        deadline = time.monotonic() + patience
+        with self._turn:
+            looks = self._looks
+            self._is_asked = True
+            self._turn.notify_all()
+            while not self._is_over and (self._seen is None or self._seen.number < number or self._looks == looks):
+                if not self._turn.wait(deadline - time.monotonic()) or time.monotonic() >= deadline:
+                    break
+        return self.status()
+
+    def status(self) -> ServiceStatus:
+        """Tell what is applied and how it goes."""
+        rate, errors = self._watcher.rates()
+        return ServiceStatus(
+            service=self.service,
+            number=self.entry.number if self.entry else 0,
+            sha=self.entry.sha if self.entry else "",
+            head=self._seen.number if self._seen else 0,
+            state=self._state,
+            reason=self._reason or self._trouble,
+            when=datetime.now(timezone.utc),
+            applied=self._applied,
+            every=REPORT_SECONDS,
+            rate=round(rate, 3),
+            errors=round(errors, 4),
+            jobs=self.jobs.statuses(),
+        )
+
+    def _run(self) -> None:
+        poll_due = time.monotonic()
+        while True:
+            now = time.monotonic()
+            with self._turn:
+                if self._is_over:
+                    return
+                is_asked, self._is_asked = self._is_asked, False
+            if is_asked or now >= poll_due:
+                self._attempt(self._pick_up)
+                poll_due = time.monotonic() + self._poll * random.uniform(0.75, 1.25)
+                with self._turn:
+                    self._looks += 1
+                    self._turn.notify_all()
+            self._attempt(self._watch)
+            if time.monotonic() >= self._report_due:
+                self._report()
+            with self._turn:
+                if not self._is_asked and not self._is_over:
+                    self._turn.wait(max(min(_LOOK_SECONDS, poll_due - time.monotonic()), 0.01))
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        """Go on with what is applied when a step fails, whatever it is: the next look tries it again."""
+        try:
+            step()
+        except Exception as error:
+            trouble = _line(error)
+            if trouble != self._trouble:
+                self._say(f"control: {trouble}; goes on with version {self.entry.number if self.entry else 0}")
+            self._trouble = trouble
+
+    def _pick_up(self) -> None:
+        if self._control is None:
+            return
+        head = self._control.head()
+        self._trouble = ""
+        if head is None:
+            return
+        is_new = self._seen is None or head.number > self._seen.number
+        if not is_new and (self._state != "refused" or time.monotonic() < self._again_at):
+            return
+        if is_new:
+            self._delays.reset()
+        try:
+            self._apply(head)
+        except Exception as error:
+            self._refuse(head, _line(error))
+        self._again_at = time.monotonic() + self._delays.next()
+        self._seen = head
+        self._report()
+
+    def _apply(self, entry: DocumentVersion, data: bytes | None = None, *, again: bool = False) -> bool:
+        """Apply a version; tell whether it could be.
+
+        Args:
+            data: its document; when None, the store has it.
+            again: of an older version, because the newest could not be: the reason of that stays.
+
+        Raises:
+            StorageError: its document could not be read just now.
+        """
+        control = self._control
+        if control is None:
+            return False
+        try:
+            data = control.document(entry) if data is None else data
+            document, problems = read_document(data, f"version {entry.number}")
+            if document is not None:
+                problems += self._check(document)
+            if document is None or problems:
+                more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+                self._refuse(entry, f"{problems[0]}{more}", again)
+                return False
+            started = self.jobs.change(document, lambda: self._apply_document(document))
+        except Exception as error:
+            if getattr(error, "retryable", False):
+                raise
+            self._refuse(entry, _line(error), again)
+            return False
+        counts = self._counts()
+        if document.watch.enabled and entry.action != "automatic rollback":
+            fresh = {name: OutcomeCount(0, 0) for name in started}
+            self._watcher.begin(time.monotonic(), {**counts, **fresh}, document.watch)
+        else:
+            self._watcher.end()
+        if not self._watcher.is_watching:
+            self._proven = entry.number
+        self.document, self.entry, self._applied = document, entry, datetime.now(timezone.utc)
+        if not again:
+            self._state = "rolled back" if entry.action == "automatic rollback" else "applied"
+            self._reason = entry.message if entry.action == "automatic rollback" else ""
+        self._say(f"control: version {entry.number} applied")
+        self._keep(entry, data)
+        return True
+
+    def _keep(self, entry: DocumentVersion, data: bytes) -> None:
+        try:
+            if self._kept is not None:
+                self._kept.write(entry, data)
+        except BalogError as error:
+            self._say(f"control: {_line(error)}; version {entry.number} is not kept for a start without its place")
+
+    def _refuse(self, entry: DocumentVersion, reason: str, again: bool = False) -> None:
+        told = f"version {entry.number}: {reason}"[:_MAX_REASON]
+        if told != self._reason:
+            self._say(f"control: version {entry.number} can't be applied: {reason}")
+        if not again:
+            self._state, self._reason = "refused", told
+
+    def _counts(self) -> Mapping[str, OutcomeCount]:
+        return {"intake": self._count(), **counts_of(self.jobs.statuses())}
+
+    def _watch(self) -> None:
+        now = time.monotonic()
+        self._watcher.look(now, self._counts())
+        if not self._watcher.is_watching or self.entry is None:
+            return
+        if reason := self._watcher.verdict(now):
+            self._take_back(self.entry, reason)
+        elif self._watcher.is_over(now):
+            self._watcher.end()
+            self._proven = self.entry.number
+
+    def _take_back(self, bad: DocumentVersion, reason: str) -> None:
+        control = self._control
+        if control is None:
+            return
+        message = f"version {bad.number}: {reason}"[:_MAX_REASON]
+        try:
+            entry = control.take_back(
+                self._proven,
+                who=f"service {self.service}",
+                message=message,
+                base=bad.number,
+                action="automatic rollback",
+            )
+        except VersionConflict:
+            self._attempt(self._pick_up)  # another service was first, or a person
+            return
+        if entry.number == bad.number:  # the same document as then: there is nothing to go back to
+            self._watcher.end()
+            self._proven = bad.number
+            self._say(f"control: {message}; what counted before is the same")
+            return
+        self._say(f"control: {message}; version {self._proven} counts again, as version {entry.number}")
+        payload = ConfigRollbackPayload(
+            service=self.service,
+            rolled_back=bad.number,
+            restored=self._proven,
+            number=entry.number,
+            reason=reason,
+        )
+        self._attempt(self._pick_up)
+        self._attempt(lambda: self._publish(Event.new("config_rollback", payload, level="ERROR")))
+
+    def _report(self) -> None:
+        if self._control is None:
+            return
+        self._report_due = time.monotonic() + REPORT_SECONDS
+        try:
+            self._control.report(self.status())
+        except BalogError as error:
+            self._trouble = _line(error)
+
+
+def _line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return (text if isinstance(error, BalogError) else f"{type(error).__name__}: {text}")[:_MAX_REASON]

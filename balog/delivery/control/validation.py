@@ -1,0 +1,72 @@
+"""Whether a document can be a service's: everything that is wrong with it at once, before anybody applies it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+
+from balog.delivery.document import Callback, ControlDocument
+from balog.delivery.durable.router import route_problems
+from balog.duplicate_keys import find_duplicate_keys
+from balog.errors import ConfigError
+from balog.problems import intact, problems
+
+__all__ = ["check", "read_document"]
+
+_MAX_TWICE = 20
+
+
+def read_document(data: bytes, source: str = "") -> tuple[ControlDocument | None, list[ConfigError]]:
+    """Read a document and find all that is wrong with it, short of what only a service has, such as secrets.
+
+    Args:
+        data: JSON.
+        source: the file or version that it came from, for the errors.
+
+    Returns:
+        The document, None when it can't be read, and the problems.
+    """
+    try:
+        plain = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return None, [ConfigError(f"is not JSON: {error or 'nested too deep'}", source)]
+    if isinstance(plain, dict) and isinstance(plain.get("$schema"), str):
+        del plain["$schema"]  # for editors
+    twice = islice(find_duplicate_keys(data.removeprefix(b"\xef\xbb\xbf")), _MAX_TWICE)
+    repeated = [ConfigError("this key is there twice; want it once", source, place) for place in twice]
+    found = [*repeated, *problems(plain, ControlDocument, source)]
+    document, left_out, original = intact(plain, ControlDocument)
+    if document is None:
+        return None, found
+    found += (ConfigError(error.reason, source, original(error.path)) for error in check(document))
+    return (None if left_out or repeated else document), found
+
+
+def check(document: ControlDocument) -> list[ConfigError]:
+    """Find what the parts of a document say that can't work: names, expressions, streams, cycles of filters."""
+    return list(_problems(document))
+
+
+def _problems(document: ControlDocument) -> Iterator[ConfigError]:
+    from balog.delivery.jobs.callbacks.endpoint import check_callback
+    from balog.delivery.jobs.filters import check_filters  # brings the engine
+    from balog.delivery.jobs.tables import check_table
+
+    yield from route_problems(document)
+    yield from check_filters(document)
+    for kind, parts in (("tables", document.tables), ("callbacks", document.callbacks)):
+        names: set[str] = set()
+        for number, part in enumerate(parts):
+            place = f"$.{kind}[{number}]"
+            if part.name in names:
+                yield ConfigError(f"there are two {kind} {part.name!r}; rename one", path=f"{place}.name")
+            names.add(part.name)
+            try:
+                if isinstance(part, Callback):
+                    check_callback(part)
+                else:
+                    check_table(part)
+            except ConfigError as error:
+                yield ConfigError(error.reason, path=f"{place}.{error.path or 'where'}")

@@ -1,0 +1,71 @@
+"""Messages of one request that become durable together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from balog.delivery.durable.publisher import PublishResult
+from balog.topics import Message
+
+__all__ = ["PendingBatch", "Store"]
+
+Store = Literal["topics", "fallback"]
+
+
+class PendingBatch:
+    """Messages of one request that wait together for one topic.
+
+    Args:
+        settled: called once, when they are durable or can't be; not when whoever waits went away.
+
+    Attributes:
+        store: where they are durable; None before, and where that failed.
+        refused: of those that the topic can never take, by id, why.
+        duplicates: the places of those that were there already.
+        trouble: why they could not be stored.
+    """
+
+    __slots__ = ("_settled", "_waiters", "duplicates", "is_settled", "messages", "refused", "size", "store", "trouble")
+
+    def __init__(self, messages: Sequence[Message], size: int, settled: Callable[[PendingBatch], object]) -> None:
+        self.messages = messages
+        self.size = size
+        self.store: Store | None = None
+        self.refused: dict[str, str] = {}
+        self.duplicates: set[int] = set()
+        self.trouble = ""
+        self.is_settled = False
+        self._settled = settled
+        self._waiters: list[asyncio.Future[None]] = []
+
+    async def wait(self) -> None:
+        """Return when it is settled; any number may wait, and any of them go away."""
+        if not self.is_settled:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+    def succeed(self, store: Store, written: PublishResult) -> None:
+        """Take what was written; groups of one batch in their order, so that of two equal ids the first is new."""
+        self.store, self.refused = store, written.refused
+        if written.new is not None:
+            for place, message in enumerate(self.messages):
+                if message.id in written.new:
+                    written.new.discard(message.id)
+                else:
+                    self.duplicates.add(place)
+        self._tell()
+
+    def fail(self, trouble: str) -> None:
+        """Give up: none of them is known to be stored."""
+        self.trouble = trouble
+        self._tell()
+
+    def _tell(self) -> None:
+        self.is_settled = True
+        self._settled(self)
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -1,0 +1,96 @@
+"""Calls that block, done by a few threads for an event loop, which can withdraw one that has not begun."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+__all__ = ["DaemonExecutor", "PendingCall"]
+
+T = TypeVar("T")
+
+
+class PendingCall(Generic[T]):
+    """One call: ``future`` gets what it gives or raises."""
+
+    def __init__(self, call: Callable[[], T], future: asyncio.Future[T]) -> None:
+        self.future = future
+        self._call = [call]  # whoever takes it out decides
+
+    def withdraw(self) -> bool:
+        """Tell whether the call had not begun; then it never will."""
+        try:
+            self._call.pop()
+        except IndexError:
+            return False
+        self.future.cancel()
+        return True
+
+    def _do(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            call = self._call.pop()
+        except IndexError:
+            return
+        try:
+            result = call()
+        except BaseException as error:
+            tell: tuple[Any, ...] = (self._fail, error)
+        else:
+            tell = (self._succeed, result)
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(*tell)
+
+    def _succeed(self, result: T) -> None:
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.future.exception()  # whoever went away meanwhile need not be told
+
+
+class DaemonExecutor:
+    """At most ``count`` threads, each started when it is needed. They hold up no end of the process: a call to a
+    server that does not answer may last longer than a stop may.
+    """
+
+    def __init__(self, count: int, name: str) -> None:
+        self._count = count
+        self._name = name
+        self._calls: queue.SimpleQueue[tuple[PendingCall[Any], asyncio.AbstractEventLoop] | None] = queue.SimpleQueue()
+        self._threads = 0
+        self._idle = 0
+        self._lock = threading.Lock()
+
+    def run(self, call: Callable[[], T]) -> PendingCall[T]:
+        """Have a call done; for the running event loop."""
+        loop = asyncio.get_running_loop()
+        work = PendingCall(call, loop.create_future())
+        with self._lock:
+            if self._idle <= 0 and self._threads < self._count:
+                self._threads += 1
+                name = f"balog-{self._name}-{self._threads}"
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
+            else:
+                self._idle -= 1  # below 0: so many calls wait for a thread
+        self._calls.put((work, loop))
+        return work
+
+    def close(self) -> None:
+        """Let the threads end when they have done what they were given."""
+        with self._lock:
+            threads, self._threads = self._threads, 0
+        for _ in range(threads):
+            self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (item := self._calls.get()) is not None:
+            item[0]._do(item[1])
+            del item
+            with self._lock:
+                self._idle += 1

@@ -1,0 +1,168 @@
+"""How much of each stream may wait to become durable, and when to come back with what may not."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+__all__ = ["FlowControl", "StreamState"]
+
+_SHORTEST, _LONGEST = 1.0, 60.0  # seconds of Retry-After
+_BUCKETS = 10  # seconds over which a stream's rate is measured
+_KEPT = 4096
+
+
+class StreamState(Struct, frozen=True, kw_only=True):
+    """How a stream is, now.
+
+    ``waiting`` and ``bytes`` are of what is not durable yet, ``rate`` the events a second that became durable during
+    the last ten; ``refused`` counts the events that had to come back later.
+    """
+
+    waiting: int = 0
+    bytes: int = 0
+    rate: float = 0.0
+    refused: int = 0
+
+
+class FlowControl:
+    """Admits events to memory, stream by stream.
+
+    A stream may have as many bytes waiting as are left for all: one alone has half of the memory at most, a second
+    one half of the rest, and so on. However hot the others are, there is room for one that has little (dynamic
+    thresholds, A. Choudhury and E. Hahne, 1998). One with nothing waiting may always have one event there, if it fits.
+
+    Args:
+        limit: bytes of all streams together.
+        clock: seconds that only grow.
+        jitter: gives the factor of each time to come back, so that not all come at once.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = lambda: random.uniform(0.8, 1.2),
+    ) -> None:
+        self.limit = limit
+        self.bytes = 0
+        self.waiting = 0
+        self._rates: Mapping[str, float] = {}
+        self._clock = clock
+        self._jitter = jitter
+        self._streams: dict[str, _Stream] = {}
+
+    def limit_rates(self, rates: Mapping[str, float]) -> None:
+        """Let streams have so many events a second at most from now on; a second's worth may come at once."""
+        self._rates = rates
+
+    def admit(self, stream: str, sizes: Sequence[int]) -> tuple[int, float]:
+        """Take as many as may come in, from the front: what is behind a refused event must not overtake it.
+
+        Args:
+            sizes: bytes of each event.
+
+        Returns:
+            how many were taken, and the seconds after which to come back with the others; 0 where there are none.
+        """
+        found = self._streams.get(stream)
+        if found is None:
+            found = self._make(stream)
+        count, rate = len(sizes), self._rates.get(stream)
+        wait = 0.0
+        if rate is not None:
+            may = found.tokens(rate, self._clock())
+            if count > may:
+                wait = (min(count, max(rate, 1.0)) - found.bucket) / rate
+                count = may
+        size = sum(sizes) if count == len(sizes) else sum(sizes[:count])
+        if not self._fits(found, size):
+            count, size = self._fitting(found, sizes[:count])
+            wait = max(wait, (found.waiting + len(sizes)) / (found.rate(self._clock()) or 1.0))
+        if rate is not None:
+            found.bucket -= count
+        found.waiting += count
+        found.bytes += size
+        self.waiting += count
+        self.bytes += size
+        if count == len(sizes):
+            return count, 0.0
+        found.refused += len(sizes) - count
+        return count, self._later(wait)
+
+    def done(self, stream: str, count: int, size: int, durable: bool) -> None:
+        """Forget events that no longer wait; those that became durable count for the stream's rate."""
+        found = self._streams[stream]
+        found.waiting -= count
+        found.bytes -= size
+        self.waiting -= count
+        self.bytes -= size
+        if durable:
+            found.count(count, self._clock())
+
+    def states(self) -> dict[str, StreamState]:
+        """Tell how each stream is, by name; of one without events for long, nothing."""
+        now = self._clock()
+        return {
+            name: StreamState(waiting=one.waiting, bytes=one.bytes, rate=round(one.rate(now), 3), refused=one.refused)
+            for name, one in sorted(self._streams.items())
+        }
+
+    def _fits(self, stream: _Stream, size: int) -> bool:
+        return stream.bytes + size <= self.limit - self.bytes - size
+
+    def _fitting(self, stream: _Stream, sizes: Sequence[int]) -> tuple[int, int]:
+        total = 0
+        for count, size in enumerate(sizes):
+            is_first = not (stream.bytes or total)
+            if not (self._fits(stream, total + size) or (is_first and self.bytes + size <= self.limit)):
+                return count, total
+            total += size
+        return len(sizes), total
+
+    def _later(self, seconds: float) -> float:
+        return round(min(max(min(seconds, _LONGEST) * self._jitter(), _SHORTEST), _LONGEST), 3)
+
+    def _make(self, stream: str) -> _Stream:
+        now = self._clock()
+        if len(self._streams) >= _KEPT:  # types without end, each a stream: those at rest are forgotten
+            self._streams = {name: one for name, one in self._streams.items() if one.waiting or one.rate(now)}
+        found = self._streams[stream] = _Stream(now)
+        return found
+
+
+class _Stream:
+    """What is known of one stream: what waits, the last seconds' durable events, and the tokens of its rate."""
+
+    def __init__(self, now: float) -> None:
+        self.waiting = self.bytes = self.refused = 0
+        self.bucket = 0.0
+        self._filled: float | None = None
+        self._since = now
+        self._second = int(now)
+        self._counts = [0] * _BUCKETS
+
+    def tokens(self, rate: float, now: float) -> int:
+        burst = max(rate, 1.0)
+        gained = burst if self._filled is None else (now - self._filled) * rate
+        self.bucket = min(self.bucket + gained, burst)
+        self._filled = now
+        return int(self.bucket + 1e-9)
+
+    def count(self, events: int, now: float) -> None:
+        self._move(now)
+        self._counts[self._second % _BUCKETS] += events
+
+    def rate(self, now: float) -> float:
+        self._move(now)
+        return sum(self._counts) / min(max(now - self._since, 1.0), _BUCKETS)
+
+    def _move(self, now: float) -> None:
+        second = int(now)
+        if second > self._second:
+            for passed in range(self._second + 1, min(second, self._second + _BUCKETS) + 1):
+                self._counts[passed % _BUCKETS] = 0
+            self._second = second

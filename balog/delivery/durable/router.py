@@ -1,0 +1,204 @@
+"""Which topic an event goes to: the first stream of the document that takes it, or the topic of its type."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+from balog.errors import ConfigError
+from balog.event import Event
+from balog.topics.keys import RUN, key_reader
+from balog.versions import parse_condition, parse_version, version_text
+
+if TYPE_CHECKING:
+    from balog.delivery.document import ControlDocument, EventStream
+
+__all__ = ["FAILED", "UNTYPED", "Route", "StreamRouter", "route_problems", "topic_for_type"]
+
+UNTYPED = "events"
+"""The topic of events whose payload names no type."""
+
+FAILED = "failed_events"
+"""The topic of what was refused; no type's and no stream's."""
+
+_REMEMBERED = 4096
+_LONGEST = 300
+
+_PLAIN = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,69}", re.ASCII)
+_ESCAPED = re.compile(r".*--[0-9a-f]{32}")
+_OTHER = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
+
+
+class Route(NamedTuple):
+    """Where an event goes. ``stream`` is the topic's name where no stream took it; ``key`` keeps its order there."""
+
+    stream: str
+    topic: str
+    key: str | None
+
+
+def topic_for_type(cls_type: str | None, *, dots: bool = True) -> str:
+    """Give the topic of a type that no stream takes: its name, where a topic can have it.
+
+    Of any other text, and of a name that means something else here, it is what can be read of it and a digest: two
+    types have one topic only when 128 bits of SHA-256 are the same. No type's topic is ``events`` or
+    ``failed_events``.
+
+    Args:
+        dots: False for a home whose names have none, as queues of SQS.
+    """
+    if cls_type is None:
+        return UNTYPED
+    if (
+        _PLAIN.fullmatch(cls_type)
+        and (dots or "." not in cls_type)
+        and cls_type not in (UNTYPED, FAILED)
+        and not _ESCAPED.fullmatch(cls_type)
+    ):
+        return cls_type
+    digest = hashlib.sha256(cls_type.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return f"{_OTHER.sub('_', cls_type[:200])[:34].strip('_')}--{digest}"
+
+
+class _Way(NamedTuple):
+    """One stream, compiled. ``matches`` is None where it takes every event of its types and versions."""
+
+    stream: str
+    topic: str
+    matches: Callable[[Event], bool] | None
+    key: Callable[[Event], str | None]
+
+
+class StreamRouter:
+    """Tells where events go, as one document says. Immutable but for what it remembers; threads may share it.
+
+    Args:
+        document: its streams.
+        dots: whether names of topics may have dots; see ``topic_for_type``.
+
+    Raises:
+        ConfigError: a ``where``, ``key`` or ``versions`` that is none; its path is in the document.
+    """
+
+    def __init__(self, document: ControlDocument, *, dots: bool = True) -> None:
+        self._dots = dots
+        self._streams = [_compiled(stream, number) for number, stream in enumerate(document.streams)]
+        self._key = key_reader(RUN, "$")
+        self._ways: dict[tuple[str | None, str | None], tuple[_Way, ...]] = {}
+        self.rates = {stream.name: stream.rate for stream in document.streams if stream.rate is not None}
+
+    def route(self, event: Event) -> Route:
+        """Give where an event goes. What a type's events have in common is looked up once."""
+        kind = event.cls_type, version_text(event.raw_version)
+        ways = self._ways.get(kind)
+        if ways is None:
+            ways = self._find(kind)
+        for stream, topic, matches, key in ways:
+            if matches is None or matches(event):
+                return Route(stream, topic, key(event))
+        raise AssertionError("the last way takes every event")
+
+    def stream_of(self, type: str, version: str) -> str:
+        """Return the first stream that may take events of a type and version, by name; see ``Route``."""
+        kind = type or None, version or None
+        return (self._ways.get(kind) or self._find(kind))[0].stream
+
+    def _find(self, kind: tuple[str | None, str | None]) -> tuple[_Way, ...]:
+        ways = []
+        for way, takes in self._streams:
+            if takes(*kind):
+                ways.append(way)
+                if way.matches is None:
+                    break
+        else:
+            topic = topic_for_type(kind[0], dots=self._dots)
+            ways.append(_Way(topic, topic, None, self._key))
+        found = tuple(ways)
+        if sum(len(text or "") for text in kind) <= _LONGEST:
+            if len(self._ways) >= _REMEMBERED:
+                self._ways.clear()  # types or versions without end: begin again
+            self._ways[kind] = found
+        return found
+
+
+def _compiled(stream: EventStream, number: int) -> tuple[_Way, Callable[[str | None, str | None], bool]]:
+    path = f"$.streams[{number}]"
+    matches = None
+    if stream.where is not None:
+        from balog.expressions import Expression
+
+        try:
+            matches = Expression(stream.where).matches
+        except ConfigError as error:
+            raise ConfigError(error.reason, path=f"{path}.where") from None
+    try:
+        spec = None if stream.versions is None else parse_condition(stream.versions)
+    except ConfigError as error:
+        raise ConfigError(error.reason, path=f"{path}.versions") from None
+    key = key_reader(stream.key or RUN, f"{path}.key")
+
+    def takes(cls_type: str | None, version: str | None) -> bool:
+        if not any(_covers(glob, cls_type) for glob in stream.types):
+            return False
+        if spec is None:
+            return True
+        found = parse_version(version) if version is not None else None
+        return found is not None and bool(spec.match(found))
+
+    return _Way(stream.name, stream.topic or stream.name, matches, key), takes
+
+
+def _covers(glob: str, cls_type: str | None) -> bool:
+    """Tell whether a glob takes a type; an event without one is taken by ``*`` alone."""
+    if glob == "*":
+        return True
+    return cls_type is not None and fnmatchcase(cls_type, glob)
+
+
+def route_problems(document: ControlDocument) -> Iterator[ConfigError]:
+    """Find what is wrong with a document's streams, each with its path.
+
+    That is what no expression or condition on versions can be, a name that is there twice, a topic that is not theirs,
+    and a stream that no event can reach since one before it takes all of its types and versions.
+    """
+    seen: dict[str, int] = {}
+    for number, stream in enumerate(document.streams):
+        path = f"$.streams[{number}]"
+        try:
+            _compiled(stream, number)
+        except ConfigError as error:
+            yield error
+        if stream.name in seen:
+            yield ConfigError(
+                f"the name {stream.name!r} is that of streams[{seen[stream.name]}], too", path=f"{path}.name"
+            )
+        seen.setdefault(stream.name, number)
+        if (stream.topic or stream.name) == FAILED:
+            yield ConfigError(f"{FAILED} is the topic of what was refused; name another", path=f"{path}.topic")
+        for earlier in document.streams[:number]:
+            if _takes_all_of(earlier, stream):
+                yield ConfigError(
+                    f"no event can reach stream {stream.name!r}: stream {earlier.name!r} before it takes them all;"
+                    " put it in front, or give the other one a where",
+                    path=path,
+                )
+                break
+
+
+def _takes_all_of(earlier: EventStream, later: EventStream) -> bool:
+    """Tell whether an earlier stream takes whatever a later one could; what can't be told of globs counts as no."""
+    if earlier.where is not None or earlier.versions not in (None, later.versions):
+        return False
+    return all(any(_is_within(glob, wider) for wider in earlier.types) for glob in later.types)
+
+
+def _is_within(glob: str, wider: str) -> bool:
+    if wider == "*" or glob == wider:
+        return True
+    if not any(char in glob for char in "*?["):
+        return fnmatchcase(glob, wider)
+    begin = wider[:-1]  # order.* within order*
+    return wider.endswith("*") and not any(char in begin for char in "*?[") and glob.startswith(begin)

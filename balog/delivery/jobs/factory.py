@@ -1,0 +1,38 @@
+"""From a part of the document to the job that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from balog.delivery.jobs import Job, Kind
+from balog.delivery.jobs.callbacks.addresses import Networks
+from balog.delivery.settings import ServiceConfig
+
+__all__ = ["job_factory"]
+
+
+def job_factory(config: ServiceConfig, say: Callable[[str], None]) -> Callable[[Kind, Any], Job]:
+    """Give what makes the jobs of a service.
+
+    Args:
+        say: takes one line for people.
+    """
+
+    networks = Networks(config.document_access.networks)
+
+    def make(kind: Kind, part: Any) -> Job:
+        # A service without callbacks needs none of their packages.
+        if kind == "filter":
+            from balog.delivery.jobs.filters import FilterJob
+
+            return FilterJob(part, config.topics, say)
+        if kind == "table":
+            from balog.delivery.jobs.tables import TableJob
+
+            return TableJob(part, config.topics, say, config.registry, config.registry_options, networks)
+        from balog.delivery.jobs.callbacks import CallbackJob
+
+        return CallbackJob(part, config.topics, say, config.control, config.control_options, networks)
+
+    return make

@@ -1,0 +1,164 @@
+"""What a service refused, mended and sent again."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, structs
+
+from balog.delivery.api.failed_events import FAILED_EVENTS
+from balog.delivery.client import Client
+from balog.errors import EventError, split_refusal
+from balog.event import Event, check_keys, decode, encode
+from balog.expressions import Expression
+from balog.sinks.service import Item, Problem
+from balog.topics import Received, Topic
+from balog.topics.redrive import Patch
+
+__all__ = ["Replay", "ReplayStats", "repair"]
+
+GROUP = "replay"
+_LEASE = 3600.0
+_BATCH = 200
+
+
+class _Failed(Struct):
+    data: str
+    form: str
+    problems: tuple[Problem, ...] = ()
+    event: str = ""
+
+
+class ReplayStats(Struct):
+    """What a replay did, in failed events.
+
+    ``sent`` were taken this time and are done, ``refused`` were refused again and stay, ``unwanted`` did not meet the
+    condition and stay, ``unmended`` are no events even with the patch and stay.
+    """
+
+    sent: int = 0
+    refused: int = 0
+    unwanted: int = 0
+    unmended: int = 0
+
+    @property
+    def left(self) -> int:
+        """How many stay."""
+        return self.refused + self.unwanted + self.unmended
+
+
+class Replay(Struct):
+    """Sends what a service refused to it again.
+
+    A failed event is done once the service has taken what was made of it; all others stay for the next replay. Events
+    keep their ids, so that a replay that was killed stores nothing twice.
+
+    Attributes:
+        topic: the failed events.
+        client: of the service.
+        patch: what is changed in each first.
+        where: takes only failed events for which it is true, such as ``payload.type = 'order'``.
+        tell: called with what would be, or was, sent.
+        complain: called with the failed event's id and why it stays.
+    """
+
+    topic: Topic
+    client: Client
+    patch: Patch
+    where: Expression | None
+    tell: Callable[[Event], object]
+    complain: Callable[[str, str], object]
+
+    def dry_run(self, limit: int) -> ReplayStats:
+        """Tell what would be sent, of so many failed events at most, and send nothing."""
+        counts = ReplayStats()
+        for _, event in self._mended(self.topic.peek(limit), counts):
+            self.tell(event)
+            counts.sent += 1
+        return counts
+
+    def run(self, limit: int | None = None, should_stop: Callable[[], bool] = lambda: False) -> ReplayStats:
+        """Send all that is there now, or so many at most.
+
+        Raises:
+            DeliveryError: the service is not there; all that it did not take stays.
+            TopicError: the topic fails.
+        """
+        counts = ReplayStats()
+        kept: list[Received] = []
+        left = self.topic.group_state(GROUP).pending
+        left = left if limit is None else min(left, limit)
+        try:
+            while left > 0 and not should_stop():
+                received = self.topic.receive(GROUP, min(_BATCH, left), 0.0, _LEASE)
+                if not received:
+                    break
+                left -= len(received)
+                kept += [structs.replace(one, body=b"") for one in received]  # until it is known to be taken
+                taken = self._send(list(self._mended(received, counts)), counts)
+                self.topic.ack(GROUP, taken)
+                done = {one.receipt for one in taken}
+                kept = [one for one in kept if one.receipt not in done]
+        finally:
+            self.topic.release(GROUP, kept, attempted=False)
+        return counts
+
+    def _mended(self, received: Sequence[Received], counts: ReplayStats) -> Iterator[tuple[Received, Event]]:
+        for one in received:
+            try:
+                failed = decode(one.body)
+                if self.where is not None and not self.where.matches(failed):
+                    counts.unwanted += 1
+                    continue
+                yield one, repair(failed, self.patch)
+            except EventError as error:
+                counts.unmended += 1
+                self.complain(one.id, str(error))
+
+    def _send(self, mended: Sequence[tuple[Received, Event]], counts: ReplayStats) -> list[Received]:
+        acks: Sequence[Item] = self.client.send([event for _, event in mended], keep_failed=False)
+        taken = []
+        for (received, event), ack in zip(mended, acks):
+            if ack.status == 202:
+                counts.sent += 1
+                taken.append(received)
+                self.tell(event)
+            else:
+                counts.refused += 1
+                self.complain(received.id, ack.reason)
+        return taken
+
+
+def repair(failed: Event, patch: Patch) -> Event:
+    """Make the event of a failed one: what was sent, patched. A payload that was sent alone is made an event first.
+
+    Raises:
+        EventError: that is no event.
+    """
+    try:
+        found = msgspec.json.decode(failed.raw_payload, type=_Failed)
+        data = base64.b64decode(found.data, validate=True)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise EventError(f"is no failed_event: {split_refusal(error)[0]}") from None
+    if found.form != "json":
+        raise EventError("was sent in protobuf, which no patch can change", "$.payload.form")
+    try:
+        check_keys(data, "$.payload.data")  # a patch would choose one of the two
+        members = msgspec.json.decode(data, type=dict[str, Raw])
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise EventError(f"what was sent is no JSON object: {split_refusal(error)[0]}", "$.payload.data") from None
+    if "cls_type" in members:
+        data = _wrapped(failed, found, data, members)
+    return decode(patch.apply(data))
+
+
+def _wrapped(failed: Event, found: _Failed, data: bytes, members: dict[str, Any]) -> bytes:
+    name = msgspec.json.decode(members["cls_type"])
+    channel = name if isinstance(name, str) and name else FAILED_EVENTS
+    event = Event.new(channel, Raw(data.strip()), timestamp=failed.header.timestamp)
+    event.header.id = found.event or "LG" + hashlib.sha256(failed.header.id.encode()).hexdigest()[:32]
+    return encode(event)
