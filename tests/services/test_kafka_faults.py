@@ -19,7 +19,7 @@ from balog.errors import TopicError
 from balog.event import Event, encode
 from balog.topics import Message, Received, Topic, Topics, open_topics
 from balog.topics.kafka.dead_letters import DeadLetters
-from balog.topics.kafka.partition import Held
+from balog.topics.kafka.partition import FetchedMessage
 from tests.contracts.topic_contract import eventually
 from tests.services.servers.kafka import KafkaServer
 
@@ -265,7 +265,7 @@ class TestMemory:
         left = 5000
         while left:
             left -= topic.ack("g", topic.receive("g", limit=500, wait=5, lease=300))
-        assert sum(isinstance(one, Held) for one in gc.get_objects()) < 2500
+        assert sum(isinstance(one, FetchedMessage) for one in gc.get_objects()) < 2500
 
 
 class TestStragglers:

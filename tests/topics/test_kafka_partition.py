@@ -7,12 +7,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 pytest.importorskip("confluent_kafka")
 
-from balog.topics.kafka.partition import Held, Partition
+from balog.topics.kafka.partition import FetchedMessage, Partition
 from balog.topics.kafka.progress import decode, encode
 
 
-def fetch(partition: Partition, offset: int) -> Held | None:
-    held = Held(partition, offset, f"m{offset}", b"body", None, 0.0)
+def fetch(partition: Partition, offset: int) -> FetchedMessage | None:
+    held = FetchedMessage(partition, offset, f"m{offset}", b"body", None, 0.0)
     return held if partition.add(held) else None
 
 
@@ -59,7 +59,7 @@ class Crashing(RuleBasedStateMachine):
         if self.partition.fresh and held in self.partition.fresh:
             held = self.partition.pop_fresh()
         self.token += 1
-        self.partition.hand_out(held, self.token, 1.0)
+        self.partition.deliver(held, self.token, 1.0)
         self.attempts[held.offset] = self.attempts.get(held.offset, 0) + 1
         self.commit()
 
@@ -106,7 +106,7 @@ class TestLogs:
         old = Partition("t", 0, 0)
         for offset in range(3):
             fetch(old, offset)
-            old.hand_out(old.pop_fresh(), 1, 1.0)
+            old.deliver(old.pop_fresh(), 1, 1.0)
         progress = old.progress()
         assert progress is not None
         partition = Partition("t", 0, 0, progress)
@@ -119,7 +119,7 @@ class TestLogs:
         first, second = fetch(partition, 0), fetch(partition, 1)
         assert first is not None
         assert second is not None
-        partition.hand_out(partition.pop_fresh(), 1, 1.0)
+        partition.deliver(partition.pop_fresh(), 1, 1.0)
         first.settling = True
         progress = partition.progress()
         assert progress is not None

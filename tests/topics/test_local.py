@@ -121,7 +121,7 @@ class TestRetention:
         self, aging: LocalTopic, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         passed = 1000.0
-        monkeypatch.setattr("balog.topics.local.time.monotonic", lambda: passed)
+        monkeypatch.setattr("balog.topics.local.topic.time.monotonic", lambda: passed)
         aging.publish(messages("a"))
         aging.publish(messages("b"))  # looked now, next in a minute
         clock.now += 200
@@ -162,7 +162,7 @@ class TestRetention:
     def test_a_long_backlog_goes_in_several_steps(
         self, aging: LocalTopic, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.topics.local._PRUNE_ROWS", 7)
+        monkeypatch.setattr("balog.topics.local.retention._PRUNE_ROWS", 7)
         aging.publish(messages(*(str(number) for number in range(50))))
         clock.now += 60
         aging.publish(messages("young"))
@@ -173,7 +173,7 @@ class TestRetention:
     def test_no_publish_waits_for_a_long_backlog_to_go(
         self, aging: LocalTopic, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.topics.local._PRUNE_ROWS", 20)
+        monkeypatch.setattr("balog.topics.local.retention._PRUNE_ROWS", 20)
         aging.publish(messages(*(str(number) for number in range(50))))
         clock.now += 200
         monkeypatch.setattr(aging, "_prune_at", 0.0)
@@ -227,7 +227,7 @@ class TestRedriven:
     def test_more_letters_than_are_looked_at_at_once_go_back(
         self, topic: LocalTopic, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("balog.topics.local._LOOKED_AT", 3)
+        monkeypatch.setattr("balog.topics.local.topic._REDRIVE_PAGE", 3)
         names = [f"m{number}" for number in range(10)]
         self.die(topic, *names)
         assert topic.redrive("g", lambda letter: None if letter.id == "m4" else letter.body, limit=9) == 8
@@ -295,7 +295,7 @@ class TestDurability:
 
 class TestBatches:
     def test_a_batch_of_large_bodies_is_cut(self, topic: LocalTopic, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("balog.topics.local.MAX_RECEIVED_BYTES", 2500)
+        monkeypatch.setattr("balog.topics.local.deliveries.MAX_RECEIVED_BYTES", 2500)
         topic.publish([Message(str(number), bytes(1000)) for number in range(5)])
         assert ids(topic.receive("g")) == ["0", "1", "2"]
         assert ids(topic.receive("g")) == ["3", "4"]

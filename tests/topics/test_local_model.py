@@ -13,7 +13,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from balog.errors import TopicError
 from balog.topics import Message, Received, Topics
-from balog.topics.local import PUT_OFF_SHARE, LocalTopics
+from balog.topics.local import LocalTopics
+from balog.topics.local.deliveries import DELAYED_SHARE
 from balog.topics.memory import MemoryTopics
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -62,7 +63,7 @@ class Model:
         if self.shares:
             put_off = [place for place in again if group.leases[place].is_put_off]
             put_off.sort(key=lambda place: group.leases[place].ready_at)
-            share = max(1, limit // PUT_OFF_SHARE)
+            share = max(1, limit // DELAYED_SHARE)
             again = [place for place in again if place not in put_off] + put_off[:share]
             fresh = [*fresh, *put_off[share:]]
         places = [*redriven, *again, *fresh][:limit]

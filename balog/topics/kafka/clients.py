@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ign
 
 from balog.errors import ConfigError, TopicError
 from balog.topics.kafka.errors import as_kafka_error, explain, is_denied, is_missing
-from balog.topics.kafka.member import Member
+from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.publisher import Publisher
 from balog.topics.kafka.settings import SECRETS, Settings
 
@@ -44,7 +44,7 @@ class Clients:
         self._admin: AdminClient | None = None
         self._lookup: Consumer | None = None
         self._publisher: Publisher | None = None
-        self._members: dict[tuple[str, str], Member] = {}
+        self._members: dict[tuple[str, str], GroupMember] = {}
         self._denied: KafkaError | None = None
         _all.add(self)
 
@@ -81,7 +81,7 @@ class Clients:
                     self._publisher = Publisher(self.settings.producer())
             return self._publisher
 
-    def member(self, topic: str, group: str, make: Callable[[], Member]) -> Member:
+    def member(self, topic: str, group: str, make: Callable[[], GroupMember]) -> GroupMember:
         """Give this process's member of a group on a topic; made when it is not there, or can't go on."""
         with self._lock:
             member = self._members.get((topic, group))
@@ -90,7 +90,7 @@ class Clients:
                     member = self._members[topic, group] = make()
             return member
 
-    def member_if_there(self, topic: str, group: str) -> Member | None:
+    def member_if_there(self, topic: str, group: str) -> GroupMember | None:
         """Give this process's member of a group on a topic, if it has one."""
         with self._lock:
             member = self._members.get((topic, group))

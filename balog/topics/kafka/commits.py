@@ -12,10 +12,10 @@ from balog.topics.kafka.errors import as_kafka_error, is_fenced
 from balog.topics.kafka.partition import Partition
 from balog.topics.kafka.progress import ROOMY, encode
 
-__all__ = ["Commits", "Fenced"]
+__all__ = ["Commits", "FencedError"]
 
 
-class Fenced(Exception):
+class FencedError(Exception):
     """Partitions are being moved, or are somebody else's by now: nothing was committed."""
 
     def __init__(self, error: KafkaError) -> None:
@@ -49,7 +49,7 @@ class Commits:
 
         Raises:
             TopicError: it is not.
-            Fenced: it is not, since partitions are being moved.
+            FencedError: it is not, since partitions are being moved.
         """
         with self._changed:
             changed = []
@@ -74,5 +74,5 @@ class Commits:
                     partition.dirty = True
             found = as_kafka_error(error)
             if found is not None and is_fenced(found):
-                raise Fenced(found) from None
+                raise FencedError(found) from None
             raise self._explain(error) from None

@@ -16,7 +16,7 @@ from balog.errors import MessageError, TopicError
 from balog.event import MAX_EVENT_BYTES
 from balog.topics.base import DeadLetter, Generation, GivenUp
 from balog.topics.kafka.clients import Clients
-from balog.topics.kafka.partition import Held
+from balog.topics.kafka.partition import FetchedMessage
 from balog.topics.kafka.publisher import Outgoing
 from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import Letter, again_headers, letter_headers, new_number, read_letter
@@ -58,7 +58,7 @@ class DeadLetters:
         self._read_to = 0
         self._made = False
 
-    def write(self, given_up: Sequence[tuple[Held, GivenUp]]) -> None:
+    def write(self, given_up: Sequence[tuple[FetchedMessage, GivenUp]]) -> None:
         """Write letters, durably."""
         self._make()
         now = time.time()
@@ -68,7 +68,7 @@ class DeadLetters:
             for held, why in given_up:
                 self._write_what_fits(held, why, now)
 
-    def _write_what_fits(self, held: Held, why: GivenUp, now: float) -> None:
+    def _write_what_fits(self, held: FetchedMessage, why: GivenUp, now: float) -> None:
         """Write a letter with less of its reason, or else without its body, which must not block what is behind it."""
         size = len(held.body)
         reason = f"its {size} bytes are too large for {self._name} and lie at {_origin(held)}; {why.reason}"
@@ -91,7 +91,7 @@ class DeadLetters:
                 self._made = False  # somebody may have deleted it
             raise
 
-    def _letter(self, held: Held, why: GivenUp, now: float, *, brief: bool = False) -> Outgoing:
+    def _letter(self, held: FetchedMessage, why: GivenUp, now: float, *, brief: bool = False) -> Outgoing:
         origin = _origin(held)
         attempts = held.before + held.attempts
         letter = DeadLetter(held.id, b"", self._group, why.reason, attempts, now, why.consumers, why.traceback)
@@ -194,5 +194,5 @@ def _next(generation: Generation) -> Generation:
     return generation._replace(redrive=new_number(generation.redrive))
 
 
-def _origin(held: Held) -> str:
+def _origin(held: FetchedMessage) -> str:
     return f"{held.partition.topic}-{held.partition.number}-{held.offset}"

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from balog.errors import BalogError
-from balog.topics.kafka.partition import Held, Partition
+from balog.topics.kafka.partition import FetchedMessage, Partition
 
-__all__ = ["MOVE_BEYOND", "Stragglers"]
+__all__ = ["MOVE_BEYOND", "DelayedRetries"]
 
 MOVE_BEYOND = 2000
 """A commit that is so many offsets behind what was handed out has its waiting messages moved out of the way."""
@@ -21,7 +21,7 @@ _PAUSE = 5.0
 log = logging.getLogger("balog.topics.kafka")
 
 
-class Stragglers:
+class DelayedRetries:
     """Looks for them, and has them written to the group's retry topic before they are settled in this one.
 
     Args:
@@ -36,7 +36,7 @@ class Stragglers:
         partitions: Mapping[tuple[str, int], Partition],
         changed: threading.Condition,
         retry: str,
-        move: Callable[[Sequence[tuple[Held, float]]], None],
+        move: Callable[[Sequence[tuple[FetchedMessage, float]]], None],
     ) -> None:
         self._partitions = partitions
         self._changed = changed
@@ -44,7 +44,7 @@ class Stragglers:
         self._move = move
         self._not_before = 0.0
 
-    def leave(self) -> bool:
+    def move_out(self) -> bool:
         """Move what is in the way; tell whether anything was."""
         now = time.monotonic()
         if now < self._not_before:
@@ -71,7 +71,7 @@ class Stragglers:
                     held.partition.settle(held)
         return True
 
-    def _in_the_way(self, partition: Partition) -> list[Held]:
+    def _in_the_way(self, partition: Partition) -> list[FetchedMessage]:
         trail = partition.trail
         if trail <= MOVE_BEYOND or partition.draining:
             return []

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka import Message as Record
 
 from balog.topics.base import Generation
-from balog.topics.kafka.partition import Held, Partition
+from balog.topics.kafka.partition import FetchedMessage, Partition
 from balog.topics.kafka.progress import Progress, decode
 from balog.topics.kafka.records import (
     attempts_of,
@@ -25,7 +25,7 @@ from balog.topics.kafka.records import (
     read_published,
 )
 
-__all__ = ["MAX_TRAIL", "Intake", "begin"]
+__all__ = ["MAX_TRAIL", "Fetcher", "resume_partition"]
 
 FRESH_MESSAGES = 5000
 FRESH_BYTES = 32 * 1024 * 1024
@@ -45,7 +45,7 @@ _NAPS = (0.001, 0.02)  # a client's calls wait for each other, so nothing may wa
 log = logging.getLogger("balog.topics.kafka")
 
 
-class Intake:
+class Fetcher:
     """Polls the consumer, which keeps the member in its group however long a handler takes.
 
     Args:
@@ -59,7 +59,7 @@ class Intake:
         consumer: Consumer,
         partitions: Mapping[tuple[str, int], Partition],
         changed: threading.Condition,
-        hold: Callable[[Held, float], None],
+        hold: Callable[[FetchedMessage, float], None],
     ) -> None:
         self._consumer = consumer
         self._partitions = partitions
@@ -106,7 +106,7 @@ class Intake:
         if message is not None:
             if partition is not None:
                 id, body, key, published, attempts, delay, generation = message
-                held = Held(partition, record.offset() or 0, id, body, key, published)
+                held = FetchedMessage(partition, record.offset() or 0, id, body, key, published)
                 held.before = attempts
                 held.generation = generation
                 held.touched = attempts > 0
@@ -134,7 +134,7 @@ class Intake:
         if resume:
             self._consumer.resume(resume)
 
-    def made_room(self) -> None:
+    def wake(self) -> None:
         """Wake the poll if it waits for room; called with the lock."""
         if self._full_since and not self._is_full():
             self._changed.notify_all()
@@ -148,7 +148,7 @@ class Intake:
         return count >= FRESH_MESSAGES or fresh >= FRESH_BYTES or held >= HELD_BYTES
 
 
-def begin(committed: TopicPartition) -> Partition:
+def resume_partition(committed: TopicPartition) -> Partition:
     """Give a partition as the group left it."""
     known = committed.offset >= 0
     progress = decode(committed.offset, committed.metadata) if known else None

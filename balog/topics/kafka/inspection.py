@@ -17,7 +17,7 @@ from balog.errors import TopicError
 from balog.topics.base import GroupState, Received
 from balog.topics.kafka.clients import PATIENCE, Clients
 from balog.topics.kafka.errors import as_kafka_error
-from balog.topics.kafka.member import Member
+from balog.topics.kafka.member import GroupMember
 from balog.topics.kafka.progress import Progress, decode, encode
 from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import body_of, origin_of, read_headers, read_id, read_key, read_published
@@ -54,9 +54,9 @@ class Pending(NamedTuple):
         return Pending(*(one + two for one, two in zip(self, other)))
 
 
-def pending(clients: Clients, log: Log, group: str, member: Member | None, where: str) -> Pending:
+def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, where: str) -> Pending:
     """Count what a group has before it: what a member in this process knows, and for the rest what was committed."""
-    ours = member.look() if member is not None else {}
+    ours = member.describe() if member is not None else {}
     total = Pending()
     rest = []
     for number, (start, end) in log.bounds.items():

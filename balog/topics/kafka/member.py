@@ -1,67 +1,62 @@
-"""A member of a consumer group: one consumer of librdkafka's, one thread that polls it, and what it holds.
+"""A member of a consumer group: a consumer of librdkafka, the thread that polls it, and its fetched messages.
 
-Kafka knows offsets, not messages. Which messages are in hand, until when, and how often they were, is kept here, and
-written beside the committed offset before anything is handed out: what a process was killed over counts as tried.
+Kafka commits offsets, not messages. The member keeps which messages are in flight, until when, and their attempts. It
+commits them in the metadata of the offset before it delivers a message, so that an attempt counts even if it kills the
+process.
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from heapq import heapify, heappop, heappush
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka import Message as Record
 
 from balog.errors import TopicError
 from balog.topics.base import Received
-from balog.topics.kafka.commits import Commits, Fenced
-from balog.topics.kafka.delayed_retries import Stragglers
+from balog.topics.kafka.commit_queue import CommitQueue
+from balog.topics.kafka.commits import Commits, FencedError
+from balog.topics.kafka.delayed_retries import DelayedRetries
+from balog.topics.kafka.deliveries import Deliveries
 from balog.topics.kafka.errors import as_kafka_error, explain
-from balog.topics.kafka.fetcher import Intake, begin
-from balog.topics.kafka.partition import Held, Partition
+from balog.topics.kafka.fetcher import Fetcher, resume_partition
+from balog.topics.kafka.partition import FetchedMessage, Partition
 from balog.topics.kafka.settings import Settings
 
-__all__ = ["Member"]
+__all__ = ["GroupMember"]
 
-JOIN_PATIENCE = 10.0
+JOIN_TIMEOUT = 10.0
 """Seconds that the first receive waits for the group to let it in."""
 
 CATCH_UP = 5.0
-"""Seconds that a receive waits longer for what is in the log already."""
+"""Seconds that a receive waits longer for messages that are already in the log."""
 
 DRAIN = 20.0
-"""Seconds that partitions which move to another member wait for what is in hand of them."""
+"""Seconds that a revoked partition waits for its messages in flight."""
 
-MAX_RECEIVED_BYTES = 64 * 1024 * 1024
-"""A batch ends after the message whose body takes it past this size."""
-
-FENCE_PATIENCE = 30.0
-"""Seconds that a commit is tried again while the group rebalances."""
-
-PRUNE = 1000
-"""Leases that are kept without looking which of them are still of use."""
+FENCED_TIMEOUT = 30.0
+"""Seconds that a commit is retried while the group rebalances."""
 
 COMMIT_EVERY = 1.0
-"""Seconds until what nobody waits for is committed: releases, and what was read and held no message."""
+"""Seconds between commits that nobody waits for: of releases, and of records without a message."""
 
 log = logging.getLogger("balog.topics.kafka")
 
 
-class Member:
+class GroupMember:
     """One process's part in a group, on one topic and the group's own retry topic.
 
     Args:
-        settings: of the cluster.
+        settings: the cluster's.
         topic: the topic's name.
         retry: the name of the group's retry topic, which may not exist yet.
         group: the group's name.
-        where: what errors call it.
-        bounds: asks where partitions of a topic begin and end.
-        move: writes messages to the retry topic, durably; ``(held, due)``, seconds since the epoch.
+        where: the name of the topic in errors.
+        bounds: returns the first offset of each partition of a topic, and the one after its last.
+        move: writes pairs of a message and its due time (seconds since the epoch) to the retry topic, durably.
     """
 
     def __init__(
@@ -72,49 +67,43 @@ class Member:
         group: str,
         where: str,
         bounds: Callable[[str, Sequence[int]], Mapping[int, tuple[int, int]]],
-        move: Callable[[Sequence[tuple[Held, float]]], None],
+        move: Callable[[Sequence[tuple[FetchedMessage, float]]], None],
     ) -> None:
         self._topics = [topic, retry]
         self._group = group
         self._where = where
         self._bounds = bounds
         self._changed = threading.Condition(threading.Lock())
-        self._tickets: list[_Ticket] = []
         self._partitions: dict[tuple[str, int], Partition] = {}
-        self._name = secrets.token_hex(6)
-        self._deliveries = 0
-        self._pushes = 0
-        self._later: list[tuple[float, int, Held]] = []
-        self._prune_at = PRUNE
-        self._ready: list[tuple[int, int, Held]] = []
         self._joined = False
         self._rejoin = False
-        self._expecting = 0.0  # until then, or until partitions come, a receive waits for those of the retry topic
+        self._expecting = 0.0  # a receive waits until then for partitions of the retry topic
         self._stopping = False
-        self._over = False
         self._broken: TopicError | None = None
         self._denied: KafkaError | None = None
         self._away: KafkaError | None = None
         self._consumer = Consumer({**settings.member(group), "error_cb": self._on_error}, logger=_quiet)
-        self._commits = Commits(self._consumer, self._partitions, self._changed, self._explain)
-        self._intake = Intake(self._consumer, self._partitions, self._changed, self._hold)
-        self._stragglers = Stragglers(self._partitions, self._changed, retry, move)
+        commits = Commits(self._consumer, self._partitions, self._changed, self._explain)
+        self._commits = CommitQueue(commits, self._changed, where)
+        self._deliveries = Deliveries(self._partitions, where)
+        self._fetcher = Fetcher(self._consumer, self._partitions, self._changed, self._hold)
+        self._delayed = DelayedRetries(self._partitions, self._changed, retry, move)
         self._commit_at = 0.0
         self._thread = threading.Thread(target=self._run, name=f"balog-kafka-{topic}-{group}"[:60], daemon=True)
         self._thread.start()
 
     @property
     def usable(self) -> bool:
-        """False when another member has to be made in its place."""
+        """Whether the member can go on; if not, another one must replace it."""
         return self._broken is None and not self._stopping
 
     # -- receiving ------------------------------------------------------------------------------------------------
 
     def receive(self, limit: int, wait: float, lease: float) -> list[Received]:
-        """Take messages: first those that come again, then new ones.
+        """Receive messages, first those received before, then new ones.
 
         Raises:
-            TopicError: the cluster is out of reach, or refuses us.
+            TopicError: the cluster does not answer, or denies access.
         """
         begin = time.monotonic()
         deadline = begin + wait
@@ -122,18 +111,20 @@ class Member:
         while True:
             with self._changed:
                 joined = self._joined
-                taken = self._take(limit, lease)
-                if not taken:
+                taken = self._deliveries.take(limit, lease)
+                if taken:
+                    self._fetcher.wake()
+                else:
                     self._raise_if_broken()
                     now = time.monotonic()
-                    until = max(deadline, self._expecting if joined else begin + JOIN_PATIENCE)
+                    until = max(deadline, self._expecting if joined else begin + JOIN_TIMEOUT)
                     if now < until:
-                        self._changed.wait(min(until - now, self._next_due(now)))
+                        self._changed.wait(min(until - now, self._deliveries.seconds_to_next(now)))
                         continue
             if taken:
                 try:
-                    self._commit()
-                except Fenced:
+                    self._commits.commit()
+                except FencedError:
                     self._put_back(taken)
                     time.sleep(0.05)
                     if time.monotonic() > deadline:
@@ -144,76 +135,36 @@ class Member:
                     raise
                 return [self._received(held) for held in taken]
             if not joined:
-                self._bounds(self._topics[0], [0])  # raises when that is since the cluster is out of reach
+                self._bounds(self._topics[0], [0])  # raises if the cluster does not answer
                 return []
             if looked or (wait >= 0.5 and self._away is None):
                 return []
             looked = True
             deadline = time.monotonic() + self._behind()
 
-    def _take(self, limit: int, lease: float) -> list[Held]:
-        now = time.monotonic()
-        while self._later and self._later[0][0] <= now:
-            _, _, held = heappop(self._later)
-            if held.ready_at > now:  # its lease was extended
-                self._push(held)
-            elif self._is_held(held) and not held.settling:
-                self._pushes += 1
-                heappush(self._ready, (held.offset, self._pushes, held))
-        taken: list[Held] = []
-        size = 0
-        postponed: list[tuple[int, int, Held]] = []
-        self._deliveries += 1
-        while self._ready and len(taken) < limit and size < MAX_RECEIVED_BYTES:
-            entry = heappop(self._ready)
-            held = entry[2]
-            if not self._is_held(held) or held.settling or held.ready_at > now or held.token == self._deliveries:
-                continue
-            if held.partition.draining:
-                postponed.append(entry)
-                continue
-            size += self._hand_out(held, now + lease)
-            taken.append(held)
-        for entry in postponed:
-            heappush(self._ready, entry)
-        for partition in self._partitions.values():
-            if partition.draining or not partition.roomy:
-                continue
-            while partition.fresh and len(taken) < limit and size < MAX_RECEIVED_BYTES:
-                held = partition.pop_fresh()
-                size += self._hand_out(held, now + lease)
-                taken.append(held)
-        if taken:
-            self._intake.made_room()
-        return taken
+    def receipt(self, held: FetchedMessage) -> str:
+        """Return the receipt of a message's current delivery."""
+        return self._deliveries.receipt(held)
 
-    def _hand_out(self, held: Held, until: float) -> int:
-        held.partition.hand_out(held, self._deliveries, until)
-        self._push(held)
-        return len(held.body)
-
-    def receipt(self, held: Held) -> str:
-        """Give what stands for the delivery that a message is in."""
-        partition = held.partition
-        return f"{self._name}.{held.token}.{partition.number}.{held.offset}.{partition.topic}"
-
-    def _received(self, held: Held) -> Received:
+    def _received(self, held: FetchedMessage) -> Received:
         attempts, generation = held.before + held.attempts, held.partition.generation_of(held)
-        return Received(held.id, held.body, self.receipt(held), attempts, held.published, held.key, generation)
+        return Received(
+            held.id, held.body, self._deliveries.receipt(held), attempts, held.published, held.key, generation
+        )
 
-    def _put_back(self, taken: Sequence[Held]) -> None:
+    def _put_back(self, taken: Sequence[FetchedMessage]) -> None:
         with self._changed:
             now = time.monotonic()
             for held in taken:
-                if self._is_held(held):
+                if self._deliveries.is_held(held):
                     held.partition.take_back(held, now, attempted=False)
-                    self._push(held)
+                    self._deliveries.push(held)
 
     def _behind(self) -> float:
-        """Give the seconds to wait for what is there and was not fetched yet: none when we are at the end.
+        """Return the seconds to wait for messages that are in the log and not fetched yet; 0 at the end of the log.
 
         Raises:
-            TopicError: the cluster is out of reach.
+            TopicError: the cluster does not answer.
         """
         with self._changed:
             owned = {key: partition.next_offset for key, partition in self._partitions.items()}
@@ -227,16 +178,18 @@ class Member:
 
     # -- settling -------------------------------------------------------------------------------------------------
 
-    def settle(self, received: Sequence[Received], write: Callable[[Sequence[Held]], None] | None = None) -> int:
-        """Settle messages durably and give the number that this changed.
+    def settle(
+        self, received: Sequence[Received], write: Callable[[Sequence[FetchedMessage]], None] | None = None
+    ) -> int:
+        """Settle messages durably, and return how many had a valid receipt.
 
         Args:
-            write: called with the messages before any commit passes them; what it raises leaves them as they were.
+            write: called with the messages before a commit passes them; if it raises, they stay unsettled.
         """
         with self._changed:
             found = []
             for message in received:
-                held = self._find(message.receipt)
+                held = self._deliveries.find(message.receipt)
                 if held is not None:
                     held.settling = True
                     found.append(held)
@@ -249,126 +202,59 @@ class Member:
                 for held in found:
                     held.settled = True
                     held.partition.dirty = True
-            self._commit_patiently(found)
+            self._commit_with_retries(found)
         except BaseException:
             with self._changed:
                 for held in found:
                     held.settling = held.settled = False
                     held.partition.dirty = True
-                    self._push(held)
+                    self._deliveries.push(held)
             raise
         with self._changed:
-            owned = [held for held in found if self._is_held(held)]
+            owned = [held for held in found if self._deliveries.is_held(held)]
             for held in owned:
                 held.partition.settle(held)
-            self._intake.made_room()
+            self._fetcher.wake()
             self._changed.notify_all()
         return len(owned)
 
     def release(self, received: Sequence[Received], delay: float, *, attempted: bool) -> int:
-        """Take messages back from their deliveries."""
+        """Release messages, to be delivered again after ``delay`` seconds."""
         with self._changed:
             ready_at = time.monotonic() + delay
-            found = [held for message in received if (held := self._find(message.receipt)) is not None]
+            found = [held for message in received if (held := self._deliveries.find(message.receipt)) is not None]
             for held in found:
                 held.partition.take_back(held, ready_at, attempted=attempted)
-                self._push(held)
+                self._deliveries.push(held)
             self._changed.notify_all()
         return len(found)
 
     def extend(self, received: Sequence[Received], lease: float) -> int:
-        """Let leases run from now."""
+        """Extend leases to ``lease`` seconds from now."""
         with self._changed:
             until = time.monotonic() + lease
-            found = [held for message in received if (held := self._find(message.receipt)) is not None]
+            found = [held for message in received if (held := self._deliveries.find(message.receipt)) is not None]
             for held in found:
                 if until < held.ready_at:
-                    self._push(held, until)
+                    self._deliveries.push(held, until)
                 held.ready_at = until
         return len(found)
 
-    def _find(self, receipt: str) -> Held | None:
-        try:
-            name, token, number, offset, topic = receipt.split(".", 4)
-            if name != self._name:
-                return None
-            partition = self._partitions.get((topic, int(number)))
-            held = partition.held.get(int(offset)) if partition else None
-        except ValueError:
-            raise TopicError(f"{self._where}: {receipt!r:.80} is not a receipt of a Kafka topic") from None
-        return held if held is not None and str(held.token) == token and not held.settling else None
-
-    def _is_held(self, held: Held) -> bool:
-        partition = held.partition
-        owned = self._partitions.get((partition.topic, partition.number))
-        return owned is partition and partition.held.get(held.offset) is held
-
-    def _push(self, held: Held, at: float | None = None) -> None:
-        self._pushes += 1
-        heappush(self._later, (held.ready_at if at is None else at, self._pushes, held))
-        if len(self._later) > self._prune_at:  # most are settled by now, and not to stay until their leases are over
-            self._later = [entry for entry in self._later if self._is_held(entry[2])]
-            heapify(self._later)
-            self._prune_at = max(PRUNE, 2 * len(self._later))
-
-    def _next_due(self, now: float) -> float:
-        return max(0.001, self._later[0][0] - now) if self._later else 3600.0
-
     # -- committing -----------------------------------------------------------------------------------------------
 
-    def _commit_patiently(self, held: Sequence[Held]) -> None:
-        """Commit, waiting out a rebalance; returns also when the partitions were lost to somebody else."""
-        deadline = time.monotonic() + FENCE_PATIENCE
+    def _commit_with_retries(self, held: Sequence[FetchedMessage]) -> None:
+        """Commit, and retry while the group rebalances. Returns also if the partitions were lost."""
+        deadline = time.monotonic() + FENCED_TIMEOUT
         while True:
             try:
-                return self._commit()
-            except Fenced as fenced:
+                return self._commits.commit()
+            except FencedError as fenced:
                 with self._changed:
-                    if not any(self._is_held(one) for one in held):
+                    if not any(self._deliveries.is_held(one) for one in held):
                         return None
                     if time.monotonic() > deadline or not self.usable:
                         raise explain(fenced.error, self._where) from None
                     self._changed.wait(0.1)
-
-    def _commit(self) -> None:
-        """Have the thread commit whatever changed, for all that wait for it at once.
-
-        Raises:
-            TopicError: not done.
-            Fenced: not done, since partitions are being moved.
-        """
-        ticket = _Ticket()
-        with self._changed:
-            self._tickets.append(ticket)
-            self._changed.notify_all()
-            while not ticket.done:
-                if self._over:
-                    raise TopicError(f"{self._where}: closed before it was committed; what was in hand comes again")
-                self._changed.wait(1.0)
-        if ticket.error is not None:
-            raise ticket.error
-
-    def _serve(self) -> None:
-        """Commit for those who wait for it. Only the thread does: a client's calls wait for each other."""
-        with self._changed:
-            tickets, self._tickets = self._tickets, []
-        if not tickets:
-            return
-        error: TopicError | Fenced | None = None
-        try:
-            self._commits.write()
-        except (TopicError, Fenced) as caught:
-            error = caught
-        with self._changed:
-            for ticket in tickets:
-                ticket.error, ticket.done = error, True
-            self._changed.notify_all()
-
-    def _commit_quietly(self) -> None:
-        try:
-            self._commits.write()
-        except (TopicError, Fenced) as error:
-            log.debug("%s: %s", self._where, error)
 
     # -- the thread -----------------------------------------------------------------------------------------------
 
@@ -379,21 +265,22 @@ class Member:
                 if self._rejoin:
                     self._rejoin = False
                     self._subscribe()
-                self._serve()
-                for record in self._intake.poll(self._is_wanted):
+                self._commits.serve()
+                for record in self._fetcher.poll(self._is_wanted):
                     self._on_event(record)
                 self._tidy()
         except Exception as error:
             self._break(error)
         try:
             if self._broken is None:
-                self._commit_quietly()
+                self._commits.commit_unrequested()
             self._consumer.close()
         except Exception as error:
             log.debug("%s: %s", self._where, error)
         with self._changed:
             self._partitions.clear()
-            self._stopping = self._over = True
+            self._stopping = True
+            self._commits.close()
             self._changed.notify_all()
 
     def _subscribe(self) -> None:
@@ -402,25 +289,25 @@ class Member:
         )
 
     def _tidy(self) -> None:
-        self._intake.steer()
-        if self._stragglers.leave() or time.monotonic() >= self._commit_at:
+        self._fetcher.steer()
+        if self._delayed.move_out() or time.monotonic() >= self._commit_at:
             self._commit_at = time.monotonic() + COMMIT_EVERY
-            self._commit_quietly()
+            self._commits.commit_unrequested()
 
-    def _hold(self, held: Held, delay: float) -> None:
-        """Take a fetched message in, to be delivered after ``delay`` seconds; called with the lock."""
+    def _hold(self, held: FetchedMessage, delay: float) -> None:
+        """Add a fetched message, to be delivered after ``delay`` seconds. Called with the lock."""
         if delay > 0:
             if held.partition.add(held, time.monotonic() + delay):
-                self._push(held)
+                self._deliveries.push(held)
         else:
             held.partition.add(held)
 
     def _is_wanted(self) -> bool:
-        """Tell whether the thread has something to do but to wait for messages."""
-        return bool(self._tickets) or self._stopping or self._rejoin
+        """Return whether the thread has more to do than to wait for messages."""
+        return bool(self._commits) or self._stopping or self._rejoin
 
     def _on_event(self, record: Record) -> None:
-        """Look at what came instead of a message."""
+        """Handle a record that is not a message."""
         error = record.error()
         if error is None:
             return
@@ -443,7 +330,7 @@ class Member:
         with self._changed:
             missing = [one for one in partitions if (one.topic, one.partition) not in self._partitions]
         committed = self._committed(consumer, missing)
-        owned = [begin(one) for one in committed]
+        owned = [resume_partition(one) for one in committed]
         starts = [TopicPartition(one.topic, one.partition, one.offset) for one in committed]
         if starts:
             consumer.incremental_assign(starts)
@@ -467,26 +354,26 @@ class Member:
         return []
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Let what is in hand be settled, write how far we are, and let go."""
+        """Wait for messages in flight, commit, and give up the partitions."""
         with self._changed:
             leaving = [found for one in partitions if (found := self._partitions.get((one.topic, one.partition)))]
             for partition in leaving:
                 partition.draining = True
         deadline = time.monotonic() + DRAIN
         while not self._stopping and time.monotonic() < deadline:
-            self._serve()
+            self._commits.serve()
             with self._changed:
-                if not any(_is_in_hand(held) for partition in leaving for held in partition.held.values()):
+                if not any(_is_in_flight(held) for partition in leaving for held in partition.held.values()):
                     break
-                if not self._tickets:
+                if not self._commits:
                     self._changed.wait(0.1)
-        self._commit_quietly()
+        self._commits.commit_unrequested()
         self._drop(partitions)
         if partitions:
             consumer.incremental_unassign(partitions)
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        log.info("%s: partitions were taken away; what is in hand of them comes again elsewhere", self._where)
+        log.info("%s: partitions were lost; their messages in flight are delivered again elsewhere", self._where)
         self._drop(partitions)
         if partitions:
             consumer.incremental_unassign(partitions)
@@ -499,8 +386,8 @@ class Member:
 
     # -- the rest -------------------------------------------------------------------------------------------------
 
-    def look(self) -> dict[tuple[str, int], tuple[int | None, int, int, int, int]]:
-        """Tell of each partition of ours: next offset, never handed out, in flight, waiting, handed out up to."""
+    def describe(self) -> dict[tuple[str, int], tuple[int | None, int, int, int, int]]:
+        """Return for each partition: next offset, new messages, in flight, waiting, and the offset delivered up to."""
         with self._changed:
             now = time.monotonic()
             seen = {}
@@ -519,7 +406,7 @@ class Member:
             return seen
 
     def find_retries(self) -> None:
-        """Look for the group's retry topic, which was just made."""
+        """Subscribe to the group's retry topic, which was just created."""
         with self._changed:
             if any(topic == self._topics[1] for topic, _ in self._partitions):
                 return
@@ -527,13 +414,13 @@ class Member:
             self._rejoin = True
 
     def ask_to_close(self) -> None:
-        """Begin to close, without waiting for it."""
+        """Begin to close, without waiting for the end."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Write how far we are and leave the group; what is in hand comes again."""
+        """Commit and leave the group; messages in flight are delivered again."""
         self.ask_to_close()
         if threading.current_thread() is not self._thread:
             self._thread.join(30)
@@ -550,7 +437,7 @@ class Member:
             again.retryable = self._broken.retryable
             raise again
         if self._stopping:
-            raise TopicError(f"{self._where}: closed while it was received from; try again")
+            raise TopicError(f"{self._where}: closed during a receive; try again")
 
     def _explain(self, error: Exception) -> TopicError:
         found = as_kafka_error(error)
@@ -559,15 +446,7 @@ class Member:
         return explain(found, self._where, self._denied, group=self._group)
 
 
-class _Ticket:
-    """Somebody waits for a commit."""
-
-    def __init__(self) -> None:
-        self.done = False
-        self.error: TopicError | Fenced | None = None
-
-
-def _is_in_hand(held: Held) -> bool:
+def _is_in_flight(held: FetchedMessage) -> bool:
     return bool(held.token) and (held.settling or held.ready_at > time.monotonic())
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from balog.topics.base import Generation
 from balog.topics.kafka.progress import Progress
 
-__all__ = ["Held", "Partition"]
+__all__ = ["FetchedMessage", "Partition"]
 
 
-class Held:
+class FetchedMessage:
     """A message that was fetched and is not settled.
 
     Attributes:
@@ -63,8 +63,8 @@ class Partition:
         self.topic = topic
         self.number = number
         self.next_offset = commit
-        self.held: dict[int, Held] = {}
-        self.fresh: deque[Held] = deque()
+        self.held: dict[int, FetchedMessage] = {}
+        self.fresh: deque[FetchedMessage] = deque()
         self.bytes = 0
         self.fresh_bytes = 0
         self.replay = progress.replay if progress else 0
@@ -76,7 +76,7 @@ class Partition:
         self._recalled = dict(progress.unsettled) if progress else {}
         self._recalled_end = self.handed
 
-    def add(self, held: Held, ready_at: float | None = None) -> bool:
+    def add(self, held: FetchedMessage, ready_at: float | None = None) -> bool:
         """Take a message that was fetched; False when it is settled already.
 
         Args:
@@ -113,13 +113,13 @@ class Partition:
             self.next_offset = offset
             self.dirty = True
 
-    def pop_fresh(self) -> Held:
+    def pop_fresh(self) -> FetchedMessage:
         """Give the oldest message that was never handed out."""
         held = self.fresh.popleft()
         self.fresh_bytes -= len(held.body)
         return held
 
-    def hand_out(self, held: Held, token: int, until: float) -> None:
+    def deliver(self, held: FetchedMessage, token: int, until: float) -> None:
         """Give a message to a delivery."""
         held.token = token
         held.ready_at = until
@@ -128,7 +128,7 @@ class Partition:
         self.handed = max(self.handed, held.offset + 1)
         self.dirty = True
 
-    def take_back(self, held: Held, ready_at: float, *, attempted: bool) -> None:
+    def take_back(self, held: FetchedMessage, ready_at: float, *, attempted: bool) -> None:
         """Take a message from its delivery, to be handed out again."""
         held.token = 0
         held.ready_at = ready_at
@@ -136,7 +136,7 @@ class Partition:
             held.attempts -= 1
             self.dirty = True
 
-    def settle(self, held: Held) -> None:
+    def settle(self, held: FetchedMessage) -> None:
         """Forget a message that is settled."""
         del self.held[held.offset]
         self.bytes -= len(held.body)
@@ -172,11 +172,11 @@ class Partition:
                 unsettled[offset] = attempts
         return Progress(commit, max(self.handed, commit), unsettled, self.replay)
 
-    def generation_of(self, held: Held) -> Generation:
+    def generation_of(self, held: FetchedMessage) -> Generation:
         """Return the generation of a message: its own, or a later replay's."""
         return Generation(max(held.generation.replay, self.replay), held.generation.redrive)
 
-    def waiting(self) -> Iterator[Held]:
+    def waiting(self) -> Iterator[FetchedMessage]:
         """Give the messages that nobody holds and that are to be handed out later, oldest first."""
         return (held for held in self.held.values() if held.ready_at and not held.token and not held.settling)
 

@@ -22,8 +22,8 @@ from balog.topics.base import (
 from balog.topics.kafka import inspection
 from balog.topics.kafka.clients import Clients
 from balog.topics.kafka.dead_letters import DeadLetters
-from balog.topics.kafka.member import Member
-from balog.topics.kafka.partition import Held
+from balog.topics.kafka.member import GroupMember
+from balog.topics.kafka.partition import FetchedMessage
 from balog.topics.kafka.publisher import Outgoing
 from balog.topics.kafka.reader import read
 from balog.topics.kafka.records import again_headers, body_of, message_headers, new_number
@@ -103,7 +103,7 @@ class KafkaTopic(Topic):
         """
         return self._member(group).receive(limit, wait, lease)
 
-    def _member(self, group: str) -> Member:
+    def _member(self, group: str) -> GroupMember:
         member = self._clients.member_if_there(self.name, group)
         if member is not None:
             return member
@@ -112,14 +112,14 @@ class KafkaTopic(Topic):
             raise self._missing()
         return self._clients.member(self.name, group, lambda: self._join(group, names))
 
-    def _join(self, group: str, names: tuple[str, str]) -> Member:
+    def _join(self, group: str, names: tuple[str, str]) -> GroupMember:
         def bounds(topic: str, numbers: Sequence[int]) -> dict[int, tuple[int, int]]:
             return self._clients.bounds(topic, numbers, self._where)
 
-        def move(leaving: Sequence[tuple[Held, float]]) -> None:
+        def move(leaving: Sequence[tuple[FetchedMessage, float]]) -> None:
             self._move(group, leaving)
 
-        return Member(self._clients.settings, self.name, names[1], group, self._where, bounds, move)
+        return GroupMember(self._clients.settings, self.name, names[1], group, self._where, bounds, move)
 
     def ack(self, group: str, received: Sequence[Received]) -> int:
         """Mark messages as handled; committed when this returns."""
@@ -148,7 +148,7 @@ class KafkaTopic(Topic):
             lambda held: letters.write([(one, why[member.receipt(one)]) for one in held]),
         )
 
-    def _move(self, group: str, leaving: Sequence[tuple[Held, float]]) -> None:
+    def _move(self, group: str, leaving: Sequence[tuple[FetchedMessage, float]]) -> None:
         self._make_retry(group)
         again = [
             Outgoing(

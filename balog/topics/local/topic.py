@@ -1,0 +1,307 @@
+"""One topic in one SQLite file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from balog.errors import TopicError
+from balog.topics.base import (
+    DEFAULT_LEASE,
+    DeadLetter,
+    GivenUp,
+    GroupState,
+    Message,
+    Received,
+    Topic,
+    TopicState,
+    check_name,
+)
+from balog.topics.lease_clock import LeaseClock
+from balog.topics.local.dead_letters import list_dead_letters, redrive_dead_letter, store_dead_letter
+from balog.topics.local.deliveries import MAX_RECEIVED_BYTES, take_messages
+from balog.topics.local.retention import prune_some
+from balog.topics.local.schema import APPLICATION_ID, DELAYED, SCHEMA, VERSION, group_state, position_of, read_receipt
+from balog.topics.sqlite_file import SqliteFile
+
+__all__ = ["LocalTopic"]
+
+_PRUNE_EVERY = 60.0
+_SLEEPS = (0.002, 0.1)
+_REDRIVE_PAGE = 100
+_ROWS = (128, 16, 4, 1)  # few statements, so that each is compiled once; any SQLite takes 999 parameters, a row has 4
+_INSERT = "INSERT INTO messages (id, published, key, body) VALUES {} ON CONFLICT (id) DO NOTHING"
+_INSERTS = {rows: _INSERT.format(", ".join(["(?, ?, ?, ?)"] * rows)) for rows in _ROWS}
+
+
+class LocalTopic(Topic):
+    """One SQLite file in WAL mode; a message is on the disk (fsync) when ``publish`` returns.
+
+    Old messages are deleted by ``publish``, which looks once a minute and never deletes more than some thousands at a
+    time, and by ``prune``. Without a retention, only messages that all groups have handled are deleted. The file does
+    not shrink; its free pages are used again. Leases are measured by the machine's uptime, so the folder must not be
+    shared between machines.
+    """
+
+    def __init__(
+        self, name: str, path: Path, retention: float | None, clock: Callable[[], float], lease_clock: LeaseClock
+    ) -> None:
+        self.name = name
+        self._file = SqliteFile(path, f"topic {name} ({path})", SCHEMA, APPLICATION_ID, VERSION)
+        self._retention = retention
+        self._clock = clock
+        self._lease_clock = lease_clock
+        self._prune_at = 0.0
+
+    def exists(self) -> bool:
+        """Tell whether the file is there."""
+        return self._file.exists()
+
+    def close(self) -> None:
+        """Close the file; a later use opens it again."""
+        self._file.close()
+
+    # -- publishing -----------------------------------------------------------------------------------------------
+
+    def publish(self, messages: Iterable[Message]) -> int:
+        """Store messages in one transaction and give the number that the topic did not hold already."""
+        return self._publish([*messages])[0]
+
+    def publish_new(self, messages: Sequence[Message]) -> set[str]:
+        """Store messages in one transaction and give the ids that the topic did not hold already."""
+        stored, new = self._publish(messages, tell=True)
+        return {message.id for message in messages} if stored == len(messages) else new
+
+    def _publish(self, messages: Sequence[Message], *, tell: bool = False) -> tuple[int, set[str]]:
+        """Give how many were new and, where they are to be told and were not all of them, their ids."""
+        if not messages:
+            return 0, set()
+        now = self._clock()
+        if (
+            time.monotonic() >= self._prune_at
+            and self.exists()
+            and prune_some(self._file, self._retention, now) is None
+        ):
+            self._prune_at = time.monotonic() + _PRUNE_EVERY
+        with self._file.write(create=True) as connection:
+            before = connection.total_changes
+            for rows, insert in _inserts(messages):
+                connection.execute(insert, [part for one in rows for part in (one.id, now, one.key, bytes(one.body))])
+            stored = connection.total_changes - before
+            if not tell or stored == len(messages):
+                return stored, set()
+            newest = connection.execute("SELECT id FROM messages ORDER BY seq DESC LIMIT ?", (stored,))
+            return stored, {id for (id,) in newest}
+
+    def prune(self) -> int:
+        """Delete messages, and with a retention dead letters, that are too old; return the number of messages."""
+        deleted = 0
+        while (some := prune_some(self._file, self._retention, self._clock())) is not None:
+            deleted += some
+        return deleted
+
+    def trim(self, group: str, limit: int = 10_000) -> int:
+        """Delete the oldest messages that a group has acked, at most ``limit`` of them, and give their number.
+
+        For a topic that has one group, and need not know ids of what that group is done with. Other groups that have
+        not received them will not.
+        """
+        with self._file.write(durable=False) as connection:
+            return connection.execute(
+                "DELETE FROM messages WHERE seq IN (SELECT seq FROM messages WHERE seq <= ?2 AND seq <"
+                " COALESCE((SELECT MIN(seq) FROM leases WHERE grp = ?1 AND seq >= 0), 9223372036854775807)"
+                " ORDER BY seq LIMIT ?3)",
+                (group, position_of(connection, group)[0], limit),
+            ).rowcount
+
+    # -- receiving ------------------------------------------------------------------------------------------------
+
+    def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
+        """Take messages for a group, first those whose lease ran out or that were given back at once.
+
+        Then those never seen, and among them some of those that were put off by a delay.
+        """
+        check_name("group", group)
+        deadline = time.monotonic() + wait
+        sleep, longest = _SLEEPS
+        while True:
+            if self._has_ready(group):  # an idle group only reads
+                # A power cut may undo a lease that was never acted on; the message is then received again.
+                with self._file.write(durable=False) as connection:
+                    received = take_messages(connection, self._lease_clock, group, limit, lease)
+                if received:
+                    return received
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return []
+            time.sleep(min(sleep, remaining))
+            sleep = min(sleep * 2, longest)
+
+    def _has_ready(self, group: str) -> bool:
+        with self._file.read() as connection:
+            row = connection.execute(
+                "SELECT EXISTS (SELECT 1 FROM messages"
+                " WHERE seq > COALESCE((SELECT cursor FROM groups WHERE name = ?1), 0))"
+                " OR EXISTS (SELECT 1 FROM leases WHERE grp = ?1 AND ready_at <= ?2 AND receipt <> '~')"
+                " OR EXISTS (SELECT 1 FROM leases WHERE grp = ?1 AND ready_at <= ?2 AND receipt = '~')",
+                (group, self._lease_clock.now(connection)),
+            ).fetchone()
+            return bool(row[0])
+
+    # -- settling -------------------------------------------------------------------------------------------------
+
+    def ack(self, group: str, received: Sequence[Received]) -> int:
+        """Mark messages as handled, in one transaction."""
+        return self._settle(received, "DELETE FROM leases WHERE grp = ?1 AND seq = ?2 AND receipt = ?3", (group,))
+
+    def release(self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True) -> int:
+        """Give messages back, in one transaction; their receipts are stale then."""
+        return self._settle(
+            received,
+            "UPDATE leases SET ready_at = ?4, receipt = ?6, attempts = attempts - ?5"
+            " WHERE grp = ?1 AND seq = ?2 AND receipt = ?3",
+            (group,),
+            (int(not attempted), DELAYED if delay > 0 else ""),
+            seconds=delay,
+            durable=False,  # what a power cut undoes comes back when its lease is over
+        )
+
+    def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
+        """Let leases run from now, in one transaction; a lease that ran out is revived unless it was handed on."""
+        return self._settle(
+            received,
+            "UPDATE leases SET ready_at = ?4 WHERE grp = ?1 AND seq = ?2 AND receipt = ?3",
+            (group,),
+            seconds=lease,
+            durable=False,
+        )
+
+    def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
+        """Move messages to the group's dead letters, in one transaction whatever the reasons."""
+        if not given_up:
+            return 0
+        with self._file.write() as connection:
+            now = self._clock()
+            return sum(store_dead_letter(connection, group, one, now) for one in given_up)
+
+    def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
+        """Give dead letters to their group again, each in a transaction of its own with its removal."""
+        check_name("group", group)
+        redriven = seen = last = 0
+        while dead_letters := self._list_dead_letters(
+            group, last, _REDRIVE_PAGE if limit is None else min(limit - seen, _REDRIVE_PAGE)
+        ):
+            for dead_letter in dead_letters:
+                seen, last = seen + 1, int(dead_letter.token)
+                body = decide(dead_letter)  # outside any transaction: it may take long
+                if body is not None:
+                    with self._file.write() as connection:
+                        ready_at = self._lease_clock.start(connection)
+                        redriven += redrive_dead_letter(connection, group, last, body, self._clock(), ready_at)
+        return redriven
+
+    def _settle(
+        self,
+        received: Sequence[Received],
+        statement: str,
+        before: tuple[str],
+        after: tuple[int | str, ...] = (),
+        *,
+        seconds: float | None = None,
+        durable: bool = True,
+    ) -> int:
+        """Run a statement for each receipt, with the time ``seconds`` from now as ``?4`` where that is given."""
+        if not received:
+            return 0
+        receipts = [read_receipt(message) for message in received]
+        with self._file.write(durable=durable) as connection:
+            time = () if seconds is None else (self._lease_clock.start(connection) + seconds,)
+            rows = [(*before, *receipt, *time, *after) for receipt in receipts]
+            return connection.executemany(statement, rows).rowcount
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
+        """Give a group's dead letters, oldest first."""
+        return self._list_dead_letters(group, 0, limit)
+
+    def _list_dead_letters(self, group: str, after: int, limit: int) -> list[DeadLetter]:
+        with self._file.read() as connection:
+            return list_dead_letters(connection, group, after, limit)
+
+    def peek(self, limit: int = 10, *, newest: bool = False) -> list[Received]:
+        """Look at messages, in the order of their publishing; cut like a batch that is received."""
+        seen: list[Received] = []
+        size = 0
+        with self._file.read() as connection:
+            rows = connection.execute(
+                f"SELECT id, body, published, key FROM messages ORDER BY seq {'DESC' if newest else ''} LIMIT ?",  # noqa: S608
+                (limit,),
+            )
+            for id, body, published, key in rows:
+                seen.append(Received(id, body, "", 0, published, key))
+                size += len(body)
+                if size >= MAX_RECEIVED_BYTES:
+                    break
+        return seen[::-1] if newest else seen
+
+    def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
+        """Let a group go on from elsewhere, in one transaction. What was redriven stays, with no attempts yet.
+
+        Raises:
+            TopicError: the group holds messages.
+        """
+        check_name("group", group)
+        with self._file.write() as connection:
+            now = self._lease_clock.start(connection)
+            if held := group_state(connection, group, now).in_flight:
+                raise TopicError(
+                    f"topic {self.name}: group {group} holds {held} messages; stop its consumers,"
+                    " or wait until their leases have run out"
+                )
+            if to == "earliest":
+                where: tuple[str, tuple[float, ...]] = "SELECT 0", ()
+            elif to == "latest":
+                where = "SELECT COALESCE(MAX(seq), 0) FROM messages", ()
+            else:
+                where = (
+                    "SELECT COALESCE((SELECT MIN(seq) - 1 FROM messages WHERE published >= ?),"
+                    " (SELECT MAX(seq) FROM messages), 0)",
+                    (to,),
+                )
+            (cursor,) = connection.execute(*where).fetchone()
+            connection.execute("DELETE FROM leases WHERE grp = ? AND seq >= 0", (group,))
+            connection.execute("UPDATE leases SET ready_at = ?, attempts = 0, receipt = '' WHERE grp = ?", (now, group))
+            replay = position_of(connection, group)[1] + 1
+            connection.execute("INSERT OR REPLACE INTO groups VALUES (?, ?, ?)", (group, cursor, replay))
+            return group_state(connection, group, now)
+
+    def group_state(self, group: str) -> GroupState:
+        """Tell how far a group is; its lag is counted message by message."""
+        with self._file.read() as connection:
+            return group_state(connection, group, self._lease_clock.now(connection))
+
+    def describe(self) -> TopicState:
+        """Tell what the topic holds; adds up the bodies of all messages."""
+        with self._file.read() as connection:
+            messages, size, oldest = connection.execute(
+                "SELECT COUNT(*), COALESCE(SUM(LENGTH(body)), 0), MIN(published) FROM messages"
+            ).fetchone()
+            names = connection.execute("SELECT name FROM groups ORDER BY name").fetchall()
+            now = self._lease_clock.now(connection)
+            groups = [group_state(connection, name, now) for (name,) in names]
+        return TopicState(self.name, messages, size, oldest, groups)
+
+
+def _inserts(messages: Sequence[Message]) -> Iterator[tuple[Sequence[Message], str]]:
+    """Deal messages out to statements of many rows.
+
+    Each row of its own gives the interpreter's lock away, and in a process with other busy threads waits for it.
+    """
+    begin = 0
+    for rows in _ROWS:
+        while len(messages) - begin >= rows:
+            yield messages[begin : begin + rows], _INSERTS[rows]
+            begin += rows
