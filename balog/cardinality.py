@@ -59,7 +59,7 @@ class Cardinality:
         self._without_room = _Metric()
 
     def admit(self, metric: str, tags: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Give the tags that a metric's value may carry: the same object when they are fine."""
+        """Return the tags that a metric's value may carry: the same object when they are fine."""
         if not tags:
             return tags
         known = self._metrics.get(metric)

@@ -114,7 +114,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def _syntax(data: bytes, message: str) -> str:
-    """Say what is wrong with the JSON, and where: msgspec's ``(byte 12)`` as line and column."""
+    """Return msgspec's error with line and column instead of ``(byte 12)``."""
     message = message.removeprefix("JSON is malformed: ")
     reason, _, rest = message.rpartition(" (byte ")
     number = rest.removesuffix(")")
@@ -124,13 +124,13 @@ def _syntax(data: bytes, message: str) -> str:
 
 
 def _place(before: bytes) -> str:
-    """Give the line and column, both from 1, of what comes after these bytes."""
+    """Return the line and column, both from 1, of what comes after these bytes."""
     text = before.decode("utf-8", "replace")
     return f", line {text.count(chr(10)) + 1} column {len(text) - text.rfind(chr(10))}"
 
 
 def write_schema(type: type[msgspec.Struct], id: str, title: str) -> bytes:
-    """Give the JSON Schema of a config struct as it is kept in ``schemas/config``."""
+    """Return the JSON Schema of a config struct as it is kept in ``schemas/config``."""
     schema = msgspec.json.schema(type)
     tag = type.__struct_config__.tag_field
     top = schema["$defs"][type.__name__]

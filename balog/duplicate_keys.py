@@ -1,4 +1,4 @@
-"""Find a key that a JSON object has twice, however each of the two is spelled.
+"""Find keys that a JSON object has twice, however each of the two is spelled.
 
 Some readers take the first value of such a key (DuckDB, simdjson), others the last (Python, msgspec). So a document
 with one is refused where it enters.
@@ -7,7 +7,7 @@ with one is refused where it enters.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -21,6 +21,7 @@ __all__ = [
     "has_duplicate_key",
     "has_duplicate_member",
     "printable",
+    "unused_key",
 ]
 
 _decode = msgspec.json.Decoder().decode
@@ -88,7 +89,7 @@ def has_duplicate_member(document: bytes) -> bool:
 
 
 def find_duplicate_key(document: bytes) -> str | None:
-    """Return the path of the first key that an object has twice (``$.payload.price``); None where there is none.
+    """Return the path of the first key that an object has twice (``$.payload.price``); None if there is none.
 
     Raises:
         RecursionError: nested too deep to be read.
@@ -129,6 +130,16 @@ def _find(value: Any, path: str) -> Iterator[str]:
     elif isinstance(value, list):
         for number, item in enumerate(value):
             yield from _find(item, f"{path}[{number}]")
+
+
+def unused_key(key: str, *taken: Mapping[Any, Any]) -> str:
+    """Return the key, with a number added if one of the objects has it already."""
+    number = 1
+    unused = key
+    while any(unused in one for one in taken):
+        number += 1
+        unused = f"{key} {number}"
+    return unused
 
 
 def printable(key: str) -> str:

@@ -99,7 +99,7 @@ class MissingExtraError(BalogError):
 
 
 def complain(problem: str) -> None:
-    """Say one line on stderr, if there is one, where raising would be in somebody's way."""
+    """Write one line to stderr, where an exception would disturb the application."""
     try:
         sys.stderr.write(f"balog: {problem}\n")
         sys.stderr.flush()

@@ -66,7 +66,7 @@ _LEVEL_ALIASES: dict[str, Level] = {
 
 
 def parse_level(text: str) -> Level | None:
-    """Give the level that a name in any case stands for (``warn``, ``Fatal`` …), or None."""
+    """Return the level that a name in any case stands for (``warn``, ``Fatal`` …), or None."""
     return _LEVEL_ALIASES.get(text.upper())
 
 
@@ -167,7 +167,7 @@ class Event(Struct, kw_only=True, forbid_unknown_fields=True, dict=True):
 
     @property
     def raw_version(self) -> Any:
-        """The payload's ``version`` as it is there, which may be anything; None where there is none."""
+        """The payload's ``version`` as it is there, which may be anything; None if there is none."""
         return self._head.version
 
     @property
@@ -197,7 +197,7 @@ _VERSION = re.compile(r"(0|[1-9]\d{0,8})(?:\.(?:0|[1-9]\d{0,8})){2}", re.ASCII)
 
 @lru_cache(maxsize=64)
 def _is_known(version: str) -> bool:
-    """Tell a known facility version (True) from a later one of a known major (False).
+    """Return True for a known facility version, False for a later one of a known major version.
 
     Raises:
         EventError: another major version, or no version at all.

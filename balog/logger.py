@@ -96,7 +96,7 @@ class EventLogger(structlog.BoundLoggerBase):
             self._log(recorder, name, event, args, payload, channel, fields)
 
     def is_enabled_for(self, level: int | str) -> bool:
-        """Tell whether events of a level are written; for what is costly to put together."""
+        """Return whether events of a level are written; for what is costly to put together."""
         return LEVELS[level_of(level)] >= configuration.current().threshold
 
     def _log(
@@ -170,13 +170,13 @@ class EventLogger(structlog.BoundLoggerBase):
                 raise
             recorder.changed()
             return log_payload(event, level, problem=f"its payload raised {type(error).__name__}")
-        salvaged = not (payload is None or isinstance(payload, dict)) and isinstance(made, dict) and "problem" in made
-        if problem or salvaged:
+        is_changed = not (payload is None or isinstance(payload, dict)) and isinstance(made, dict) and "problem" in made
+        if problem or is_changed:
             recorder.changed()
         return made
 
     def new(self, **new_values: Any) -> EventLogger:
-        """Give a logger of the same name to which only these values are bound."""
+        """Return a logger of the same name to which only these values are bound."""
         return self.__class__(self._logger, self._processors, new_values)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class _Given:
 
 
 def level_of(level: int | str) -> Level:
-    """Give the level meant by a name or by the standard library's number; INFO for what is neither."""
+    """Return the level meant by a name or by the standard library's number; INFO for what is neither."""
     try:
         if isinstance(level, str):
             return parse_level(level) or "INFO"
@@ -289,7 +289,7 @@ def emit(
 
 
 def get_logger(name: str) -> EventLogger:
-    """Give a logger whose channel is ``name``; cheap, and fine to call before anyone configures.
+    """Return a logger whose channel is ``name``; cheap, and fine to call before anyone configures.
 
     A payload logged with ``logger.info("done", payload=…)`` goes to the channel ``<name>.done``; ``channel=``
     overrides it whole.

@@ -141,7 +141,7 @@ def _refusal(value: Any, kind: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _choose(value: Any, kinds: Sequence[Any]) -> Any:
-    """Give the member of a union that a value means, or a text that says why there is none."""
+    """Return the member of a union that a value means, or a text that says why there is none."""
     structs = [shape for kind in kinds if isinstance(shape := _shape(kind), type) and issubclass(shape, Struct)]
     if isinstance(value, Mapping) and structs:
         field = structs[0].__struct_config__.tag_field
@@ -166,7 +166,7 @@ def _choose(value: Any, kinds: Sequence[Any]) -> Any:
 
 
 def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) -> str:
-    """Say which words a union takes in the place of a wrong one; "" where it is not about words."""
+    """Return the words that a union accepts instead of a wrong one; "" if the union has no words."""
     words = [word for kind in kinds if get_origin(_shape(kind)) is Literal for word in get_args(_shape(kind))]
     if not words or not isinstance(value, str):
         return ""
@@ -181,7 +181,7 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
 
 
 def suggest(name: str, known: Sequence[str]) -> str:
-    """Say which of the known names was meant, or which there are, as a clause."""
+    """Return a clause with the known name that was meant, or with all known names."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
 
@@ -191,7 +191,7 @@ def _printable(key: Any) -> str:
 
 
 def _shape(kind: Any) -> Any:
-    """Give a type without what is annotated."""
+    """Return a type without what is annotated."""
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     return kind

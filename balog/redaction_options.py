@@ -1,4 +1,4 @@
-"""The options of redaction as a config names them; kept apart, since a logger's start needs no redactor's rules."""
+"""The options of redaction in a config, in a light module, because a logger's start needs no rules."""
 
 from __future__ import annotations
 

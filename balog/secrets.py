@@ -25,7 +25,7 @@ class Secret(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
             raise ValueError('a secret is {"env": "NAME"} or {"file": "PATH"}, one of the two')
 
     def reveal(self, path: str = "") -> str:
-        """Give the secret.
+        """Return the secret.
 
         Raises:
             ConfigError: it is not there, is empty, or cannot be read; the message never has any of it. ``path`` is the

@@ -1,16 +1,24 @@
-"""Stop on signals in two steps: the first SIGTERM or SIGINT asks for a clean stop, the second ends the process."""
+"""Handle signals for the time of a ``with`` block, and stop in two steps.
+
+The first SIGTERM or SIGINT asks for a clean stop, the second ends the process.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["StopSignals", "join", "signals_for_main_thread"]
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Handler", "SignalHandlers", "StopSignals", "WakingSignalHandlers", "join", "signals_for_main_thread"]
+
+Handler = Callable[[int, FrameType | None], object]
 
 _FOR_MAIN = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2),
@@ -18,36 +26,22 @@ _FOR_MAIN = (
 )
 
 
-class StopSignals:
-    """A context in which SIGTERM and SIGINT set ``number`` instead of ending the process.
+class SignalHandlers:
+    """A context that sets signal handlers and restores the earlier ones.
+
+    A signal that the process ignores stays ignored, as in a background job or under nohup.
 
     Args:
-        on_signal: called in the handler for every such signal, also the second, before that one ends the process.
-        reloads: whether SIGHUP asks for the configuration to be read again, instead of ending the process.
-
-    Attributes:
-        number: the signal that came; None as long as none did.
-        wake: a file descriptor that becomes readable when one comes, for ``select``.
+        handlers: the handler of each signal.
     """
 
-    def __init__(self, on_signal: Callable[[int], None] | None = None, *, reloads: bool = False) -> None:
-        self.number: int | None = None
-        self._on_signal = on_signal
-        self._reloads = reloads
-        self._is_reload_asked = False
+    def __init__(self, handlers: Mapping[int, Handler]) -> None:
+        self._handlers = handlers
         self._old: dict[int, Any] = {}
-        self.wake, self._write, self._old_wakeup = -1, -1, -1
 
-    def __enter__(self) -> StopSignals:
-        self.wake, self._write = os.pipe()
-        os.set_blocking(self._write, False)
-        # Written by the signal itself: the handler below waits for the interpreter, which may be about to block.
-        self._old_wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        handlers = {signal.SIGTERM: self._handle, signal.SIGINT: self._handle}
-        if self._reloads:
-            handlers[signal.SIGHUP] = self._ask_reload
-        for number, handler in handlers.items():
-            if signal.getsignal(number) != signal.SIG_IGN:  # as for a background job, which Ctrl-C must not reach
+    def __enter__(self) -> Self:
+        for number, handler in self._handlers.items():
+            if signal.getsignal(number) != signal.SIG_IGN:
                 self._old[number] = signal.signal(number, handler)
         return self
 
@@ -56,16 +50,62 @@ class StopSignals:
     ) -> None:
         for number, handler in self._old.items():
             signal.signal(number, handler)
+
+
+class WakingSignalHandlers(SignalHandlers):
+    """A context that sets signal handlers, and makes a file descriptor readable when a signal comes.
+
+    Attributes:
+        wake: the file descriptor, non-blocking, for ``select``.
+    """
+
+    def __init__(self, handlers: Mapping[int, Handler]) -> None:
+        super().__init__(handlers)
+        self.wake, self._write, self._old_wakeup = -1, -1, -1
+
+    def __enter__(self) -> Self:
+        self.wake, self._write = os.pipe()
+        os.set_blocking(self.wake, False)
+        os.set_blocking(self._write, False)
+        # The signal itself writes here: a handler waits for the interpreter, which may be about to block.
+        self._old_wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
         signal.set_wakeup_fd(self._old_wakeup)
         os.close(self.wake)
         os.close(self._write)
 
+
+class StopSignals(WakingSignalHandlers):
+    """A context in which SIGTERM and SIGINT set ``number`` instead of ending the process.
+
+    Args:
+        on_signal: called in the handler for every such signal, also for the second, before that one ends the process.
+        reloads: whether SIGHUP asks for a reload of the configuration instead of ending the process.
+
+    Attributes:
+        number: the first signal; None before it.
+    """
+
+    def __init__(self, on_signal: Callable[[int], None] | None = None, *, reloads: bool = False) -> None:
+        handlers: dict[int, Handler] = {signal.SIGTERM: self._handle, signal.SIGINT: self._handle}
+        if reloads:
+            handlers[signal.SIGHUP] = self._ask_reload
+        super().__init__(handlers)
+        self.number: int | None = None
+        self._on_signal = on_signal
+        self._is_reload_asked = False
+
     def came(self) -> bool:
-        """Tell whether a signal has come."""
+        """Return whether a signal has come."""
         return self.number is not None
 
     def reload_came(self) -> bool:
-        """Tell whether SIGHUP has come since the last time this was asked."""
+        """Return whether SIGHUP has come since the last call."""
         asked, self._is_reload_asked = self._is_reload_asked, False
         return asked
 
@@ -83,7 +123,7 @@ class StopSignals:
 def join(thread: threading.Thread) -> None:
     """Wait until a thread ends, so that signal handlers still run.
 
-    A signal that arrives just before ``Thread.join`` blocks does not interrupt it: without a timeout, its handler would
+    A signal that arrives just before ``Thread.join`` blocks does not interrupt it. Without a timeout, its handler would
     wait for the thread, too.
     """
     while thread.is_alive():
@@ -92,11 +132,10 @@ def join(thread: threading.Thread) -> None:
 
 @contextmanager
 def signals_for_main_thread() -> Iterator[None]:
-    """A context for the main thread to start others in: signals will never interrupt those, nor threads of theirs.
+    """Block signals in the threads that the block starts, and in theirs, so that only the main thread gets them.
 
-    The kernel gives a signal to any thread that takes it, and Python runs the handler in the main thread, which hears
-    of it only when it is interrupted itself: one that waits for another thread, or writes to a pipe that is full,
-    would not until that is over.
+    The kernel delivers a signal to any thread that accepts it, and Python runs the handler in the main thread. If
+    another thread got the signal, a main thread that waits for a thread or for a full pipe would not be interrupted.
     """
     old = signal.pthread_sigmask(signal.SIG_BLOCK, _FOR_MAIN)
     try:

@@ -42,7 +42,7 @@ class Lines(Output):
     def configure(self, **settings: Any) -> None:
         """Configure as one does, and put this in the place of stderr."""
         configure("stderr", **settings)
-        configuration.current().lanes[0].output = self
+        configuration.current().routes[0].output = self
 
     def write(self, level: str, event: bytes) -> None:
         assert b"\n" not in event

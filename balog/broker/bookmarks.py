@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 
 def bookmarks(value: Any) -> list[Bookmark]:
-    """Give the leaves of a STATE's value: of ``bookmarks`` by stream, as the Singer libraries write it, then the rest.
+    """Return the leaves of a STATE's value: first of ``bookmarks`` by stream, as Singer libraries write it.
 
     Meltano's own wrapping (``completed.singer_state``) is looked through.
     """
@@ -47,7 +47,7 @@ def bookmarks(value: Any) -> list[Bookmark]:
 
 
 def changes(before: Any, after: Any) -> list[Change]:
-    """Give the bookmarks that differ, in the order of the later value; what is gone comes last."""
+    """Return the bookmarks that differ, in the order of the later value; what is gone comes last."""
     old = {(stream, name): leaf for stream, name, leaf in bookmarks(before)}
     new = {(stream, name): leaf for stream, name, leaf in bookmarks(after)}
     found = [Change(*key, old.get(key), leaf) for key, leaf in new.items() if old.get(key) != leaf]

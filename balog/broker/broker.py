@@ -110,7 +110,7 @@ class _Broker:
         )
 
     def run(self, source: int, target: int, is_verbose: bool) -> int:
-        """Carry the stream to its end; give the exit code."""
+        """Carry the stream to its end; return the exit code."""
         self._is_verbose = is_verbose
         self._pipe = Pipe(
             source,

@@ -224,7 +224,7 @@ def _is_part(line: bytes, want: Any) -> bool:
 
 
 def is_part(want: Any, found: Any) -> bool:
-    """Tell whether all that is stated is found: objects may have more keys, everything else is equal."""
+    """Return whether all that is stated is found: objects may have more keys, everything else is equal."""
     if isinstance(want, Mapping) and isinstance(found, Mapping):
         return all(key in found and is_part(value, found[key]) for key, value in want.items())
     if isinstance(want, list) and isinstance(found, list):

@@ -1,4 +1,4 @@
-"""The sidecar's child: started, sent the signals that come, waited for, and measured at its end."""
+"""Run the sidecar's command: start it, forward signals to it, wait for its end and measure its usage."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType, TracebackType
-from typing import IO, Any, cast
+from types import FrameType
+from typing import IO, TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-__all__ = ["Child", "Signals", "Usage", "is_in_foreground"]
+from balog.signals import WakingSignalHandlers
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+__all__ = ["Child", "ForwardedSignals", "Usage", "is_in_foreground"]
 
 _FORWARDED = (
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT),
@@ -23,7 +28,7 @@ _FROM_KEYS = frozenset({signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP})
 
 
 class Usage(Struct, kw_only=True, frozen=True):
-    """What a child took, with the descendants that it waited for: CPU in seconds, memory in bytes."""
+    """Resources that a command and its waited-for descendants used: CPU in seconds, memory in bytes."""
 
     cpu_user: float
     cpu_system: float
@@ -31,19 +36,19 @@ class Usage(Struct, kw_only=True, frozen=True):
 
 
 class Child:
-    """A command, run as it is, by no shell.
+    """A running command, started without a shell.
 
     Args:
         command: program and arguments.
-        stdout: the descriptor that its stdout is; None makes a pipe to read from.
+        stdout: the descriptor for its stdout; None makes a pipe to read from.
         environment: its environment variables.
 
     Attributes:
-        stdout: the pipe's end to read, if one was made; ``stderr`` the other's.
-        is_over: whether ``has_ended`` has said so.
+        stdout: the end of the pipe to read, if one was made; ``stderr`` likewise.
+        is_over: whether ``has_ended`` has returned True.
 
     Raises:
-        OSError: it cannot be run.
+        OSError: the command cannot be run.
     """
 
     def __init__(self, command: Sequence[str], stdout: int | None, environment: Mapping[str, str]) -> None:
@@ -62,7 +67,7 @@ class Child:
         self.is_over = False
 
     def has_ended(self) -> bool:
-        """Tell whether it has ended; its exit code is in ``code`` then (-N for signal N), what it took in ``usage``."""
+        """Return whether the command has ended, and set ``code`` (-N for signal N) and ``usage`` if it has."""
         if self.is_over:
             return True
         pid, status, usage = os.wait4(self.pid, os.WNOHANG)
@@ -78,7 +83,7 @@ class Child:
         return True
 
     def send(self, number: int) -> None:
-        """Send it a signal, unless it has ended."""
+        """Send the command a signal, unless it has ended."""
         if not self.is_over:
             try:
                 os.kill(self.pid, number)
@@ -86,66 +91,50 @@ class Child:
                 pass
 
     def close(self) -> None:
-        """Close what is left of its pipes."""
+        """Close the pipes that are open."""
         for stream in (self.stdout, self.stderr):
             if stream is not None:
                 stream.close()
 
 
-class Signals:
-    """A context in which the signals that would end or stop the sidecar go to the child instead.
+class ForwardedSignals(WakingSignalHandlers):
+    """A context that forwards the signals that would end or stop the sidecar to its command.
 
-    What a terminal's keys send (Ctrl-C, Ctrl-\\, Ctrl-Z) has reached the child already and is not sent twice. Ctrl-Z
-    and SIGTSTP stop both, and both go on together. Once the child has ended nothing is left but delivery: the second
-    signal of all that came cuts that short, by ``force``.
+    Signals from the terminal's keys (Ctrl-C, Ctrl-\\, Ctrl-Z) reach the command without being forwarded. Ctrl-Z and
+    SIGTSTP stop both processes, and both continue together. After the command's end, the sidecar only delivers: a
+    second signal then ends the delivery through ``force``.
 
     Attributes:
-        force: called for it with its number, in the handler; ends the process.
-        child: who gets them; those that come before there is one are kept for it.
-        wake: a descriptor that becomes readable when a signal comes or the child ends, for ``wait``.
+        force: called in the handler with the signal's number; ends the process.
+        child: the command; signals that come before it is set are sent when ``attach`` sets it.
+        wake: a descriptor that becomes readable when a signal comes or the command ends, for ``wait``.
     """
 
     def __init__(self) -> None:
+        super().__init__({**dict.fromkeys(_FORWARDED, self._handle), signal.SIGTSTP: self._stop})
         self.child: Child | None = None
         self.force: Callable[[int], None] = lambda number: os._exit(128 + number)
-        self.wake, self._write, self._old_wakeup = -1, -1, -1
         self._came = 0
         self._early: list[int] = []
-        self._old: dict[int, Any] = {}
 
-    def __enter__(self) -> Signals:
-        self.wake, self._write = os.pipe()
-        os.set_blocking(self.wake, False)
-        os.set_blocking(self._write, False)
-        self._old_wakeup = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+    def __enter__(self) -> Self:
+        super().__enter__()
         self._old[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        for number in (*_FORWARDED, signal.SIGTSTP):
-            if signal.getsignal(number) != signal.SIG_IGN:  # as for a background job, or under nohup
-                self._old[number] = signal.signal(number, self._stop if number == signal.SIGTSTP else self._handle)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(self._old_wakeup)
-        os.close(self.wake)
-        os.close(self._write)
-
     def came(self) -> bool:
-        """Tell whether a signal has come that is to end the run."""
+        """Return whether a signal has come that ends the run."""
         return self._came > 0
 
     def attach(self, child: Child) -> None:
-        """Name the child, and send it what came while it was being started."""
+        """Set the command, and send it the signals that came during its start."""
         self.child = child
         early, self._early = self._early, []
         for number in early:
             self._pass_on(child, number)
 
     def wait(self, streams: Sequence[IO[bytes]], seconds: float | None) -> list[IO[bytes]]:
-        """Wait for input, for a signal or for the child's end, ``seconds`` at most; give the streams that are ready."""
+        """Wait for input, a signal or the command's end, at most ``seconds``; return the streams that are ready."""
         ready = select.select([*(stream.fileno() for stream in streams), self.wake], [], [], seconds)[0]
         if self.wake in ready:
             os.read(self.wake, 4096)
@@ -161,11 +150,11 @@ class Signals:
             self.force(number)
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Stop with the child, as the terminal would have it, and go on with it."""
+        """Stop together with the command, as the terminal would stop both, and continue with it."""
         if self.child is not None:
             self._pass_on(self.child, number)
         signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)  # here the process stands still until SIGCONT
+        os.kill(os.getpid(), number)  # the process is stopped here until SIGCONT
         signal.signal(number, self._stop)
         if self.child is not None:
             self.child.send(signal.SIGCONT)
@@ -176,7 +165,7 @@ class Signals:
 
 
 def is_in_foreground() -> bool:
-    """Tell whether what a terminal's keys send reaches this process, and so its children too."""
+    """Return whether signals from the terminal's keys reach this process, and therefore its children."""
     try:
         terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY)
     except OSError:

@@ -182,7 +182,7 @@ def _writable(place: str, path: str) -> Iterator[ConfigError]:
 
 
 def notes(config: Any) -> Iterator[str]:
-    """Give what is allowed and worth a thought."""
+    """Yield what is allowed and worth a thought."""
     if config.spool is None and getattr(config, "sinks", True):
         yield "without a spool, events that a sink does not take in time are lost; they are counted on stderr"
 

@@ -14,7 +14,7 @@ __all__ = ["Diverted", "offline"]
 
 
 def offline(config: BrokerConfig, quarantine: str | None = None) -> BrokerConfig:
-    """Give a config that touches no spool and no state, and this file of quarantined lines, if it has a quarantine."""
+    """Return the config without spool and state, and with its quarantine, if any, in another file."""
     changes: dict[str, Any] = {"spool": None, "metrics": None, "state": None}
     if config.quarantine is not None and quarantine is not None:
         changes["quarantine"] = msgspec.structs.replace(config.quarantine, path=quarantine)
@@ -36,7 +36,7 @@ class Diverted:
         self.write = take
 
     def build(self) -> Diverted:
-        """Give the sink, which is this."""
+        """Return the sink, which is this."""
         return self
 
     def open(self) -> None:

@@ -32,7 +32,7 @@ class Editor(Protocol):
     streams: frozenset[str] | None
 
     def edit(self, kind: str, line: bytes) -> Iterable[Line] | None:
-        """Give what goes on in a message's place: nothing, one or more; None lets it pass byte for byte.
+        """Return what goes on in a message's place: nothing, one or more; None lets it pass byte for byte.
 
         What is given may be lazy, for a BATCH can stand for more rows than fit in memory: it is taken to its end, once,
         before the next message comes.
@@ -44,10 +44,10 @@ class Editor(Protocol):
         """
 
     def due(self) -> Iterable[Line]:
-        """Give what goes on now without a message having come; asked for often."""
+        """Return what goes on now without a message having come; asked for often."""
 
     def end(self) -> Iterable[Line]:
-        """Give what goes on after the last message."""
+        """Return what goes on after the last message."""
 
 
 class Chain:
@@ -69,7 +69,7 @@ class Chain:
         return self._from(0, kind, line)
 
     def through(self, lines: Iterable[Line]) -> Iterable[Line]:
-        """Give what becomes of lines, each when it is asked for."""
+        """Return what becomes of lines, each when it is asked for."""
         return self._through(0, lines)
 
     def due(self) -> Iterable[Line]:

@@ -25,7 +25,7 @@ _BEGINS_OBJECT = re.compile(rb"[ \t\r]*\{")
 
 
 def what_is_wrong(line: bytes) -> str | None:
-    """Say why a whole line is no Singer message, as a clause with nothing of the line in it; None when it is one.
+    """Return why a line is not a Singer message, without quoting the line; None if it is one.
 
     What Python's ``json`` reads and targets therefore take, ``NaN`` and the like, counts as JSON. Of a message that can
     be read only the type is looked at, in any case.
@@ -77,7 +77,7 @@ class JunkFilter:
         self.ended = False
 
     def sift(self, block: bytes) -> bytes:
-        """Give a block of whole lines without its junk; the same object when there is none."""
+        """Return a block of whole lines without its junk; the same object when there is none."""
         if self.ended:
             return b""
         if _is_clean(block):
@@ -92,7 +92,7 @@ class JunkFilter:
         return b"".join(good)
 
     def sift_long(self, beginning: bytes) -> bool:
-        """Tell whether a line too long to be held may pass, by how it begins."""
+        """Return whether a line too long to be held may pass, by how it begins."""
         if self.ended:
             return False
         if _BEGINS_OBJECT.match(beginning):

@@ -144,7 +144,7 @@ def is_one_message(line: bytes) -> bool:
 
 
 def usual_head(edited: Iterable[str] = (), streams: Iterable[str] | None = None) -> bytes:
-    """Give a regular expression for the beginnings of lines that pass without a look.
+    """Return a regular expression for the beginnings of lines that pass without a look.
 
     Args:
         edited: message types that somebody changes, so that their lines must be looked at.
@@ -160,7 +160,7 @@ def usual_head(edited: Iterable[str] = (), streams: Iterable[str] | None = None)
 
 
 def kind_of(line: bytes | memoryview) -> str | None:
-    """Give a message's type in upper case; None for a line that is no object with a type."""
+    """Return a message's type in upper case; None for a line that is no object with a type."""
     try:
         return _type.decode(line).type.upper()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -63,7 +63,7 @@ class Watch:
         self._before: dict[tuple[int, int | None], Stage] = {}
 
     def look(self) -> list[Row]:
-        """Give a row a process, in the order of the pipes.
+        """Return a row a process, in the order of the pipes.
 
         Raises:
             OSError: the folder of the stages cannot be read.
@@ -161,7 +161,7 @@ def _pipe(pid: int, descriptor: int) -> int | None:
 
 
 def _name(pid: int) -> str:
-    """Give what a process is called: of a Python program the script's name, not the interpreter's."""
+    """Return what a process is called: of a Python program the script's name, not the interpreter's."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             arguments = [os.path.basename(part.decode("utf-8", "replace")) for part in file.read(4096).split(b"\0")]
@@ -174,7 +174,7 @@ def _name(pid: int) -> str:
 
 
 def _printable(text: str) -> str:
-    """Take out what would move a terminal's cursor."""
+    """Remove characters that would move a terminal's cursor."""
     return "".join(char if char.isprintable() else "?" for char in text[:200])
 
 

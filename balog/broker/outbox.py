@@ -56,7 +56,7 @@ class Outbox:
         self._thread: threading.Thread | None = None
 
     def put(self, item: bytes) -> None:
-        """Have an item written soon."""
+        """Queue an item for writing."""
         with self._changed:
             self._items.append(item)
             self._bytes += len(item)
@@ -99,7 +99,7 @@ class Outbox:
                 self._say(f"{self._name}: {_line(error)}")
 
     def _wait(self) -> tuple[list[bytes], int] | None:
-        """Wait for items, and give them and the number of the last; None when there will be no more."""
+        """Wait for items, and return them and the number of the last; None when there will be no more."""
         with self._changed:
             self._changed.wait_for(lambda: self._items or self._is_closing)
             return (list(self._items), self._gone + len(self._items)) if self._items else None

@@ -117,14 +117,14 @@ class Pipe:
         self.change(strip, editor)
 
     def figures(self) -> dict[str, float]:
-        """Give the counts, ``read_wait``, the seconds spent waiting for input, and ``write_wait``, those until the
+        """Return the counts, ``read_wait``, the seconds spent waiting for input, and ``write_wait``, those until the
         other side had taken the output; both with the wait that is under way.
         """
         waits = {"read_wait": self._reading.seconds, "write_wait": self._writing.seconds}
         return {**msgspec.structs.asdict(self.counts), **waits}
 
     def change(self, strip: bool, editor: Chain | None, lines: Iterable[Line] = ()) -> None:
-        """Take other settings, for what is read from now on; ``lines`` go on first. Called by ``between``."""
+        """Apply other settings to everything read from now on, after writing ``lines``. Called by ``between``."""
         self._put_lines(lines)
         self._flush()
         self._strip = strip
@@ -196,7 +196,7 @@ class Pipe:
             self.counts.lines += _SAMPLED * self._buffer.count(b"\n", start, end)
 
     def _consume(self, searched: int, filled: int) -> int:
-        """Pass on the whole lines among the first ``filled`` bytes; give how many bytes of a begun line stay."""
+        """Pass on the whole lines among the first ``filled`` bytes; return how many bytes of a begun line stay."""
         end = self._buffer.rfind(b"\n", searched, filled) + 1
         if end:
             self._pass(end)
@@ -303,7 +303,7 @@ class Pipe:
         self._put(self._view[unwritten:end])
 
     def _check_passing(self, start: int, end: int, unwritten: int) -> int:
-        """Have the editor refuse lines whose beginning nobody edits, where a reader may find another message in them.
+        """Let the editor reject unedited lines in which another reader may find another message.
 
         Returns:
             From where on the buffer is still to be written.
@@ -320,7 +320,7 @@ class Pipe:
         return unwritten
 
     def _look_at(self, line_start: int, end: int, unwritten: int, kind: bytes | None) -> int:
-        """Hand out a line's LOG message, or let it be edited; give from where on the buffer is still to be written."""
+        """Dispatch a line's LOG message, or edit the line; return the start of the buffer's unwritten part."""
         line_end = self._buffer.find(b"\n", line_start, end) + 1 or end
         if kind is not None:
             return self._edit(USUAL_KINDS[kind], line_start, line_end, unwritten)

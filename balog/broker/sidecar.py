@@ -13,7 +13,7 @@ from typing import IO, Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from balog.broker.child import Child, Signals
+from balog.broker.child import Child, ForwardedSignals
 from balog.broker.descriptors import write_all
 from balog.broker.editor import StreamError
 from balog.broker.invalid_lines import JunkFilter
@@ -60,7 +60,7 @@ def run_sidecar(
     """Run a command; turn each record on its stderr, which still shows, into an event, and report the run by one more.
 
     The child finds its run's id in ``BALOG_RUN_ID``; one is made when there is none. ``BALOG_SIDECAR`` tells it
-    that its run is reported here. Signals go on to the child.
+    that its run is reported here. ForwardedSignals go on to the child.
     Unless the config has something to look for, the child writes straight to the target, which is let go here, so
     that the stream ends there when the child ends it.
 
@@ -82,7 +82,7 @@ def run_sidecar(
         quarantine = None
         if config.junk == "quarantine" and config.quarantine is not None:
             quarantine = Quarantine(config.quarantine, _say)
-        signals = stack.enter_context(Signals())
+        signals = stack.enter_context(ForwardedSignals())
         with signals_for_main_thread():
             dispatcher = Dispatcher(
                 config.sinks, _say, patience=PATIENCE_SECONDS, spool=config.spool, should_stop=signals.came
@@ -127,8 +127,8 @@ class _Run:
         self._kill_at: float | None = None
         self._began, self._started = time.monotonic(), time.time_ns()
 
-    def carry(self, command: Sequence[str], signals: Signals, target: int) -> int:
-        """Run the command to its end, report it, and give the exit code."""
+    def carry(self, command: Sequence[str], signals: ForwardedSignals, target: int) -> int:
+        """Run the command to its end, report it, and return the exit code."""
         run_id = os.environ.get("BALOG_RUN_ID") or new_id()
         context = {"fqdn": os.uname().nodename, "run_id": _printable(run_id)}
         if self._config.looks:
@@ -159,7 +159,7 @@ class _Run:
         return self._end(child)
 
     def _end(self, child: Child | None) -> int:
-        """Pass on what is still held, report the run, and give the exit code."""
+        """Pass on what is still held, report the run, and return the exit code."""
         if self._stream is None:
             self._log([self._report(child)])
         else:
@@ -183,7 +183,7 @@ class _Run:
         os._exit(128 + number if self._code is None else self._exit_code)
 
     def figures(self) -> dict[str, Any]:
-        """Give what ``balog top`` shows; called by another thread."""
+        """Return what ``balog top`` shows; called by another thread."""
         figures: dict[str, Any] = {"logs": self._logs, "sinks": self._dispatcher.figures()}
         if self._stream is not None:
             figures |= {
@@ -194,7 +194,7 @@ class _Run:
             }
         return figures
 
-    def _pump(self, child: Child, signals: Signals) -> None:
+    def _pump(self, child: Child, signals: ForwardedSignals) -> None:
         """Copy until both outputs are closed, or the child has ended and nothing is logged any more."""
         takers: dict[IO[bytes], Callable[[bytes], bool]] = {child.stderr: self._take_stderr}
         if child.stdout is not None:
@@ -224,7 +224,7 @@ class _Run:
                 break
         self._log_of_command(self._assembler.close())
 
-    def _await(self, child: Child, signals: Signals) -> None:
+    def _await(self, child: Child, signals: ForwardedSignals) -> None:
         """Wait for a child that has closed its outputs."""
         while not child.has_ended():
             self._see_to_the_end(child)
@@ -260,7 +260,7 @@ class _Run:
         self._log([event for event in events if not self._is_own_report(event)])
 
     def _is_own_report(self, event: Event) -> bool:
-        """Take in the report that the command itself writes, as taps of balog's toolkit do: a run is reported once."""
+        """Merge the report that the command itself writes, as taps of balog's toolkit do: one report a run."""
         if event.cls_type != "run" or event.header.context.get("process") != self._assembler.context.get("process"):
             return False
         try:

@@ -80,7 +80,7 @@ _message = msgspec.json.Decoder(_Message)
 
 
 def read_value(line: bytes) -> bytes | None:
-    """Give the value of a STATE message as it is written in it; None when there is none, or null."""
+    """Return the value of a STATE message as it is written in it; None if there is none, or null."""
     try:
         value = bytes(_message.decode(line).value)
         str(value, "utf-8")

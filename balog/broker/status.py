@@ -136,7 +136,7 @@ class Status:
 
 
 def status_folder() -> str:
-    """Give the folder that the files lie in, whether it is there or not."""
+    """Return the folder that the files lie in, whether it is there or not."""
     if named := os.environ.get("BALOG_STATUS_DIR"):
         return named
     if runtime := os.environ.get("XDG_RUNTIME_DIR"):
@@ -162,7 +162,7 @@ def _open_folder(path: str, *, make: bool = True) -> int:
 
 
 def read_stages() -> list[Stage]:
-    """Give what every living process last wrote, oldest first; remove what dead ones left.
+    """Return what every living process last wrote, oldest first; remove what dead ones left.
 
     Raises:
         OSError: the folder cannot be read, or is not safe to; none at all is an empty list.
@@ -220,7 +220,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def start_of(pid: int) -> int | None:
-    """Give when a living process began, in ticks since boot; None where /proc does not tell."""
+    """Return when a living process began, in ticks since boot; None where /proc does not tell."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             after_name = file.read(4096).rpartition(b")")[2].split()
@@ -230,7 +230,7 @@ def start_of(pid: int) -> int | None:
 
 
 def pipe_of(descriptor: int) -> int | None:
-    """Give the inode of the pipe that a descriptor is an end of; None when it is none, or closed."""
+    """Return the inode of the pipe that a descriptor is an end of; None when it is none, or closed."""
     try:
         found = os.fstat(descriptor)
     except OSError:

@@ -70,7 +70,7 @@ class TapStream:
         return self._target is not None
 
     def take(self, data: bytes) -> None:
-        """Take the next bytes, pass on the lines that they end."""
+        """Add the next bytes, and write the lines that they complete."""
         self.bytes += len(data)
         if self._long_line:
             data = self._end_long_line(data)
@@ -84,7 +84,7 @@ class TapStream:
             self._hold(data[end:])
 
     def _end_long_line(self, data: bytes) -> bytes:
-        """Do with the rest of a long line what was done with its beginning; give what comes after it."""
+        """Do with the rest of a long line what was done with its beginning; return what comes after it."""
         end = data.find(b"\n") + 1
         piece, rest = (data[:end], data[end:]) if end else (data, b"")
         if self._long_line == "pass":

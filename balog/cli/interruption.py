@@ -12,13 +12,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType, SimpleNamespace, TracebackType
+from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from balog.signals import SignalHandlers
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from typing_extensions import Self
 
 __all__ = ["Interruption", "descendants", "spark_session"]
 
@@ -27,7 +30,7 @@ _GRACE = 5.0  # seconds that children have between SIGTERM and SIGKILL
 _LOOK = 0.05
 
 
-class Interruption:
+class Interruption(SignalHandlers):
     """A context in which SIGINT and SIGTERM raise ``KeyboardInterrupt``; a second one ends the process at once.
 
     A command that handles these signals itself, as those do that drain, is left alone.
@@ -41,22 +44,12 @@ class Interruption:
     """
 
     def __init__(self, kills: Callable[[], bool]) -> None:
+        super().__init__(dict.fromkeys(_NUMBERS, self._handle))
         self.number: int | None = None
         self._kills = kills
-        self._old: dict[int, Any] = {}
 
-    def __enter__(self) -> Interruption:
-        if threading.current_thread() is threading.main_thread():
-            for number in _NUMBERS:
-                if signal.getsignal(number) != signal.SIG_IGN:  # as for a background job, which Ctrl-C must not reach
-                    self._old[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._old.items():
-            signal.signal(number, handler)
+    def __enter__(self) -> Self:
+        return super().__enter__() if threading.current_thread() is threading.main_thread() else self
 
     def end(self, command: str) -> None:
         """Print the command's last line, end the children that are left, and exit with 128 plus the signal's number.

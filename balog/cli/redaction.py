@@ -12,7 +12,7 @@ import msgspec
 
 from balog import config as configs
 from balog.errors import ConfigError
-from balog.redaction import Finding, Redactor, from_config
+from balog.redaction import Redactor, SecretFinding, from_config
 
 __all__ = ["explain_file"]
 
@@ -62,7 +62,7 @@ _COMPRESSED = (b"\x28\xb5\x2f\xfd", b"PAR1", b"\xfd7zX", b"PK\x03\x04")
 """The first bytes of zstd, Parquet, xz and zip."""
 
 
-def _explain(redactor: Redactor, line: bytes) -> list[Finding]:
+def _explain(redactor: Redactor, line: bytes) -> list[SecretFinding]:
     try:
         value: Any = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):

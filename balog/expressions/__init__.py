@@ -106,14 +106,14 @@ class Expression:
         return find_need(self._tree)
 
     def matches(self, subject: Event | Mapping[str, Any]) -> bool:
-        """Tell whether the expression is true for an event, or for a row; NULL is not true. Never raises.
+        """Return whether the expression is true for an event, or for a row; NULL is not true. Never raises.
 
         The payload is decoded only when the expression mentions it.
         """
         return self._test(subject)
 
     def evaluate(self, subject: Event | Mapping[str, Any]) -> Any:
-        """Give the expression's value for an event, or for a row; None is NULL. Never raises."""
+        """Return the expression's value for an event, or for a row; None is NULL. Never raises."""
         return self._value(subject)
 
     def to_spark(self) -> str:

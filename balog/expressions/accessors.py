@@ -41,7 +41,7 @@ COLUMN_GETTERS: dict[str, Get] = {
 
 
 def path_getter(root: str, steps: tuple[str | int, ...]) -> Get:
-    """Give a function from an event, or from a row, to what is at this path; None where nothing is."""
+    """Return a function from an event, or from a row, to what is at this path; None where nothing is."""
     if root == "context":
         return _context(steps)
     if root == "payload":

@@ -25,7 +25,7 @@ FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def comparison(node: Compare) -> Callable[[Any, Any], bool | None]:
-    """Give the comparison as a function of both sides' values: what stands on several sides is then computed once."""
+    """Return the comparison as a function of both sides' values: what stands on several sides is then computed once."""
     op = OPERATORS[node.op]
     if node.by == "any":
         return partial(_compare_any, op)

@@ -77,7 +77,7 @@ def _read_time(value: Any) -> datetime | None:
 
 
 def read_severity(value: Any) -> int | None:
-    """Give a level's number, 10 for DEBUG to 50 for CRITICAL; None for what names no level."""
+    """Return a level's number, 10 for DEBUG to 50 for CRITICAL; None for what names no level."""
     if not isinstance(value, str):
         return None
     level = parse_level(value)

@@ -29,7 +29,7 @@ class LikePattern:
     folded: bool = False
 
     def matcher(self) -> Callable[[str], bool]:
-        """Give a function that tells whether a text is like the pattern, in time linear in the text."""
+        """Return a function that tells whether a text is like the pattern, in time linear in the text."""
         match = self._match_plain() or self._match_pieces()
         return (lambda text: match(text.lower())) if self.folded else match
 

@@ -20,7 +20,7 @@ class Need(NamedTuple):
 
 
 def find_need(condition: Node) -> Need | None:
-    """Give the first ``place = 'text'`` or ``place IN ('text', …)`` that must hold for the condition to be true."""
+    """Return the first ``place = 'text'`` or ``place IN ('text', …)`` that must hold for the condition to be true."""
     if isinstance(condition, And):
         return next((need for part in condition.parts if (need := find_need(part)) is not None), None)
     equals = condition.equals if isinstance(condition, Among) else (condition,)

@@ -80,11 +80,11 @@ class Selection:
         return self._fields is not None
 
     def wants(self, event: Event) -> bool:
-        """Tell whether an event meets the condition."""
+        """Return whether an event meets the condition."""
         return self.where is None or self.where.matches(event)
 
     def make(self, event: Event) -> Event:
-        """Give what comes out for an event that is wanted."""
+        """Return what comes out for an event that is wanted."""
         if self._fields is None:
             return event
         payload: dict[str, Any] = dict(self._head)

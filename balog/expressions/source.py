@@ -56,7 +56,7 @@ class Source:
         self._text = text
 
     def parse(self) -> exp.Expression:
-        """Give sqlglot's tree.
+        """Return sqlglot's tree.
 
         Raises:
             ConfigError: the text is empty, too long, nested too deep, or no expression.

@@ -184,7 +184,7 @@ def _emit(level: Level, message: str, error: BaseException | None, fields: dict[
         recorder = configuration.current()
         lost = recorder.lost
         exception = {} if error is None else exceptions.describe(error, with_locals=recorder.with_locals)
-        channel = f"{recorder.surroundings.get()[0]['application']}.uncaught"
+        channel = f"{recorder.process_context.get()[0]['application']}.uncaught"
         emit(level, channel, log_payload(message, level, fields=fields, **exception))
         return recorder.lost == lost and _shows(recorder, level)
     except Exception:  # a hook that raises would hide what it is called for
@@ -193,8 +193,8 @@ def _emit(level: Level, message: str, error: BaseException | None, fields: dict[
 
 def _shows(recorder: Recorder, level: Level) -> bool:
     return any(
-        isinstance(lane.output, (ConsoleOutput, StderrOutput, SingerOutput))
-        and lane.where is None
-        and lane.threshold <= LEVELS[level]
-        for lane in recorder.lanes
+        isinstance(route.output, (ConsoleOutput, StderrOutput, SingerOutput))
+        and route.where is None
+        and route.threshold <= LEVELS[level]
+        for route in recorder.routes
     )

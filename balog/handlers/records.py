@@ -48,7 +48,7 @@ class Naming(NamedTuple):
             return self.channel
         prefix = self.prefix
         if not name or name == "root":
-            return prefix or str(recorder.surroundings.get()[0]["application"])
+            return prefix or str(recorder.process_context.get()[0]["application"])
         if not prefix or name == prefix or name.startswith(prefix + "."):
             return name
         return f"{prefix}.{name}"

@@ -68,7 +68,7 @@ def _share(key: tuple[Any, ...], make: Callable[[], _AnyMeter]) -> _AnyMeter:
 
 
 def _frozen(tags: Mapping[str, Any] | None) -> tuple[Any, ...]:
-    """Give tags as a key; values of different types are different tags."""
+    """Return tags as a key; values of different types are different tags."""
     return tuple(sorted((safe_str(key), type(tag).__name__, safe_str(tag)) for key, tag in as_dict(tags).items()))
 
 
@@ -79,7 +79,7 @@ def counter(
     *,
     channel: str | None = None,
 ) -> Counter:
-    """Give the counter of that name, tags and channel: the same one as long as it is in use or holds a count.
+    """Return the counter of that name, tags and channel: the same one as long as it is in use or holds a count.
 
     So ``counter("pages", {"site": site}).increment()`` in a loop writes one event an interval for each site. Its tags
     cannot be changed. See ``Counter``.
@@ -89,27 +89,27 @@ def counter(
 
 
 def gauge(name: str, tags: Mapping[str, Any] | None = None, *, channel: str | None = None) -> Gauge:
-    """Give the gauge of that name, tags and channel: the same one as long as it is in use. See ``Gauge``."""
+    """Return the gauge of that name, tags and channel: the same one as long as it is in use. See ``Gauge``."""
     return _share((Gauge, name, _frozen(tags), channel), lambda: Gauge(name, tags, channel=channel))
 
 
 def timer(name: str, tags: Mapping[str, Any] | None = None, *, channel: str | None = None) -> Timer:
-    """Give a new timer. See ``Timer``."""
+    """Return a new timer. See ``Timer``."""
     return Timer(name, tags, channel=channel)
 
 
 def record_counter(endpoint: str | None = None, log_interval: float = DEFAULT_LOG_INTERVAL) -> Counter:
-    """Give a counter of the records that were read from a source."""
+    """Return a counter of the records that were read from a source."""
     return Counter(Metric.record_count, {Tag.endpoint: endpoint} if endpoint else None, log_interval)
 
 
 def http_request_timer(endpoint: str | None) -> Timer:
-    """Give a timer of a request to an endpoint."""
+    """Return a timer of a request to an endpoint."""
     return Timer(Metric.http_request_duration, {Tag.endpoint: endpoint} if endpoint else None)
 
 
 def job_timer(job_type: str | None = None) -> Timer:
-    """Give a timer of a job that a source runs for the tap."""
+    """Return a timer of a job that a source runs for the tap."""
     return Timer(Metric.job_duration, {Tag.job_type: job_type} if job_type else None)
 
 
@@ -129,7 +129,7 @@ def log(logger: Any, point: Any) -> None:
 
 
 def parse(line: str) -> Point | None:
-    """Read the point in a line of a log, in any dialect that taps print; None when there is none."""
+    """Read the point in a line of a log, in any dialect that taps print; None if there is none."""
     found = read_line(line.rstrip("\r\n"))
     if found is None:
         return None

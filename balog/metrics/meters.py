@@ -26,7 +26,7 @@ _ticker = Ticker("balog metrics")
 
 
 def _remember(meter: Counter | Gauge) -> None:
-    """Have a meter's count written at the end of this process, and left to it by its children."""
+    """Write a meter's count at the end of this process only, not of its children."""
     with _remembering:
         _live.add(meter)
     before_end(flush)
@@ -129,7 +129,7 @@ class Counter(Meter):
             _ticker.watch(self)
 
     def due(self) -> float:
-        """Say when it writes next, on the clock of ``time.monotonic``."""
+        """Return the time of the next write, in seconds of ``time.monotonic``."""
         return self._since + self.log_interval
 
     def flush(self) -> None:
@@ -186,13 +186,13 @@ class Timer(Meter):
         return self
 
     def stop(self, status: str = Status.succeeded) -> float:
-        """Write the event; give the seconds."""
+        """Write the event; return the seconds."""
         seconds = self.elapsed()
         self._write(seconds, {**self.tags, Tag.status: self.tags.get(Tag.status, status)})
         return seconds
 
     def elapsed(self) -> float:
-        """Give the seconds since it began; 0 before."""
+        """Return the seconds since it began; 0 before."""
         return 0.0 if self.start_time is None else time.monotonic() - self._began
 
     def observe(self, seconds: float) -> None:
@@ -232,14 +232,14 @@ class Gauge(Meter):
         self.add(-1)
 
     def set(self, value: int | float) -> None:
-        """Say what the level is."""
+        """Set the level."""
         level = number(value)
         with self._lock:
             self.value = self.value if level is None else level
             self._write(value if level is None else level)
 
     def add(self, amount: int | float) -> None:
-        """Say how much the level went up, or down."""
+        """Raise or lower the level."""
         added = number(amount)
         with self._lock:
             self.value += added or 0

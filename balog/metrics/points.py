@@ -72,7 +72,7 @@ def write(point: Point, channel: str | None = None, context: Mapping[str, Any] |
     if recorder.threshold > LEVELS["WARNING"]:
         return
     try:
-        channel = channel or f"{recorder.surroundings.get()[0]['application']}.metric"
+        channel = channel or f"{recorder.process_context.get()[0]['application']}.metric"
         name, value = _text(point.metric) or "unnamed", number(point.value)
         tags = json_tags(point.tags)
         if value is None:
@@ -100,7 +100,7 @@ def write(point: Point, channel: str | None = None, context: Mapping[str, Any] |
 
 
 def number(value: Any) -> int | float | None:
-    """Give a finite number as JSON has it; None for anything else, also for text."""
+    """Return a finite number as JSON has it; None for anything else, also for text."""
     if isinstance(value, (str, bytes, bytearray)):
         return None
     try:
@@ -117,12 +117,12 @@ def number(value: Any) -> int | float | None:
 
 
 def json_tags(tags: Mapping[Any, Any] | None) -> dict[str, Any]:
-    """Give tags as JSON has them: as text what it has no word for, and cut what is longer than 1000 characters."""
+    """Return tags as JSON has them: as text what it has no word for, and cut what is longer than 1000 characters."""
     return {_text(key): _tag(tag) for key, tag in as_dict(tags).items()}
 
 
 def as_dict(tags: Any) -> dict[Any, Any]:
-    """Give a copy of tags; what is no mapping is kept as one tag, ``tags``."""
+    """Return a copy of tags; what is no mapping is kept as one tag, ``tags``."""
     try:
         return dict(tags) if tags is not None else {}
     except Exception:

@@ -14,7 +14,7 @@ class Held(Protocol):
     """Something that waits to be written."""
 
     def due(self) -> float:
-        """Say when, on the clock of ``time.monotonic``."""
+        """Return the time of the next flush, in seconds of ``time.monotonic``."""
 
     def flush(self) -> None:
         """Write it now. Does not raise."""
@@ -35,7 +35,7 @@ class Ticker:
         self._next = 0.0
 
     def watch(self, held: Held) -> None:
-        """Have something flushed once, when it is due; it stays alive until then."""
+        """Flush a meter once, when it is due; it stays alive until then."""
         with self._changed:
             self._watched.add(held)
             if self._thread is None:
@@ -54,7 +54,7 @@ class Ticker:
                 held.flush()
 
     def _wait(self) -> list[Held]:
-        """Give what is due, when something is; an empty list when nothing is watched any more."""
+        """Return what is due, when something is; an empty list when nothing is watched any more."""
         with self._changed:
             while self._watched:
                 now = time.monotonic()

@@ -1,6 +1,6 @@
-"""What all ways of logging share: from one call's level, channel and payload to an event's bytes at every output.
+"""The path that loggers, handlers and metrics share, from a call's level, channel and payload to an event's bytes.
 
-``configuring`` puts a ``recorder`` in place; ``context`` says who logs; ``rendering``, ``exceptions`` and ``salvage``
-make JSON of whatever was given; ``volume`` and ``validation`` decide what passes; ``ending`` delivers the rest at the
-end.
+``configuration`` installs a ``recorder``. ``context`` describes the process. ``encoding``, ``exceptions`` and
+``fallback_encoding`` make JSON of any values. ``volume`` and ``validation`` decide what passes. ``exit_hooks`` deliver
+queued events at the end.
 """

@@ -1,4 +1,4 @@
-"""Looking at a logger's config before it is used: everything that is wrong with it at once. Nothing is written."""
+"""Check a logger's config before it is used, and report all of its problems at once. Nothing is written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["find_logger_problems"]
 
 
 def find_logger_problems(path: str | os.PathLike[str]) -> list[ConfigError]:
-    """Return all that is wrong with a config of ``balog.configure``; servers are not asked.
+    """Return all problems of a config of ``balog.configure``, without connecting to servers.
 
     Raises:
         ConfigError: there is no such file, or it is not JSON.
@@ -59,7 +59,7 @@ def _meaning(config: LoggerConfig) -> Iterator[ConfigError]:
 
 
 def _target(output: str | OutputConfig | None, path: str) -> Iterator[ConfigError]:
-    """Yield why an output can't be used. An output opens at its first event, so that nothing is made here."""
+    """Yield the problems of an output. An output opens at its first event, so this creates nothing."""
     to = output.to if isinstance(output, OutputConfig) else output
     if to is None:
         return

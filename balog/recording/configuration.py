@@ -1,4 +1,4 @@
-"""``configure()``: in one call, from a JSON file, or from the environment; twice is safe."""
+"""Configure logging in one call, from a JSON file or from the environment. Configuring again is safe."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from balog.event import LEVELS, parse_level
 from balog.outputs import default_output, open_output
 from balog.outputs.queued import QueuedOutput, flush_all
 from balog.recording import exit_hooks
-from balog.recording.context import Surroundings
-from balog.recording.recorder import Lane, Recorder
+from balog.recording.context import ProcessContext
+from balog.recording.recorder import OutputRoute, Recorder
 from balog.redaction_options import REDACTION_SCHEMA
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Where = str | Mapping[str, Any]
 
 
 class OutputConfig(Struct, forbid_unknown_fields=True, kw_only=True):
-    """One output: ``to`` is its name, its URL or a sink's config; ``where`` a filter in the expression language."""
+    """One output: ``to`` is its name, its URL or a sink's config; ``where`` is a filter in the expression language."""
 
     to: str | dict[str, Any]
     level: str | None = None
@@ -39,7 +39,7 @@ class OutputConfig(Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class LoggerConfig(Struct, forbid_unknown_fields=True, kw_only=True):
-    """What a config file of the logger may say; each is described at ``configure``."""
+    """A logger's config file. ``configure`` describes each key."""
 
     output: str | OutputConfig | list[str | OutputConfig] | None = None
     level: str | None = None
@@ -63,7 +63,7 @@ os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_i
 
 @contextmanager
 def introduced(application: str, version: str | None = None) -> Iterator[None]:
-    """A context in which a program is called so where neither ``configure`` nor a config file says how."""
+    """Name the application for the block, unless ``configure`` or a config file does."""
     global _program
     before, _program = _program, (application, version)
     try:
@@ -73,7 +73,7 @@ def introduced(application: str, version: str | None = None) -> Iterator[None]:
 
 
 def current() -> Recorder:
-    """Give what the process logs with; configured from the environment when nobody has configured it yet."""
+    """Return the process's recorder, configured from the environment if nothing else has configured it."""
     return _current or _configure_from_environment()
 
 
@@ -93,33 +93,33 @@ def configure(
     strict: bool | None = None,
     processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
 ) -> None:
-    """Say where events go, from which level on, and what is done to them. Loggers that exist already follow.
+    """Configure where events go, from which level on, and how they are processed. Existing loggers follow.
 
-    What is not given is taken from ``config``, then from the environment, then as written here.
+    Arguments that you omit come from ``config``, then from the environment, then from the defaults below.
 
     Args:
         output: ``singer`` (LOG messages on stdout), ``stderr`` (JSON lines), ``console`` (lines for people), a URL
             such as ``file:app.jsonl?max_bytes=10000000&backups=3`` or ``local:topics?topic=events``, a sink's config;
-            or several of them, each also as ``{"to": …, "level": …, "where": …}``. From ``BALOG_OUTPUT`` (several are
-            parted by commas); else ``console`` when stderr is a terminal and ``stderr`` when it is not.
-        config: a JSON file with these names as keys; from ``BALOG_CONFIG``. A file that ends in ``.env`` has lines
-            ``BALOG_OUTPUT=…`` instead.
-        level: the lowest level that is written; from ``BALOG_LEVEL``, else ``INFO``. An output's own level is for it
-            alone.
-        application: goes into every event's context; else the program's file name.
-        application_version: likewise; else that of the distribution that owns the running program.
-        redact: take secrets out of events: True, False, or rules as ``balog.redaction.from_config`` takes them.
-        volume: rules that sample or limit channels, as ``balog.recording.volume`` has them, and the seconds between
-            two reports of what was held back in ``volume_interval``.
-        max_tag_sets: how many different sets of tags one metric may have; the tags of further ones are folded, as
-            ``balog.cardinality.Cardinality`` does it. 1000 when not said; 0 is no limit.
-        validate: check payloads of declared types: ``off``, ``tag`` (say so in ``payload.problem``) or ``raise``.
-        locals: exceptions carry the local variables of their frames, redacted.
-        strict: raise what goes wrong while logging instead of writing the event as well as it can be. For tests.
+            or a list of these, each also as ``{"to": …, "level": …, "where": …}``. Default: ``BALOG_OUTPUT`` (separated
+            by commas), else ``console`` if stderr is a terminal and ``stderr`` if it is not.
+        config: a JSON file with these names as keys, or a ``.env`` file with lines ``BALOG_OUTPUT=…``. Default:
+            ``BALOG_CONFIG``.
+        level: the lowest level that is written. Default: ``BALOG_LEVEL``, else ``INFO``. An output's own level
+            replaces it for that output.
+        application: its name in every event's context. Default: the program's file name.
+        application_version: its version, likewise. Default: that of the distribution that owns the running program.
+        redact: whether to redact secrets in events, or rules as ``balog.redaction.from_config`` reads them.
+        volume: rules that sample or limit channels; see ``balog.recording.volume``.
+        volume_interval: seconds between two reports of the events that the rules held back.
+        max_tag_sets: the number of sets of tags that one metric may have, 0 for no limit. Further ones are folded; see
+            ``balog.cardinality.Cardinality``. Default: 1000.
+        validate: check payloads of declared types: ``off``, ``tag`` (report in ``payload.problem``) or ``raise``.
+        locals: whether exceptions carry the local variables of their frames, redacted.
+        strict: raise errors of logging instead of writing the event as well as possible. For tests.
         processors: structlog's processors, run before a logger's call becomes an event.
 
     Raises:
-        ConfigError: something that cannot be; what was configured before stays.
+        ConfigError: a setting is invalid. The earlier configuration stays.
     """
     given: dict[str, Any] = {
         "output": None if output is None else _entries(output),
@@ -143,12 +143,12 @@ def configure(
 
 @contextmanager
 def concealed(secrets: Iterable[str]) -> Iterator[None]:
-    """Keep texts out of every event that is logged inside the block, also after another ``configure``.
+    """Redact texts in every event that is logged inside the block, also after another ``configure``.
 
-    Contexts and channels that were encoded before are encoded again. With ``redact=False`` nothing is kept out.
+    Contexts and channels that were encoded before are encoded again. With ``redact=False`` nothing is redacted.
 
     Args:
-        secrets: texts of at least four characters; shorter ones are passed over.
+        secrets: texts of at least four characters; shorter ones are ignored.
     """
     own = frozenset(secret for secret in secrets if len(secret) >= _SHORTEST_SECRET)
     with _lock:
@@ -164,7 +164,7 @@ def concealed(secrets: Iterable[str]) -> Iterator[None]:
 
 
 def _conceal_again() -> None:
-    """Let the current recorder hide what the open ``concealed`` blocks name, and nothing that closed ones named."""
+    """Make the current recorder hide the texts of the open ``concealed`` blocks only."""
     recorder = _current
     if recorder is not None and recorder.redactor is not None:
         redactor = _knowing(recorder.redactor)
@@ -181,7 +181,7 @@ _SHORTEST_SECRET = 4
 
 
 def _entries(output: Where | Sequence[Where]) -> list[Any]:
-    """Give what was given as outputs as a list, a bare config of a sink as the ``to`` of an output."""
+    """Return the outputs as a list, with a sink's config as the ``to`` of an output."""
     entries = [output] if isinstance(output, (str, Mapping)) or not isinstance(output, Iterable) else output
     return [{"to": entry} if isinstance(entry, Mapping) and "to" not in entry else entry for entry in entries]
 
@@ -189,10 +189,10 @@ def _entries(output: Where | Sequence[Where]) -> list[Any]:
 def _settled(
     given: dict[str, Any], config: str | os.PathLike[str] | None = None, ignored: Container[str] = ()
 ) -> tuple[LoggerConfig, dict[str, str]]:
-    """Join what is given, the config file and the environment; say where each of them came from.
+    """Merge arguments, the config file and the environment; return the settings and the source of each.
 
     Args:
-        ignored: variables that are not looked at.
+        ignored: environment variables to skip.
     """
     environment = {name: os.environ.get(name) or None for name in _VARIABLES if name not in ignored}
     path = config or environment.get("BALOG_CONFIG")
@@ -237,9 +237,9 @@ def _build(
 ) -> Recorder:
     validator = redactor = volume = None
     if settings.validate != "off":
-        from balog.recording.validation import Validator
+        from balog.recording.validation import DeclaredTypeValidator
 
-        validator = Validator(settings.validate)
+        validator = DeclaredTypeValidator(settings.validate)
     if settings.redact is not False:
         from balog.redaction import from_config
 
@@ -256,13 +256,13 @@ def _build(
         threshold = _number(settings.level or "INFO")
     outputs = default_output() if settings.output is None else settings.output
     with _blaming(sources["output"]):
-        lanes = [_lane(entry, threshold) for entry in (outputs if isinstance(outputs, list) else [outputs])]
+        routes = [_open_route(entry, threshold) for entry in (outputs if isinstance(outputs, list) else [outputs])]
     application, version = settings.application, settings.application_version
     if application is None:
         application, version = _program[0], version or _program[1]
     return Recorder(
-        lanes,
-        Surroundings(application, version, redactor.redact_encoded if redactor else None),
+        routes,
+        ProcessContext(application, version, redactor.redact_encoded if redactor else None),
         redactor=redactor,
         volume=volume,
         validator=validator,
@@ -275,15 +275,15 @@ def _build(
 
 @contextmanager
 def _blaming(source: str) -> Iterator[None]:
-    """Let a refusal say where the refused came from."""
+    """Add the source of a setting to the errors that the block raises."""
     try:
         yield
     except ConfigError as error:
         raise ConfigError(error.reason, error.source or source, error.path) from None
 
 
-def _lane(entry: str | OutputConfig, threshold: int) -> Lane:
-    """Open one output. Its own level replaces the general one, also downwards."""
+def _open_route(entry: str | OutputConfig, threshold: int) -> OutputRoute:
+    """Open one output. Its own level replaces the general one, even by a lower one."""
     if isinstance(entry, str):
         entry = OutputConfig(to=entry)
     where = None
@@ -293,7 +293,7 @@ def _lane(entry: str | OutputConfig, threshold: int) -> Lane:
         where = Expression(entry.where).matches
     name = entry.to if isinstance(entry.to, str) else str(entry.to.get("type"))
     own = threshold if entry.level is None else _number(entry.level)
-    return Lane(name.partition("?")[0], open_output(entry.to), own, where)
+    return OutputRoute(name.partition("?")[0], open_output(entry.to), own, where)
 
 
 def _number(name: str) -> int:
@@ -304,7 +304,7 @@ def _number(name: str) -> int:
 
 
 def _configure_from_environment() -> Recorder:
-    """Configure at the first event when nobody did; a wrong variable costs one line, never the application."""
+    """Configure at the first event. A wrong variable leads to one line on stderr, and never stops the application."""
     with _lock:
         ignored: list[str] = []
         kept: dict[str, Any] = {}
@@ -333,7 +333,7 @@ _INSTEAD: dict[str, Callable[[], str]] = {
 
 
 def _redaction_rules(path: str) -> dict[str, Any] | None:
-    """Return the redaction rules of a config file, whatever else is wrong with the file; None without valid ones."""
+    """Return the redaction rules of a config file even if the rest of it is invalid; None without valid rules."""
     from balog.redaction import from_config
 
     try:
@@ -350,7 +350,7 @@ def _install(recorder: Recorder) -> None:
             recorder = _diverted(recorder)
         before, _current = _current, recorder
     exit_hooks.at_end(_close)
-    if any(isinstance(lane.output, QueuedOutput) for lane in recorder.lanes):
+    if any(isinstance(route.output, QueuedOutput) for route in recorder.routes):
         exit_hooks.catch_sigterm()
     if before is not None:
         lost = before.close()
@@ -364,7 +364,7 @@ _lost_before = 0
 
 
 def swap(recorder: Recorder | None) -> Recorder | None:
-    """Put another recorder in place, without closing the one before; give that one. For tests."""
+    """Replace the recorder without closing it, and return the replaced one. For tests."""
     global _current
     with _lock:
         before, _current = _current, recorder
@@ -373,12 +373,12 @@ def swap(recorder: Recorder | None) -> Recorder | None:
 
 
 def peek() -> Recorder | None:
-    """Give what the process logs with, or None when nobody has logged or configured yet."""
+    """Return the process's recorder; None if nothing has been logged or configured yet."""
     return _current
 
 
 def divert(how: Callable[[Recorder], Recorder] | None) -> Callable[[Recorder], Recorder] | None:
-    """Put what this gives in the place of every recorder that is configured; give the one before. For tests."""
+    """Set a function that replaces every recorder that is configured, and return the previous one. For tests."""
     global _diverted
     with _lock:
         before, _diverted = _diverted, how
@@ -388,7 +388,7 @@ def divert(how: Callable[[Recorder], Recorder] | None) -> Callable[[Recorder], R
 def flush(deadline: float = 5.0) -> int:
     """Wait at most ``deadline`` seconds until queued events are delivered.
 
-    An output without a spool gives up the events that its sink has not accepted by then. They count as lost.
+    An output without a spool drops the events that its sink has not accepted by then. They count as lost.
 
     Returns:
         The number of events that this process has lost so far, also under earlier configurations.
@@ -405,10 +405,10 @@ def _close() -> None:
 
 
 def _report_lost(recorder: Recorder) -> None:
-    for lane in recorder.lanes:
-        if lane.lost:
-            complain(f"output {lane.name}: {lane.lost} events were lost")
+    for route in recorder.routes:
+        if route.lost:
+            complain(f"output {route.name}: {route.lost} events were lost")
 
 
 _LAST_SECONDS = 1.0
-"""For what was written to outputs after they had been replaced."""
+"""Seconds for events that were written to outputs after their replacement."""

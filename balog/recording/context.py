@@ -1,4 +1,4 @@
-"""Who logs: the part of an event's context that is filled in by itself, and what ``bound`` adds for a while."""
+"""The context of events: of the process and thread, of ``bound`` blocks and of the current trace."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from typing import Any, TypeVar, cast
 from balog.ids import new_id
 from balog.recording.encoding import encode_object
 
-__all__ = ["Surroundings", "bound", "bound_values", "run_id", "trace_context"]
+__all__ = ["ProcessContext", "bound", "bound_values", "run_id", "trace_context"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 _bound: ContextVar[dict[str, Any]] = ContextVar("balog_bound", default={})  # noqa: B039 - never changed in place
 
 
 class bound:
-    """Add keys to the context of every event that is logged inside the block, whichever logger writes it.
+    """Add keys to the context of every event that is logged inside the block, by any logger.
 
     As a decorator it binds while the function runs: a plain function, an ``async def``, a generator or an async
     generator. A generator's keys are bound while its own code runs, and not in its caller between two items.
@@ -121,19 +121,18 @@ def _bind_async_generator(function: Callable[..., Any], values: dict[str, Any]) 
 
 
 bound_values = _bound.get
-"""Give what ``bound`` adds here and now. The dict never changes: another block makes another one."""
+"""Return the keys that ``bound`` adds in the current context. The dict never changes: each block makes a new one."""
 
 
-# A fork waits until a thread has found out who the process is: a child would wait for ever for what that one imports.
+# A fork waits until a thread has found the process's context: a child would wait forever for that thread's imports.
 _finding = threading.RLock()
 os.register_at_fork(before=_finding.acquire, after_in_parent=_finding.release, after_in_child=_finding.release)
 
 
 def run_id() -> str:
-    """Give the id of the run that this process belongs to.
+    """Return the id of the run that this process belongs to.
 
-    It is taken from ``BALOG_RUN_ID``; when that is empty a new one is made and put there, so that child processes
-    inherit it.
+    It comes from ``BALOG_RUN_ID``. If that is empty, a new id is stored there, so that child processes inherit it.
     """
     with _finding:
         if not os.environ.get("BALOG_RUN_ID"):
@@ -141,13 +140,13 @@ def run_id() -> str:
         return os.environ["BALOG_RUN_ID"]
 
 
-class Surroundings:
-    """The context of a process and a thread, found out once and kept encoded.
+class ProcessContext:
+    """The context of a process and its threads, found once and cached encoded.
 
     Args:
-        application: its name; the program's when None.
-        application_version: its version; that of the distribution which owns the running entry point when None.
-        clean: takes secrets out of the encoded object: who names a thread may put anything there.
+        application: its name; None for the program's.
+        application_version: its version; None for that of the distribution which owns the running entry point.
+        clean: redacts the encoded object, because a thread's name may hold anything.
     """
 
     def __init__(
@@ -158,10 +157,10 @@ class Surroundings:
     ) -> None:
         self._given = (application, application_version)
         self.clean_with(clean)
-        _surroundings.add(self)
+        _process_contexts.add(self)
 
     def clean_with(self, clean: Callable[[bytes], bytes] | None) -> None:
-        """Replace the function that takes secrets out, and forget what the earlier one let through."""
+        """Replace the function that redacts, and drop cached contexts."""
         self._clean = clean
         self._forget()
 
@@ -170,7 +169,7 @@ class Surroundings:
         self._threads = threading.local()
 
     def get(self) -> tuple[dict[str, Any], bytes]:
-        """Give the context as data, and as the members of a JSON object without its braces."""
+        """Return the context as data, and encoded as the members of a JSON object without its braces."""
         threads = self._threads
         try:
             found: tuple[dict[str, Any], bytes] = threads.context
@@ -198,19 +197,19 @@ class Surroundings:
         return {**process, "process": os.getpid(), "run_id": run_id()}
 
 
-_surroundings: weakref.WeakSet[Surroundings] = weakref.WeakSet()
+_process_contexts: weakref.WeakSet[ProcessContext] = weakref.WeakSet()
 
 
 def _forget_process() -> None:
-    for surroundings in list(_surroundings):
-        surroundings._forget()
+    for process_context in list(_process_contexts):
+        process_context._forget()
 
 
 os.register_at_fork(after_in_child=_forget_process)
 
 
 def _program() -> str:
-    """Give the program's name: its file, or the package of ``python -m package``."""
+    """Return the program's name: that of its file, or the package of ``python -m package``."""
     path = (getattr(sys, "argv", None) or [""])[0]
     if os.path.basename(path) == "__main__.py":
         path = os.path.dirname(path)
@@ -218,7 +217,7 @@ def _program() -> str:
 
 
 def _entry_point_owner() -> tuple[str | None, str | None]:
-    """Give name and version of the distribution whose script, or whose package's ``__main__``, is running."""
+    """Return name and version of the distribution whose script, or whose package's ``__main__``, is running."""
     try:
         from importlib.metadata import entry_points, packages_distributions, version
 
@@ -229,15 +228,15 @@ def _entry_point_owner() -> tuple[str | None, str | None]:
         if spec is not None:
             for name in packages_distributions().get(spec.name.partition(".")[0], ()):
                 return name, version(name)
-    except Exception:  # broken metadata of some distribution: the event goes without a version
+    except Exception:  # broken metadata of a distribution: the event has no version
         return None, None
     return None, None
 
 
 def trace_context() -> dict[str, str]:
-    """Give ``trace_id`` and ``span_id`` of the OpenTelemetry span that is current; empty without one.
+    """Return ``trace_id`` and ``span_id`` of the current OpenTelemetry span; empty without one.
 
-    OpenTelemetry is never imported for it: who has a span has imported it.
+    This never imports OpenTelemetry: a program with a span has imported it.
     """
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
@@ -245,5 +244,5 @@ def trace_context() -> dict[str, str]:
     try:
         span = trace.get_current_span().get_span_context()
         return {"trace_id": f"{span.trace_id:032x}", "span_id": f"{span.span_id:016x}"} if span.is_valid else {}
-    except Exception:  # another thread is still importing it, or somebody's own span
+    except Exception:  # another thread is still importing it, or the span is of another library
         return {}

@@ -1,4 +1,4 @@
-"""From what a logging call was given to the JSON of an event's parts, whatever it was given."""
+"""Encode the arguments of a logging call as the JSON parts of an event."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from balog.duplicate_keys import has_duplicate_key
+from balog.duplicate_keys import has_duplicate_key, unused_key
 from balog.event import MAX_CHANNEL_LENGTH
 from balog.payload import log_payload
 from balog.recording import exceptions
@@ -19,14 +19,13 @@ from balog.recording.fallback_encoding import (
     clean_text,
     holds_no_number,
     is_deeper_than,
+    make_encodable,
     may_write_a_key_twice,
     safe_str,
-    salvage,
     to_data,
-    unused,
 )
 
-__all__ = ["encode_as_it_is", "encode_channel", "encode_object", "encode_somehow", "message_text", "payload_of"]
+__all__ = ["encode_channel", "encode_object", "encode_unchanged", "encode_with_fallback", "message_text", "payload_of"]
 
 _BRACE, _NEWLINE = b"{\n"
 _NO_OBJECT = "a payload is an object; this one was not"
@@ -37,12 +36,12 @@ _decode = msgspec.json.decode
 
 
 def encode_channel(name: str) -> bytes:
-    """Encode a name that somebody chose as a JSON string, cut to what a channel may be."""
+    """Encode any name as the JSON string of a channel, cut to a channel's length."""
     return _encode(clean_text(name[:MAX_CHANNEL_LENGTH]) or "unnamed")
 
 
 def message_text(event: Any, args: tuple[Any, ...]) -> str:
-    """Give the event as text with its arguments put in: at ``%`` as in the standard library, else at ``{}``."""
+    """Format a message with its arguments: by ``%`` as in the standard library, else by ``{}``."""
     text = event if type(event) is str else safe_str(event)
     if not args:
         return text
@@ -65,19 +64,19 @@ def payload_of(
     with_locals: bool = False,
     problem: str = "",
 ) -> Any:
-    """Give the payload of a call: the given one with the call's fields and exception, or a ``log`` of the message.
+    """Return the payload of a call: its own with the call's fields and exception, or a ``log`` of the message.
 
-    Fields and exception never hide what a payload says itself.
+    A payload's own keys win over fields and exception.
     """
     error = None if exc_info is None or exc_info is False else exceptions.find(exc_info)
-    beside = {} if error is None else exceptions.describe(error, with_locals=with_locals)
+    details = {} if error is None else exceptions.describe(error, with_locals=with_locals)
     if problem:
-        beside["problem"] = problem
+        details["problem"] = problem
     if payload is None:
-        return log_payload(event, severity, fields=fields, **beside)
-    if not beside and not fields:
+        return log_payload(event, severity, fields=fields, **details)
+    if not details and not fields:
         return payload
-    return {**beside, **fields, **_as_dict(payload, strict)}
+    return {**details, **fields, **_as_dict(payload, strict)}
 
 
 def _as_dict(payload: Any, strict: bool) -> dict[Any, Any]:
@@ -88,7 +87,7 @@ def _as_dict(payload: Any, strict: bool) -> dict[Any, Any]:
     except Exception:
         if strict:
             raise
-        data, problem = salvage(payload)
+        data, problem = make_encodable(payload)
         if isinstance(data, dict):
             return with_problem(data, problem)
     if isinstance(data, dict):
@@ -99,25 +98,25 @@ def _as_dict(payload: Any, strict: bool) -> dict[Any, Any]:
 
 
 def encode_object(value: Any, *, strict: bool) -> bytes:
-    """Encode as one JSON object in one line, if need be by changing what does not encode.
+    """Encode as one JSON object in one line, with the fallback encoding if necessary.
 
     Raises:
-        Exception: only if ``strict``, instead of changing anything.
+        Exception: the value does not encode unchanged; only if ``strict``.
     """
     try:
-        return encode_as_it_is(value)
+        return encode_unchanged(value)
     except Exception:
         if strict:
             raise
-        return encode_somehow(value)
+        return encode_with_fallback(value)
 
 
-def encode_as_it_is(value: Any) -> bytes:
+def encode_unchanged(value: Any) -> bytes:
     """Encode as one JSON object in one line.
 
     Raises:
-        Exception: it has no such form, or none that keeps all of it; more than 3 MiB or 200 levels; keys such as ``1``
-            and ``"1"`` that would be written the same.
+        Exception: the value has no JSON form without a loss, more than 3 MiB or 200 levels, or keys such as ``1`` and
+            ``"1"`` that would be written the same.
     """
     encoded = _encode(value)
     if may_write_a_key_twice(value, encoded.count(_BRACE)) and has_duplicate_key(encoded):
@@ -131,37 +130,37 @@ def encode_as_it_is(value: Any) -> bytes:
     return encoded
 
 
-def encode_somehow(value: Any) -> bytes:
-    """Encode as one JSON object in one line, by changing the values that do not encode. Never raises.
+def encode_with_fallback(value: Any) -> bytes:
+    """Encode as one JSON object in one line, and replace values that do not encode. Never raises.
 
-    The object's ``problem`` names each change with its path. Where the value has a ``problem`` of its own, a text has
-    ours added, and anything else is kept beside ``problem 2``. Of more than 3 MiB or 200 levels the rest is cut off.
+    The object's ``problem`` names each change with its path. A ``problem`` of the value itself stays: the changes are
+    added to a text, or written as ``problem 2``. Anything beyond 3 MiB or 200 levels is cut off.
     """
     try:
         encoded = _checked(value, _encode(value))
         data, problem = _decode(encoded), _NO_OBJECT
         if isinstance(data, dict):
-            data, problem = salvage(value)
+            data, problem = make_encodable(value)
     except Exception:
-        data, problem = salvage(value)
+        data, problem = make_encodable(value)
     if not isinstance(data, dict):
         data = {"value": data}
     return _encode(with_problem(data, problem))
 
 
 def with_problem(data: dict[str, Any], problem: str) -> dict[str, Any]:
-    """Return the data with a description of what was changed in it, beside what it says itself."""
+    """Add a description of the changes to the data's ``problem``, and return the data."""
     own = data.get("problem")
     if own is None:
         return {**data, "problem": problem}
     if isinstance(own, str):
         return {**data, "problem": f"{own}; {problem}"}
-    return {**data, unused("problem", data): problem}
+    return {**data, unused_key("problem", data): problem}
 
 
 def _checked(value: Any, encoded: bytes) -> bytes:
-    """Give what was encoded in one line, unless it is more than readers take."""
-    if type(value) is msgspec.Raw or _NEWLINE in encoded:  # msgspec passes Raw on unseen
+    """Return the encoded value in one line; raise ValueError if it is larger or deeper than readers accept."""
+    if type(value) is msgspec.Raw or _NEWLINE in encoded:  # msgspec writes Raw unchecked
         encoded = _encode(_decode(encoded))
     size = len(encoded)  # each level takes two bytes
     if size > MAX_BYTES or (size > 2 * MAX_LEVELS and is_deeper_than(encoded, MAX_LEVELS)):

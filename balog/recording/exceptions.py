@@ -1,4 +1,4 @@
-"""An exception as data: type, message, frames, what caused it; the locals of each frame if somebody asks for them."""
+"""Describe an exception as data: type, message, frames with optional locals, and cause."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from balog.recording.fallback_encoding import safe_str
 __all__ = ["describe", "find", "type_name"]
 
 MAX_FRAMES = 50
-"""Frames that are kept: of a longer traceback the innermost, where the exception was raised."""
+"""Number of frames that are kept: the innermost ones, where the exception was raised."""
 
 _MAX_CAUSES = 5
 _MAX_LOCALS = 50
@@ -22,8 +22,9 @@ _MAX_REPR = 500
 
 
 class _Short(reprlib.Repr):
-    """Of a million rows only a few are looked at, and of a long text the beginning: what is cut out of the middle may
-    be the name that tells a secret.
+    """Representations of few items, and of the beginning of a text.
+
+    reprlib's own cut in the middle of a text may remove the name by which redaction finds a secret.
     """
 
     def __init__(self) -> None:
@@ -44,7 +45,7 @@ _short = _Short()
 
 
 def find(exc_info: Any) -> BaseException | None:
-    """Give the exception meant by what the standard library's logging takes as ``exc_info``."""
+    """Return the exception of an ``exc_info`` argument, as the standard library's logging reads it."""
     if isinstance(exc_info, BaseException):
         return exc_info
     if isinstance(exc_info, tuple):
@@ -54,7 +55,7 @@ def find(exc_info: Any) -> BaseException | None:
 
 
 def describe(error: BaseException, *, with_locals: bool = False) -> dict[str, Any]:
-    """Give the fields ``exception`` and ``exc_text`` of a ``log`` payload; never raises.
+    """Return the fields ``exception`` and ``exc_text`` of a ``log`` payload; never raises.
 
     ``exception`` has ``type`` (dotted, without ``builtins``), ``message``, ``frames`` (outermost first: ``file``,
     ``line``, ``function`` and, if asked for, ``locals`` as texts) and, where there is one, ``cause``, of the same
@@ -81,7 +82,7 @@ def _as_data(error: BaseException, with_locals: bool, causes: int) -> dict[str, 
 
 
 def type_name(kind: type) -> str:
-    """Give a class's dotted name, without ``builtins``."""
+    """Return the dotted name of a class, without ``builtins``."""
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 

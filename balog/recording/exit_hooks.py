@@ -1,4 +1,4 @@
-"""What is still to be done when the process ends: by itself, by SIGTERM, or as a child of ``multiprocessing``."""
+"""Call functions when the process ends: normally, by SIGTERM, or as a child of ``multiprocessing``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["at_end", "before_end", "catch_sigterm"]
 _first: list[Callable[[], Any]] = []
 _last: list[Callable[[], Any]] = []
 _SWITCH_SECONDS = 0.0001
-"""How long the interrupted thread may hold the interpreter, when it does not wait for anything, while others flush."""
+"""Seconds that a busy interrupted thread may hold the interpreter while other threads flush."""
 
 _is_registered = False
 _is_child_registered = False
@@ -28,7 +28,7 @@ _LONGEST_END = 10.0
 
 
 def before_end(act: Callable[[], Any]) -> None:
-    """Have something done when the process ends, also by SIGTERM, while the outputs are still open."""
+    """Register a function for the end of the process, also by SIGTERM, while the outputs are still open."""
     if act not in _first:
         _first.append(act)
         _register()
@@ -36,14 +36,14 @@ def before_end(act: Callable[[], Any]) -> None:
 
 
 def at_end(act: Callable[[], Any]) -> None:
-    """Have something done after all that ``before_end`` was asked for."""
+    """Register a function to call after those of ``before_end``."""
     if act not in _last:
         _last.append(act)
         _register()
 
 
 def catch_sigterm() -> None:
-    """Let SIGTERM end the process as before, but not before ``_end``; an application's own handler is left alone."""
+    """Call the registered functions on SIGTERM, then end the process. An application's own handler stays."""
     try:
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, _terminate)
@@ -60,7 +60,7 @@ def _register() -> None:
 
 
 def _register_child() -> None:
-    """Make the same known to ``multiprocessing``, whose children end without what atexit knows."""
+    """Register with ``multiprocessing``, whose children end without calling atexit."""
     global _is_child_registered
     util, process = sys.modules.get("multiprocessing.util"), sys.modules.get("multiprocessing.process")
     if util is None or process is None or _is_child_registered:
@@ -87,7 +87,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _end() -> None:
-    # The process may end and receive SIGTERM at once: whichever is second waits, or it would cut the first one off.
+    # The process may end and receive SIGTERM at once: the second waits, because it would interrupt the first.
     turn = _turn
     is_alone = turn.acquire(timeout=_LONGEST_END)
     try:
@@ -102,9 +102,9 @@ def _end() -> None:
 
 
 def _terminate(number: int, _frame: Any) -> None:
-    """Flush in a thread and let the interrupted one go on: it may hold a lock that flushing needs.
+    """Flush in a thread while the interrupted one goes on, because it may hold a lock that flushing needs.
 
-    The signal comes again from that thread, or from somebody who does not want to wait; then it ends the process.
+    That thread then sends the signal again, which ends the process. So does a second signal from outside.
     """
     global _is_ending
     if not _is_ending:

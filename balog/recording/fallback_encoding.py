@@ -1,4 +1,4 @@
-"""Fallback encoding: any Python value as JSON-like data, at the cost of the values alone that have no JSON form."""
+"""Fallback encoding: turn any Python value into JSON-like data, and replace only the values without a JSON form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from uuid import UUID
 
 import msgspec
 
-from balog.duplicate_keys import has_duplicate_key
+from balog.duplicate_keys import has_duplicate_key, unused_key
 
 __all__ = [
     "MAX_BYTES",
@@ -27,16 +27,15 @@ __all__ = [
     "clean_text",
     "holds_no_number",
     "is_deeper_than",
+    "make_encodable",
     "may_write_a_key_twice",
     "safe_str",
-    "salvage",
     "to_data",
-    "unused",
 ]
 
 MAX_LEVELS = 200
 MAX_BYTES = 3 * 1024 * 1024
-"""Limits of an encoded payload or context: twice these bytes are well below what a broker searches in one piece."""
+"""Limits of an encoded payload or context. Twice these bytes are well below the longest line that a broker parses."""
 
 NO_NUMBER = "a number that is nan or infinite, null is written"
 SAME_KEYS = "two keys that are written the same, one has a number added"
@@ -53,7 +52,7 @@ _NAME = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 
 
 def to_data(value: Any) -> Any:
-    """Return a value that msgspec does not know as one that it knows.
+    """Convert a value of a type that msgspec does not know.
 
     Values of a subclass (``numpy.float64``, ``pandas.Timestamp``, a ``str`` of a library) become the value of the
     class that JSON has a form for. So do numbers and booleans of numpy, and pydantic models.
@@ -96,19 +95,19 @@ _BASES: tuple[tuple[type, Any], ...] = (
     (Decimal, Decimal),
 )
 _NUMPY = frozenset({"bool", "bool_", "float16", "float32"})
-"""Names of numpy's types, beside its integers, whose ``item`` is a number or a boolean without a loss."""
+"""Names of numpy's types, besides its integers, whose ``item`` is a number or a boolean without a loss."""
 
 
 _encode = msgspec.json.Encoder(enc_hook=to_data).encode
 _decode = msgspec.json.decode
 
 
-def salvage(value: Any) -> tuple[Any, str]:
-    """Turn a value into data that every JSON encoder takes. Never raises.
+def make_encodable(value: Any) -> tuple[Any, str]:
+    """Convert a value to data that every JSON encoder accepts. Never raises.
 
-    Values that JSON can write stay as they are, whatever stands beside them. A value without a JSON form becomes its
-    ``repr``, of at most 64 Ki characters; nan and infinity become null. Only what is more than 3 MiB of JSON in all,
-    deeper than 200 levels or inside itself is cut off. Small values are kept first.
+    Values with a JSON form stay as they are. A value without a JSON form becomes its
+    ``repr``, of at most 64 Ki characters; nan and infinity become null. Values beyond 3 MiB of JSON in total, deeper
+    than 200 levels or inside themselves are cut off. Small values are kept first.
 
     Returns:
         The data (a dict for a dict), and a text that names each kind of change, its first path and its number.
@@ -121,7 +120,7 @@ def salvage(value: Any) -> tuple[Any, str]:
 
 
 class _Path:
-    """The place of a value; ``identity`` is the id of the container at this place."""
+    """The path of a value; ``identity`` is the id of the container at this path."""
 
     __slots__ = ("identity", "levels", "outer", "step")
 
@@ -135,7 +134,7 @@ class _Path:
         return _Path(step, self, self.levels + 1)
 
     def is_inside(self, identity: int) -> bool:
-        """Return whether one of the containers around this place is the one with this id."""
+        """Return whether a container around this path has this id."""
         place = self.outer
         while place is not None:
             if place.identity == identity:
@@ -158,7 +157,7 @@ class _Path:
 
 
 class _Waiting(NamedTuple):
-    """A container or a long text that is not converted yet; ``holder[slot]`` is the place of its data."""
+    """A container or a long text that is not converted yet; ``holder[slot]`` takes its data."""
 
     weight: int
     number: int
@@ -169,7 +168,7 @@ class _Waiting(NamedTuple):
 
 
 class _Fallback:
-    """One conversion. Containers and long texts wait, and the smallest is next, until the room is used up."""
+    """One conversion. Containers and long texts are queued, and the smallest is next, until the limit is reached."""
 
     def __init__(self) -> None:
         self._room = MAX_BYTES
@@ -180,7 +179,7 @@ class _Fallback:
 
     def convert(self, value: Any) -> Any:
         result: list[Any] = [None]
-        # What is no object itself is written into one.
+        # A value that is not an object is written into one.
         self._put(value, result, 0, _Path("$", None, 1 if isinstance(value, dict) else 2))
         while self._waiting:
             _, _, part, holder, slot, path = heapq.heappop(self._waiting)
@@ -207,7 +206,7 @@ class _Fallback:
             self._problems[reason] = first or str(path), count + 1
 
     def _put(self, value: Any, holder: Any, slot: Any, path: _Path) -> None:
-        """Write a scalar to its place, or let a container or a long text wait."""
+        """Write a scalar, or queue a container or a long text."""
         try:
             if not _is_container(value):
                 value = self._scalar(value, path)
@@ -240,7 +239,7 @@ class _Fallback:
         heapq.heappush(self._waiting, _Waiting(weight, self._number, value, holder, slot, path))
 
     def _open(self, value: Any, holder: Any, slot: Any, path: _Path) -> None:
-        """Convert a container: as a whole if it can be, else part by part."""
+        """Convert a container as a whole if possible, else part by part."""
         if path.levels <= _MAX_LEVELS_AS_A_WHOLE and self._convert_as_a_whole(value, holder, slot, path):
             return
         try:
@@ -266,7 +265,7 @@ class _Fallback:
             if type(value) is msgspec.Raw:
                 if has_duplicate_key(encoded):
                     return False
-            elif _encode(data) != encoded:  # of two equal keys one is gone
+            elif _encode(data) != encoded:  # one of two equal keys is gone
                 return False
         except Exception:
             return False
@@ -308,7 +307,7 @@ class _Fallback:
                 continue
             if name in data:
                 self._note(SAME_KEYS, path.to(name))
-                name = unused(name, data)
+                name = unused_key(name, data)
             self._room -= size
             data[name] = None
             self._put(item, data, name, path.to(name))
@@ -330,7 +329,7 @@ class _Fallback:
         return text
 
     def _scalar(self, value: Any, path: _Path) -> Any:
-        """Return data for what is no container; the data may be one."""
+        """Return data for a value that is not a container; the data may be one."""
         if value is None or value is True or value is False:
             return value
         if isinstance(value, float):
@@ -411,7 +410,7 @@ def _length(value: Any) -> int:
 
 
 def _parts(value: Any) -> list[Any] | dict[Any, Any] | Any:
-    """Return a container's items as a list, its members as a dict: copies, as another thread may change it.
+    """Copy a container's items as a list, or its members as a dict; another thread may change it meanwhile.
 
     Subclasses of the built-in containers are read as msgspec reads them, without their own methods.
     """
@@ -457,18 +456,8 @@ def _struct_parts(value: msgspec.Struct) -> list[Any] | dict[str, Any]:
     return parts
 
 
-def unused(name: str, *taken: dict[Any, Any]) -> str:
-    """Return the name, with a number added when it is taken."""
-    number = 1
-    free = name
-    while any(free in one for one in taken):
-        number += 1
-        free = f"{name} {number}"
-    return free
-
-
 def holds_no_number(value: Any) -> bool:
-    """Return whether one of the nulls of the encoded value was nan or infinite."""
+    """Return whether the value has a nan or an infinite number, which encodes as null."""
     try:
         left = [msgspec.to_builtins(value, enc_hook=to_data)]
     except Exception:
@@ -485,11 +474,11 @@ def holds_no_number(value: Any) -> bool:
 
 
 def may_write_a_key_twice(value: Any, objects: int) -> bool:
-    """Return whether an object in the value may be encoded with a key twice, because not all keys are texts.
+    """Return whether an object in the value may encode with a duplicate key, because not all keys are texts.
 
     Args:
-        value: as ``msgspec.json.encode`` takes it.
-        objects: braces that open in the encoded value; when so many dicts have been looked at, there are no more.
+        value: any value that ``msgspec.json.encode`` accepts.
+        objects: the number of opening braces in the encoded value, an upper limit of its dicts.
     """
     if type(value) is not dict:
         return _has_other_keys(value)
@@ -507,9 +496,9 @@ def may_write_a_key_twice(value: Any, objects: int) -> bool:
 
 
 def _has_other_keys(value: Any) -> bool:
-    """Return whether a dict in the value has a key that is no text, or code that is not known here writes a part."""
+    """Return whether a dict in the value has a key that is not a text, or a part has its own encoder."""
     left: list[Any] = [value]
-    for part in left:  # which grows
+    for part in left:  # grows meanwhile
         kind = type(part)
         if kind is dict:
             try:
@@ -528,16 +517,16 @@ def _has_other_keys(value: Any) -> bool:
 
 
 def clean_text(text: str) -> str:
-    """Give the text as a plain ``str`` that UTF-8 can write, with a question mark for each lone surrogate."""
+    """Return the text as a plain ``str`` that UTF-8 can encode, with a question mark for each lone surrogate."""
     text = str.__str__(text)
     return text.encode("utf-8", "replace").decode()
 
 
 def safe_str(value: Any, convert: Any = str) -> str:
-    """Give ``str(value)``, or a word about the value when that raises.
+    """Return ``str(value)``, or a description of the value if that raises.
 
     Args:
-        convert: ``repr`` for the other form.
+        convert: ``str`` or ``repr``.
     """
     try:
         return str.__str__(convert(value))
@@ -550,11 +539,11 @@ _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def is_deeper_than(document: bytes, levels: int) -> bool:
-    """Tell whether a JSON document nests deeper than so many levels; a scalar has none."""
+    """Return whether a JSON document nests deeper than ``levels``; a scalar has 0 levels."""
     if document.count(b"[") + document.count(b"{") <= levels:
         return False
     brackets = _STRING.sub(b"", document).translate(None, _NO_BRACKET)
-    for _ in range(levels):  # each round takes the innermost level away
+    for _ in range(levels):  # each round removes the innermost level
         if not brackets:
             return False
         brackets = re.sub(rb"\[\]|\{\}", b"", brackets)

@@ -1,7 +1,6 @@
-"""From one call's level, channel and payload to bytes at every output: what all ways of logging share.
+"""Make events from calls, and write them to the outputs.
 
-``configure`` puts one ``Recorder`` in the place of another; whoever logs asks for the current one at every call, so
-that loggers which exist already follow.
+``configure`` replaces the ``Recorder``. Loggers ask for the current one at every call, so existing loggers follow.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from balog.errors import EventError, complain
 from balog.event import FACILITY_VERSION, LEVELS, MAX_CHANNEL_LENGTH, Event, Level, decode, encode, format_timestamp
 from balog.ids import new_id
 from balog.outputs import Output
-from balog.recording.context import Surroundings, bound_values, trace_context
-from balog.recording.encoding import encode_as_it_is, encode_channel, encode_somehow
+from balog.recording.context import ProcessContext, bound_values, trace_context
+from balog.recording.encoding import encode_channel, encode_unchanged, encode_with_fallback
 
 if TYPE_CHECKING:
-    from balog.recording.validation import Validator
+    from balog.recording.validation import DeclaredTypeValidator
     from balog.recording.volume import Volume
     from balog.redaction import Redactor
 
-__all__ = ["Lane", "Recorder"]
+__all__ = ["OutputRoute", "Recorder"]
 
 _HEAD = b'{"schema":"%b","header":{"id":"' % FACILITY_VERSION.encode()
 _AFTER_TIMESTAMP = {level: b'","level":"%b","composition":false,"context":{' % level.encode() for level in LEVELS}
@@ -39,13 +38,13 @@ _counting = threading.RLock()  # a signal handler may log while its thread is co
 os.register_at_fork(before=_counting.acquire, after_in_parent=_counting.release, after_in_child=_counting.release)
 
 
-class Lane:
-    """One output with the events that go to it.
+class OutputRoute:
+    """One output, and the conditions for the events that go to it.
 
     Args:
-        name: what it is called when it fails.
-        threshold: number of the lowest level, as in ``LEVELS``.
-        where: tells of an event whether the output gets it; None for all.
+        name: its name in errors.
+        threshold: the number of the lowest level, as in ``LEVELS``.
+        where: returns whether an event goes to the output; None for all events.
     """
 
     def __init__(
@@ -59,42 +58,42 @@ class Lane:
 
 
 class Recorder:
-    """Makes events and hands them to outputs. Never raises, unless ``strict``.
+    """Makes events and writes them to outputs. Never raises, unless ``strict``.
 
     Args:
-        lanes: the outputs.
-        surroundings: the context that is filled in by itself.
-        redactor: takes secrets out of payloads and of what is bound.
+        routes: the outputs.
+        process_context: the context of the process and its threads.
+        redactor: redacts payloads and bound values.
         volume: samples and limits channels.
         validator: checks payloads of declared types.
         processors: callables of structlog's form ``(logger, level, event_dict) -> event_dict``, run before a logger's
             call becomes an event.
-        max_tag_sets: how many sets of tags a metric may have before further ones are folded; 0 is no limit.
-        with_locals: frames of exceptions have their locals.
-        strict: raise what goes wrong.
+        max_tag_sets: the number of sets of tags that a metric may have before further ones are folded; 0 for no limit.
+        with_locals: whether frames of exceptions have their locals.
+        strict: whether errors are raised.
 
     Attributes:
-        lost: events that could not be made, or that an output did not take.
-        problems: payloads and contexts that had to be changed to be written, or that say that a processor raised.
+        lost: number of events that could not be made, or that an output did not accept.
+        problems: number of payloads and contexts with a ``problem``: changed to be encoded, or a processor raised.
         encoding: an object that changes when encoded contexts of this recorder are no longer valid.
     """
 
     def __init__(
         self,
-        lanes: Sequence[Lane],
-        surroundings: Surroundings,
+        routes: Sequence[OutputRoute],
+        process_context: ProcessContext,
         *,
         redactor: Redactor | None = None,
         volume: Volume | None = None,
-        validator: Validator | None = None,
+        validator: DeclaredTypeValidator | None = None,
         processors: Sequence[Callable[[Any, str, dict[str, Any]], Any]] = (),
         max_tag_sets: int = 0,
         with_locals: bool = False,
         strict: bool = False,
     ) -> None:
-        self.lanes = tuple(lanes)
-        self.threshold = min((lane.threshold for lane in lanes), default=100)
-        self.surroundings = surroundings
+        self.routes = tuple(routes)
+        self.threshold = min((route.threshold for route in routes), default=100)
+        self.process_context = process_context
         self.redactor = redactor
         self.volume = volume
         self.validator = validator
@@ -104,8 +103,8 @@ class Recorder:
         self.strict = strict
         self.lost = 0
         self.problems = 0
-        self._only = self.lanes[0] if len(lanes) == 1 and lanes[0].where is None else None
-        self._has_conditions = any(lane.where is not None for lane in lanes)
+        self._only = self.routes[0] if len(routes) == 1 and routes[0].where is None else None
+        self._has_conditions = any(route.where is not None for route in routes)
         self._forget_encoded()
 
     def _forget_encoded(self) -> None:
@@ -114,20 +113,20 @@ class Recorder:
         self.encoding = object()
 
     def redact_with(self, redactor: Redactor | None) -> None:
-        """Replace the redactor, and forget every encoded context and channel that the earlier one let through.
+        """Replace the redactor, and drop every cached context and channel.
 
         Encoders read their cache before they read ``redactor``. So a thread that still holds the earlier redactor
-        stores its result in a cache that nobody reads any more.
+        stores its result in a cache that is no longer in use.
         """
         self.redactor = redactor
-        self.surroundings.clean_with(None if redactor is None else redactor.redact_encoded)
+        self.process_context.clean_with(None if redactor is None else redactor.redact_encoded)
         self._forget_encoded()
 
-    def redirected(self, lanes: Sequence[Lane], *, strict: bool) -> Recorder:
-        """Give a recorder that makes the same events and hands them to other outputs, without holding any back."""
+    def redirected(self, routes: Sequence[OutputRoute], *, strict: bool) -> Recorder:
+        """Return a recorder that makes the same events for other outputs, without volume rules."""
         return Recorder(
-            lanes,
-            self.surroundings,
+            routes,
+            self.process_context,
             redactor=self.redactor,
             validator=self.validator,
             processors=self.processors,
@@ -137,9 +136,9 @@ class Recorder:
         )
 
     def share_of(self, channel: str, level: Level) -> float:
-        """Give the share of its channel's events that pass with this one: 0 when it is held back, 1 without sampling.
+        """Return the sampling rate of an event that passes, 1 without sampling; 0 if the event is held back.
 
-        Also reports what was held back when that is due.
+        Also reports held-back events when a report is due.
         """
         volume = self.volume
         if volume is None:
@@ -149,24 +148,24 @@ class Recorder:
         return volume.rate(channel, level) if volume.admit(channel, level) else 0.0
 
     def report_held_back(self) -> None:
-        """Write one event that says what was held back since the last report, if anything was."""
+        """Write one event with the number of events held back since the last report, if there are any."""
         held = self.volume.take() if self.volume is not None else None
         if held:
             self.record("WARNING", _HELD_BACK, held, {}, b"")
 
     def encode_context(self, values: Mapping[str, Any]) -> bytes:
-        """Encode what is bound as the members of a JSON object, redacted; empty for nothing."""
+        """Encode bound values as the members of a JSON object, redacted; empty without values."""
         if not values:
             return b""
         members: dict[str, Any] | None = dict(values)
         try:
-            encoded = encode_as_it_is(members)
+            encoded = encode_unchanged(members)
         except Exception as error:
-            encoded, members = self._encode_somehow(members, error), None
+            encoded, members = self._encode_with_fallback(members, error), None
         return self._clean(members, encoded)[1:-1]
 
     def encode_channel(self, name: str) -> bytes:
-        """Encode a channel's name as a JSON string, redacted; once for each name."""
+        """Encode a channel's name as a JSON string, redacted; cached by name."""
         channels, redactor = self._channels, self.redactor
         encoded = channels.get(name)
         if encoded is None:
@@ -190,10 +189,10 @@ class Recorder:
         """Write one event.
 
         Args:
-            channel: of any length; what a header has no room for is cut off.
+            channel: of any length; cut to a channel's length.
             bound: the logger's own part of the context.
-            encoded_bound: the same by ``encode_context``.
-            nanoseconds: since the epoch; now when None.
+            encoded_bound: the same, from ``encode_context``.
+            nanoseconds: since the epoch; None for now.
         """
         self.write(level, self.render(level, channel, payload, bound, encoded_bound, nanoseconds))
 
@@ -208,9 +207,9 @@ class Recorder:
     ) -> bytes:
         """Make the event that ``record`` writes, encoded as one line without a newline."""
         try:
-            encoded = encode_as_it_is(payload)
+            encoded = encode_unchanged(payload)
         except Exception as error:
-            encoded, payload = self._encode_somehow(payload, error), None
+            encoded, payload = self._encode_with_fallback(payload, error), None
         if self.validator is not None:
             encoded = self.validator.check(encoded)
         if self.redactor is not None:
@@ -232,31 +231,31 @@ class Recorder:
         )
 
     def render_foreign(self, event: Event) -> bytes:
-        """Encode an event that somebody else made as it is, but for the secrets in it."""
+        """Encode an existing event unchanged, except for secrets."""
         redactor, header = self.redactor, event.header
         if redactor is not None:
             payload, context = redactor.redact(event.payload), redactor.redact(header.context)
             channel = redactor.redact_text(header.channel)
             if payload is not event.payload or context is not header.context or channel is not header.channel:
-                event = decode(encode(event))  # the other one may still be in use
+                event = decode(encode(event))  # the original may still be in use
                 event.raw_payload = msgspec.Raw(self._encode(payload))
                 event.header.context, event.header.channel = context, channel[:MAX_CHANNEL_LENGTH]
         return encode(event)
 
     def _encode(self, value: Any) -> bytes:
         try:
-            return encode_as_it_is(value)
+            return encode_unchanged(value)
         except Exception as error:
-            return self._encode_somehow(value, error)
+            return self._encode_with_fallback(value, error)
 
-    def _encode_somehow(self, value: Any, error: Exception) -> bytes:
+    def _encode_with_fallback(self, value: Any, error: Exception) -> bytes:
         if self.strict:
             raise error
         self.changed()
         if self.redactor is not None:
-            with suppress(Exception):  # a container may run code of its own when it is read
+            with suppress(Exception):  # a container may run its own code when it is read
                 value = self.redactor.redact(value)
-        return encode_somehow(value)
+        return encode_with_fallback(value)
 
     def _clean(self, value: Any, encoded: bytes) -> bytes:
         redactor = self.redactor
@@ -264,12 +263,12 @@ class Recorder:
             return encoded
         try:
             return redactor.redact_value(value, encoded)
-        except EventError as error:  # msgspec writes a Raw inside a payload as it is
-            return redactor.redact_encoded(self._encode_somehow(value, error))
+        except EventError as error:  # msgspec writes a Raw inside a payload unchanged
+            return redactor.redact_encoded(self._encode_with_fallback(value, error))
 
     def _context(self, bound: Mapping[str, Any], encoded_bound: bytes) -> bytes:
-        """Put together the members of the context; of two with the same name the one that is nearer to the call."""
-        known, encoded = self.surroundings.get()
+        """Join the members of the context. Of two with the same name, the one nearer to the call wins."""
+        known, encoded = self.process_context.get()
         passing = bound_values()
         if passing:
             known, encoded = self._joined(known, passing, passing)
@@ -286,11 +285,11 @@ class Recorder:
     def _joined(
         self, outer: dict[str, Any], inner: Mapping[str, Any], identity: object
     ) -> tuple[dict[str, Any], bytes]:
-        """Encode two parts of a context in one, once for as long as nothing changes.
+        """Encode two parts of a context as one; cached while neither changes.
 
         Args:
             outer: never changed in place.
-            inner: hides the outer one's values; the same whenever ``identity`` is the same object.
+            inner: hides the outer values; equal whenever ``identity`` is the same object.
         """
         key, known = (id(outer), id(identity)), self._known
         found = known.get(key)
@@ -298,11 +297,11 @@ class Recorder:
             joined = {**outer, **inner}
             if len(known) >= _MAX_KNOWN:
                 known.clear()
-            found = known[key] = joined, self.encode_context(joined), (outer, identity)  # so the ids stay theirs
+            found = known[key] = joined, self.encode_context(joined), (outer, identity)  # keeps the ids in use
         return found[0], found[1]
 
     def write(self, level: str, event: bytes) -> None:
-        """Hand an encoded event to every output that takes it; one that fails keeps it from no other."""
+        """Write an encoded event to every matching output. A failing output does not affect the others."""
         only = self._only
         if only is not None:
             try:
@@ -314,40 +313,40 @@ class Recorder:
             return
         number = LEVELS[level]
         whole = decode(event) if self._has_conditions else None
-        for lane in self.lanes:
-            if number >= lane.threshold:
+        for route in self.routes:
+            if number >= route.threshold:
                 try:
-                    if lane.where is None or whole is None or lane.where(whole):
-                        lane.output.write(level, event)
+                    if route.where is None or whole is None or route.where(whole):
+                        route.output.write(level, event)
                 except Exception as error:
-                    self._failed(lane, error)
+                    self._failed(route, error)
                     if self.strict:
                         raise
 
-    def _failed(self, lane: Lane, error: Exception) -> None:
+    def _failed(self, route: OutputRoute, error: Exception) -> None:
         with _counting:
             self.lost += 1
-            lane.lost += 1
-            is_first = lane.lost == 1
-        if is_first and lane.name != "stderr":
-            complain(f"output {lane.name}: {type(error).__name__}: {error}; what it does not take is counted")
+            route.lost += 1
+            is_first = route.lost == 1
+        if is_first and route.name != "stderr":
+            complain(f"output {route.name}: {type(error).__name__}: {error}; rejected events are counted")
 
     def failed(self) -> None:
-        """Count an event that could not even be made."""
+        """Count an event that could not be made."""
         with _counting:
             self.lost += 1
 
     def changed(self) -> None:
-        """Count an event that says in its ``problem`` what had to be changed."""
+        """Count an event with a ``problem``."""
         with _counting:
             self.problems += 1
 
     def flush(self, deadline: float = 5.0) -> int:
-        """Wait until queued events are delivered, at most ``deadline`` seconds; give how many were lost so far."""
+        """Wait at most ``deadline`` seconds for delivery of queued events; return the number of lost events so far."""
         return self.lost + self._each_output(lambda output, seconds: output.flush(seconds), deadline)
 
     def close(self, deadline: float = 5.0) -> int:
-        """Report what was held back, flush, and close the outputs."""
+        """Report held-back events, flush, and close the outputs."""
         try:
             self.report_held_back()
         except Exception:
@@ -357,9 +356,9 @@ class Recorder:
     def _each_output(self, act: Callable[[Output, float], int], deadline: float) -> int:
         until = time.monotonic() + deadline
         lost = 0
-        for lane in self.lanes:
+        for route in self.routes:
             try:
-                lost += act(lane.output, max(0.0, until - time.monotonic()))
+                lost += act(route.output, max(0.0, until - time.monotonic()))
             except Exception as error:
-                self._failed(lane, error)
+                self._failed(route, error)
         return lost

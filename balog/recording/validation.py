@@ -1,4 +1,4 @@
-"""Payload types that an application declares, and whether a payload is what its ``cls_type`` says."""
+"""Declare payload types, and validate payloads against them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import msgspec
 
 from balog.errors import BalogError, ConfigError, split_refusal
 
-__all__ = ["PayloadError", "Validator", "declare", "declared", "forget"]
+__all__ = ["DeclaredTypeValidator", "PayloadError", "declare", "declared", "forget"]
 
 Check = Callable[[bytes], str | None]
-"""Takes an encoded payload; gives what is wrong with it and where, or None."""
+"""Checks an encoded payload; returns the problem and its path, or None."""
 
 _checks: dict[str, Check] = {}
 
 
 class PayloadError(BalogError):
-    """A payload is not what its ``cls_type`` says; ``configure(validate="raise")`` asked to be told."""
+    """A payload does not match its ``cls_type``; raised with ``configure(validate="raise")``."""
 
 
 class _Head(msgspec.Struct):
@@ -27,7 +27,7 @@ class _Head(msgspec.Struct):
 
 
 _QUOTED_VALUE = re.compile(r"(?<=value) .*", re.DOTALL)
-"""What msgspec says of a value that is none of a few: it may be a secret."""
+"""The value in msgspec's errors about enumerations, which may be a secret."""
 
 _head = msgspec.json.Decoder(_Head)
 _encode = msgspec.json.Encoder().encode
@@ -46,14 +46,14 @@ def declare(type_or_name: Any, schema: Mapping[str, Any] | None = None) -> Any:
 
     Args:
         type_or_name: a Struct whose ``tag_field`` is ``cls_type``, or the name of the type.
-        schema: with a name, its JSON Schema.
+        schema: the JSON Schema, with a name.
 
     Returns:
-        What was given, so that it serves as a decorator.
+        ``type_or_name``, so that this serves as a decorator.
 
     Raises:
-        ConfigError: neither of the two, a schema that is none, or a name that is declared already by another.
-        MissingExtraError: a JSON Schema without the extra ``schema``.
+        ConfigError: the arguments are neither, the schema is invalid, or the name is already declared.
+        MissingExtraError: the extra ``schema`` is not installed, for a JSON Schema.
     """
     if isinstance(type_or_name, str) and schema is not None:
         name, check = type_or_name, _by_schema(type_or_name, schema)
@@ -68,12 +68,12 @@ def declare(type_or_name: Any, schema: Mapping[str, Any] | None = None) -> Any:
 
 
 def declared() -> list[str]:
-    """List the names that are declared, sorted."""
+    """List the declared names, sorted."""
     return sorted(_checks)
 
 
 def forget(name: str) -> None:
-    """Take a declaration back; for tests."""
+    """Remove a declaration. For tests."""
     _checks.pop(name, None)
 
 
@@ -108,21 +108,21 @@ def _by_schema(name: str, schema: Mapping[str, Any]) -> Check:
     return check
 
 
-class Validator:
-    """Checks payloads of declared types; others pass.
+class DeclaredTypeValidator:
+    """Validates payloads of declared types; others pass.
 
     Args:
-        mode: ``tag`` says in ``payload.problem`` what is wrong, ``raise`` raises it.
+        mode: ``tag`` reports errors in ``payload.problem``, ``raise`` raises them.
     """
 
     def __init__(self, mode: Literal["tag", "raise"]) -> None:
         self._raises = mode == "raise"
 
     def check(self, payload: bytes) -> bytes:
-        """Give the payload to write.
+        """Return the payload to write.
 
         Raises:
-            PayloadError: it is not what it says, in mode ``raise``.
+            PayloadError: the payload is invalid, in mode ``raise``.
         """
         name = _head.decode(payload).cls_type
         check = _checks.get(name) if isinstance(name, str) else None

@@ -1,4 +1,4 @@
-"""Sampling and rate limits by channel, with a count of what was held back."""
+"""Sampling and rate limits by channel, with counts of held-back events."""
 
 from __future__ import annotations
 
@@ -19,19 +19,21 @@ from msgspec import Meta, Struct
 from balog.cardinality import REST
 from balog.errors import ConfigError, split_refusal
 
-__all__ = ["Rule", "Volume"]
+__all__ = ["Volume", "VolumeRule"]
 
 Level = Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"]
 _LEVELS: tuple[Level, ...] = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
-class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What the channels of one pattern may write.
+class VolumeRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Sampling and rate limit of the channels that match a pattern.
 
-    ``channel`` is a pattern as in a shell (``tap_stripe.*``; a ``*`` goes over dots). The rule is for events up to
-    ``level``; errors pass unless it says otherwise. ``sample`` is the share that passes, by chance. ``per_second`` is
-    how many events of a channel may follow on average, ``burst`` how many at once (as many as in a second when not
-    said).
+    Attributes:
+        channel: a shell pattern such as ``tap_stripe.*``; a ``*`` also matches dots.
+        level: the highest level that the rule applies to; by default, errors pass.
+        sample: the share of events that pass, chosen at random.
+        per_second: the average number of events of a channel that pass in a second.
+        burst: the number of events that may pass at once; by default, those of a second.
     """
 
     channel: Annotated[str, Meta(min_length=1, max_length=1000)]
@@ -42,7 +44,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.sample == 1 and self.per_second is None:
-            raise ValueError("holds nothing back: give sample below 1, or per_second")
+            raise ValueError("holds nothing back: set sample below 1, or per_second")
         if self.burst is not None and self.per_second is None:
             raise ValueError("burst needs per_second")
 
@@ -57,7 +59,7 @@ class _Bucket:
         self.filled_at = now
 
     def take(self, now: float) -> bool:
-        if now > self.filled_at:  # a thread may come late with its time
+        if now > self.filled_at:  # another thread may have passed a later time
             tokens = self.tokens + (now - self.filled_at) * self.per_second
             self.tokens = tokens if tokens < self.burst else self.burst
             self.filled_at = now
@@ -67,8 +69,8 @@ class _Bucket:
         return True
 
 
-class _Lane:
-    """What holds for one channel at one level. ``bucket`` is shared by the channel's levels."""
+class _ChannelLimit:
+    """The limits of one channel at one level. The channel's levels share ``bucket``."""
 
     __slots__ = ("bucket", "channel", "sample", "used")
 
@@ -80,24 +82,24 @@ class _Lane:
 
 
 class Volume:
-    """Says which events may pass, and counts those that may not. Threads share it; a fork's child counts anew.
+    """Decides which events pass, and counts the others. Thread-safe; the child of a fork counts anew.
 
     Args:
-        rules: the first one that fits an event's channel and level counts; an event that none fits passes.
-        interval: seconds between two reports of what was held back.
-        max_channels: how many channels are told apart at a time; further ones share their limit and their counts. A
-            channel that was silent for an interval makes room.
-        clock: seconds that only grow.
-        wall: seconds since the epoch, for reports.
+        rules: the first rule that matches an event's channel and level applies; other events pass.
+        interval: seconds between two reports of held-back events.
+        max_channels: number of channels with their own limits and counts; further ones share one. A channel without
+            events for an interval is dropped.
+        clock: returns monotonic seconds.
+        wall: returns seconds since the epoch, for reports.
         seed: makes the sampling repeatable.
 
     Raises:
-        ConfigError: a rule or interval that makes no sense; ``path`` says which.
+        ConfigError: a rule or the interval is invalid; ``path`` names it.
     """
 
     def __init__(
         self,
-        rules: Iterable[Rule | Mapping[str, Any]],
+        rules: Iterable[VolumeRule | Mapping[str, Any]],
         interval: float = 60.0,
         *,
         max_channels: int = 1000,
@@ -107,7 +109,7 @@ class Volume:
     ) -> None:
         if not 0 < interval < float("inf"):
             raise ConfigError(f"{interval!r} is no number of seconds above 0", path="$.interval")
-        read = [rule if isinstance(rule, Rule) else _read(rule, number) for number, rule in enumerate(rules)]
+        read = [rule if isinstance(rule, VolumeRule) else _read(rule, number) for number, rule in enumerate(rules)]
         self._rules = [(re.compile(fnmatch.translate(rule.channel)), _LEVELS.index(rule.level), rule) for rule in read]
         self._interval = interval
         self._max_channels = max_channels
@@ -120,7 +122,7 @@ class Volume:
 
     def _start(self) -> None:
         self._lock = threading.RLock()  # a signal handler may log while its thread is in here
-        self._lanes: dict[str, dict[str, _Lane]] = {level: {} for level in _LEVELS}
+        self._limits: dict[str, dict[str, _ChannelLimit]] = {level: {} for level in _LEVELS}
         self._buckets: dict[tuple[int, str], _Bucket] = {}
         self._channels: set[str] = set()
         self._held: dict[tuple[str, str], list[int]] = {}
@@ -133,36 +135,36 @@ class Volume:
         self._start()
 
     def admit(self, channel: str, level: str) -> bool:
-        """Tell whether an event may pass, and count it when it may not."""
-        lane = self._lanes[level].get(channel) or self._lane(channel, level)
-        lane.used = True
-        if lane.sample < 1 and self._random.random() >= lane.sample:
+        """Return whether an event passes, and count it if not."""
+        limit = self._limits[level].get(channel) or self._limit_of(channel, level)
+        limit.used = True
+        if limit.sample < 1 and self._random.random() >= limit.sample:
             with self._lock:
-                self._held.setdefault((lane.channel, level), [0, 0])[0] += 1
+                self._held.setdefault((limit.channel, level), [0, 0])[0] += 1
             return False
-        if lane.bucket is not None:
+        if limit.bucket is not None:
             now = self._clock()
             with self._lock:
-                if not lane.bucket.take(now):
-                    self._held.setdefault((lane.channel, level), [0, 0])[1] += 1
+                if not limit.bucket.take(now):
+                    self._held.setdefault((limit.channel, level), [0, 0])[1] += 1
                     return False
         return True
 
     def rate(self, channel: str, level: str) -> float:
-        """Give the share of a channel's events that sampling lets pass, above 0 to 1.
+        """Return the share of a channel's events that pass the sampling, above 0 and up to 1.
 
-        An event of a rate below 1 stands for ``1 / rate`` events; a logger writes it as ``sample_rate`` into the
-        context of those that pass.
+        An event with a rate below 1 stands for ``1 / rate`` events. The logger writes the rate as ``sample_rate`` into
+        the event's context.
         """
-        lane = self._lanes[level].get(channel) or self._lane(channel, level)
-        return lane.sample
+        limit = self._limits[level].get(channel) or self._limit_of(channel, level)
+        return limit.sample
 
     def due(self) -> bool:
-        """Tell whether the interval since the last report has passed."""
+        """Return whether the interval since the last report has passed."""
         return self._clock() >= self._due_at
 
     def take(self) -> dict[str, Any] | None:
-        """Give the report of what was held back since the last one as a ``held_back`` payload; None for nothing."""
+        """Return a ``held_back`` payload for the time since the last call; None if no event was held back."""
         with self._lock:
             since, until = self._since, self._wall()
             self._since = until
@@ -184,11 +186,11 @@ class Volume:
             ],
         }
 
-    def _lane(self, channel: str, level: str) -> _Lane:
+    def _limit_of(self, channel: str, level: str) -> _ChannelLimit:
         with self._lock:
-            lane = self._lanes[level].get(channel)
-            if lane is not None:  # another thread was faster
-                return lane
+            limit = self._limits[level].get(channel)
+            if limit is not None:  # another thread was faster
+                return limit
             number, rule = self._rule(channel, level)
             name = channel
             if channel not in self._channels:
@@ -198,25 +200,25 @@ class Volume:
                     return _FREE
                 else:
                     name = f"{REST}{number}"  # one for each rule
-                    lane = self._lanes[level].get(name)
-                    if lane is not None:
-                        return lane
+                    limit = self._limits[level].get(name)
+                    if limit is not None:
+                        return limit
             if rule is None:
-                lane = _Lane(channel, 1.0, None)
+                limit = _ChannelLimit(channel, 1.0, None)
             else:
                 bucket = self._bucket(rule, number, name)
-                lane = _Lane(channel if name is channel else REST, rule.sample, bucket)
-            self._lanes[level][name] = lane
-            return lane
+                limit = _ChannelLimit(channel if name is channel else REST, rule.sample, bucket)
+            self._limits[level][name] = limit
+            return limit
 
-    def _rule(self, channel: str, level: str) -> tuple[int, Rule | None]:
+    def _rule(self, channel: str, level: str) -> tuple[int, VolumeRule | None]:
         place = _LEVELS.index(level)
         for number, (pattern, highest, rule) in enumerate(self._rules):
             if place <= highest and pattern.match(channel):
                 return number, rule
         return -1, None
 
-    def _bucket(self, rule: Rule, number: int, name: str) -> _Bucket | None:
+    def _bucket(self, rule: VolumeRule, number: int, name: str) -> _Bucket | None:
         if rule.per_second is None:
             return None
         bucket = self._buckets.get((number, name))
@@ -226,23 +228,23 @@ class Volume:
         return bucket
 
     def _forget_silent(self) -> None:
-        """Make room: forget channels that logged nothing since the last report."""
-        used = {name for lanes in self._lanes.values() for name, lane in lanes.items() if lane.used}
-        for lanes in self._lanes.values():
-            for name in [name for name in lanes if name not in used]:
-                del lanes[name]
-            for lane in lanes.values():
-                lane.used = False
+        """Drop channels without events since the last report."""
+        used = {name for limits in self._limits.values() for name, limit in limits.items() if limit.used}
+        for limits in self._limits.values():
+            for name in [name for name in limits if name not in used]:
+                del limits[name]
+            for limit in limits.values():
+                limit.used = False
         self._channels &= used
         self._buckets = {key: bucket for key, bucket in self._buckets.items() if key[1] in used}
 
 
-_FREE = _Lane(REST, 1.0, None)
+_FREE = _ChannelLimit(REST, 1.0, None)
 
 
-def _read(rule: Any, number: int) -> Rule:
+def _read(rule: Any, number: int) -> VolumeRule:
     try:
-        return msgspec.convert(rule, Rule)
+        return msgspec.convert(rule, VolumeRule)
     except msgspec.ValidationError as error:
         reason, where = split_refusal(error)
         raise ConfigError(reason, path=f"$[{number}]{where[1:]}") from None

@@ -1,4 +1,4 @@
-"""Secrets and personal data never leave: they are replaced before an event is written, by their keys or their looks."""
+"""Replace secrets and personal data before an event is written, found by their keys or their form."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from balog.duplicate_keys import unused_key
 from balog.errors import ConfigError, EventError, split_refusal
 from balog.redaction.names import NameRule
 from balog.redaction.text import EMAIL, HINTS, SecretNames, SecretText, has_card_number, is_no_secret
@@ -19,8 +20,8 @@ __all__ = [
     "DEFAULT_KEYS",
     "DEFAULT_NAMES",
     "DEFAULT_PATTERNS",
-    "Finding",
     "Redactor",
+    "SecretFinding",
     "default_names",
     "from_config",
 ]
@@ -34,13 +35,13 @@ DEFAULT_KEYS: tuple[str, ...] = (
     *("credential", "credentials", "cookie", "cookies", "session_id", "sessid", "session_key"),
     *("connection_string", "dsn", "app_key", "account_key"),
 )
-"""Ends of names of keys whose values are secret; see ``balog.redaction.names.SecretNames`` for what fits them."""
+"""Suffixes of names of keys whose values are secret; ``balog.redaction.names.SecretNames`` describes how they match."""
 
 DEFAULT_NAMES: tuple[str, ...] = ("auth", "pass", "session", "otp", "ssn", "pat", "totp", "mfa_code", "cvv")
-"""Names of keys whose values are secret, where a longer name that ends like them is none."""
+"""Names of keys whose values are secret, although longer names with the same end are not."""
 
 DEFAULT_EXPRESSIONS: tuple[str, ...] = (r"[\W_](?i:pass|otp|ssn|totp)\d*$|[a-z](?:Pass|PASS|Otp|OTP|Ssn|SSN|Totp)\d*$",)
-"""Regular expressions for such names: a last word of its own, as in ``db_pass`` and ``userSsn``, not in ``compass``."""
+"""Regular expressions for such names as a separate last word: ``db_pass`` and ``userSsn``, but not ``compass``."""
 
 DEFAULT_KEPT: tuple[str, ...] = (
     *("page_token", "next_token", "continuation_token", "sync_token", "delta_token", "skip_token", "cursor_token"),
@@ -68,31 +69,31 @@ _encoder = msgspec.json.Encoder()
 
 
 class Redactor:
-    """Replaces secrets in data, text and encoded documents. Its rules never change, and threads share it.
+    """Replaces secrets in data, text and encoded documents. Immutable and thread-safe.
 
-    Three kinds of rules fit names of keys: exact names, ends of names (suffixes) and regular expressions. The value of
-    a key that fits is replaced whole, unless it is None, a boolean or empty. ``balog.redaction.names.SecretNames`` says
-    which rule decides when several fit.
+    Three kinds of rules match names of keys: exact names, suffixes and regular expressions. The value of a matching
+    key is replaced as a whole, unless it is None, a boolean or empty. ``balog.redaction.names.SecretNames`` describes
+    which rule decides if several match.
 
     Args:
         keys: the built-in suffixes.
         names: the built-in exact names.
         expressions: the built-in regular expressions for names.
-        patterns: regular expressions for text. The whole match is replaced or, when the expression has one, only its
-            group named ``secret``. Your own patterns run on every text: keep them free of nested repetition.
-        emails: replace e-mail addresses too.
-        cards: replace card numbers too (13 to 19 digits, alone or in groups, with a right check digit), also as a
-            number, and values of keys such as ``cvc``.
+        patterns: regular expressions for text. The whole match is replaced, or only the group ``secret`` if the
+            expression has one. Your own patterns run on every text: keep them free of nested repetition.
+        emails: whether e-mail addresses are replaced, too.
+        cards: whether card numbers (13 to 19 digits, alone or in groups, with a correct check digit) and values of
+            keys such as ``cvc`` are replaced, too.
         extra_keys: more exact names.
         extra_suffixes: more suffixes.
-        extra_expressions: more regular expressions for names, searched in the name as it is written.
-        extra_patterns: more expressions beside ``patterns``.
-        keep_keys: exact names that are no secret although they fit another rule.
-        keep_suffixes: suffixes likewise, beside ``DEFAULT_KEPT``.
-        replacement: the text that is written instead.
+        extra_expressions: more regular expressions for names, searched in the original name.
+        extra_patterns: more regular expressions for text.
+        keep_keys: exact names whose values are kept although another rule matches.
+        keep_suffixes: suffixes whose values are kept, in addition to ``DEFAULT_KEPT``.
+        replacement: the text that replaces a secret.
 
     Raises:
-        ConfigError: a name without a letter, or a pattern that is not a regular expression.
+        ConfigError: a name has no letter, or a pattern is not a regular expression.
     """
 
     def __init__(
@@ -116,26 +117,26 @@ class Redactor:
         lists = dict(zip(_LISTS, (*given, keep_keys, keep_suffixes), strict=True))
         for option, texts in lists.items():
             if isinstance(texts, str):
-                raise ConfigError(f"{texts[:80]!r} is one text; want a list of them", path=f"$.{option}")
-        said: dict[str, Any] = {option: tuple(texts) for option, texts in lists.items()}
-        self._begin({**said, "emails": emails, "cards": cards, "replacement": replacement}, frozenset())
+                raise ConfigError(f"{texts[:80]!r} is a single text; want a list of texts", path=f"$.{option}")
+        options: dict[str, Any] = {option: tuple(texts) for option, texts in lists.items()}
+        self._compile({**options, "emails": emails, "cards": cards, "replacement": replacement}, frozenset())
 
-    def _begin(self, said: dict[str, Any], known: frozenset[str]) -> None:
+    def _compile(self, options: dict[str, Any], known: frozenset[str]) -> None:
         """Compile the rules, and a pattern for each known secret."""
-        self._said, self._known = said, known
-        emails, cards, replacement = said["emails"], said["cards"], said["replacement"]
-        expressions = (*said["patterns"], *said["extra_patterns"], *((EMAIL,) if emails else ()))
+        self._options, self._known = options, known
+        emails, cards, replacement = options["emails"], options["cards"], options["replacement"]
+        expressions = (*options["patterns"], *options["extra_patterns"], *((EMAIL,) if emails else ()))
         secret = sorted(known, key=len, reverse=True)
         self._names = SecretNames(
             [
                 *(NameRule("suffix", name, False) for name in DEFAULT_KEPT),
-                *(NameRule("suffix", name) for name in (*said["keys"], *(_CARD_KEYS if cards else ()))),
-                *(NameRule("name", name) for name in said["names"]),
-                *(NameRule("expression", text) for text in (*said["expressions"], *said["extra_expressions"])),
-                *(NameRule("suffix", name) for name in said["extra_suffixes"]),
-                *(NameRule("name", name) for name in said["extra_keys"]),
-                *(NameRule("suffix", name, False) for name in said["keep_suffixes"]),
-                *(NameRule("name", name, False) for name in said["keep_keys"]),
+                *(NameRule("suffix", name) for name in (*options["keys"], *(_CARD_KEYS if cards else ()))),
+                *(NameRule("name", name) for name in options["names"]),
+                *(NameRule("expression", text) for text in (*options["expressions"], *options["extra_expressions"])),
+                *(NameRule("suffix", name) for name in options["extra_suffixes"]),
+                *(NameRule("name", name) for name in options["extra_keys"]),
+                *(NameRule("suffix", name, False) for name in options["keep_suffixes"]),
+                *(NameRule("name", name, False) for name in options["keep_keys"]),
             ]
         )
         self._text = SecretText(
@@ -145,35 +146,35 @@ class Redactor:
         self._cards = cards
         self._seen_names: dict[str, tuple[NameRule | None, str]] = {}
         self._plain_names: set[str] = set()
-        # Where no rule tells one digit from another, neither need what is remembered of clean documents.
+        # If no rule depends on a digit, the cache of clean documents can ignore digits.
         own = known or any(expression not in HINTS and expression != EMAIL for expression in expressions)
         exact = own or cards or self._names.tell_digits_apart or any(char.isdigit() for char in replacement)
         self._fold = None if exact else _DIGITS
         self._known_clean: set[bytes] = set()
 
     def knowing(self, secrets: Iterable[str]) -> Redactor:
-        """Return a redactor with the same rules that replaces exactly these texts too, wherever they stand.
+        """Return a redactor with the same rules that also replaces exactly these texts everywhere.
 
-        Texts that this redactor already knows are forgotten, unless they are given again.
+        The new redactor does not replace texts of an earlier call.
         """
         known = frozenset(secret for secret in secrets if secret)
         if known == self._known:
             return self
         redactor = Redactor.__new__(Redactor)
-        redactor._begin(self._said, known)
+        redactor._compile(self._options, known)
         return redactor
 
     def redact_text(self, text: str) -> str:
-        """Return the text without its secrets; the same object when there are none."""
+        """Return the text without its secrets; the same object if there are none."""
         return self._text.redact(text)
 
     def redact(self, value: Any) -> Any:
-        """Return JSON-like data without its secrets; the same object when there are none, else a copy.
+        """Return JSON-like data without its secrets; the same object if there are none, else a copy.
 
         Besides the values of secret keys and all texts, these are redacted: ``{"name": …, "value": …}`` with a secret
         name, a list of pairs ``[["password", …]]``, the text after ``"--password"`` in a list of arguments, fields of a
         named tuple, and keys and texts in bytes that are UTF-8. In a copy, tuples and sets are lists; numbers and other
-        objects are what they were. Any depth and cycles are fine.
+        objects are unchanged. Any depth and cycles are supported.
         """
         if self._is_plainly_clean(value):
             return value
@@ -181,17 +182,17 @@ class Redactor:
         new = walk.run(value)
         return new if walk.changed else value
 
-    def explain(self, value: Any) -> list[Finding]:
-        """Return what ``redact`` replaces in a value, in the value's order: each place with its rule."""
+    def explain(self, value: Any) -> list[SecretFinding]:
+        """Return each secret that ``redact`` replaces in a value, with its path and rule, sorted by path."""
         walk = _Walk(self, findings=[])
         walk.run(value)
         return walk.findings or []
 
     def redact_value(self, value: Any, encoded: bytes) -> bytes:
-        """Return the encoding of a value without its secrets; the same object when there are none.
+        """Return the encoding of a value without its secrets; the same object if there are none.
 
-        In the encoding alone, bytes are base64 and a named tuple has lost its names. So a value that has not been seen
-        in this form, or that has a list, is looked at before it is encoded.
+        In the encoding, bytes are base64 and a named tuple has lost its names. So this examines the value itself, too,
+        if it has a list or is not in the cache of clean documents.
 
         Raises:
             EventError: as ``redact_encoded``.
@@ -209,13 +210,13 @@ class Redactor:
         return self.redact_encoded(encoded)
 
     def redact_encoded(self, encoded: bytes) -> bytes:
-        """Give an encoded JSON document without its secrets; the same object when there are none.
+        """Return an encoded JSON document without its secrets; the same object if there are none.
 
-        Clean ones are remembered by what they are without their digits (at most 2048 of up to 1 KiB), so that a
-        document that differs from an earlier one by its numbers costs a fraction of its encoding.
+        A cache of clean documents (at most 2048 of up to 1 KiB each) ignores digits. So a document that differs from an
+        earlier one only by its numbers costs a fraction of its encoding.
 
         Raises:
-            EventError: it is not JSON, or is nested too deep.
+            EventError: the document is not JSON, or is nested too deep.
         """
         shape = encoded.translate(self._fold)
         if shape in self._known_clean:
@@ -226,15 +227,15 @@ class Redactor:
             if redacted is not data:
                 return _encoder.encode(redacted)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-            raise EventError("not JSON that can be read, so nobody knows whether secrets are in it") from None
-        if len(shape) <= _MAX_KNOWN_BYTES and b"\\u" not in shape:  # the digits of \u0041 do make a difference
+            raise EventError("not valid JSON, so secrets in it can't be found") from None
+        if len(shape) <= _MAX_KNOWN_BYTES and b"\\u" not in shape:  # the digits of \u0041 matter
             if len(self._known_clean) >= _MAX_KNOWN:
                 self._known_clean.clear()
             self._known_clean.add(shape)
         return encoded
 
     def _name(self, name: str) -> tuple[NameRule | None, str]:
-        """Return the rule by which a key's value is secret, and the key as it may be written."""
+        """Return the rule that makes a key's value secret, and the redacted key."""
         seen = self._seen_names.get(name)
         if seen is None:
             rule = self._names.rule_of(name)
@@ -249,7 +250,7 @@ class Redactor:
         return seen
 
     def _is_plainly_clean(self, value: Any) -> bool:
-        """Tell at a glance what most data is: without a secret's name, and without a hint of a secret in its texts."""
+        """Return whether a quick check finds no secret's name and no hint of a secret, as in most data."""
         if not self._text.is_hinted:
             return False
         plain_names = self._plain_names
@@ -274,7 +275,7 @@ class Redactor:
                     elif kind not in _HARMLESS:
                         waiting.append(item)
                 if len(node) > 1 and not _VALUE_NAMES.isdisjoint(node):
-                    return False  # it may have a secret's name beside it
+                    return False  # another member may be a secret's name
             elif kind is list or kind is tuple:
                 if id(node) not in seen:
                     seen.add(id(node))
@@ -287,8 +288,8 @@ class Redactor:
         return "--" not in text and not self._text.has_hint(text)
 
 
-class Finding(NamedTuple):
-    """One secret: where it stands, and the rule that finds it.
+class SecretFinding(NamedTuple):
+    """One secret: its path, and the rule that finds it.
 
     Attributes:
         path: a JSONPath.
@@ -304,13 +305,13 @@ _VALUE_NAMES = frozenset(["value", "Value", "VALUE", "val", "default", "string_v
 
 
 class _Walk:
-    """One copy of a value, container by container: no recursion, so that depth and cycles don't matter.
+    """Copy a value container by container, without recursion, because of depth and cycles.
 
     Args:
         findings: each secret is added here, if given.
     """
 
-    def __init__(self, redactor: Redactor, findings: list[Finding] | None = None) -> None:
+    def __init__(self, redactor: Redactor, findings: list[SecretFinding] | None = None) -> None:
         self._redactor = redactor
         self._copies: dict[int, dict[Any, Any] | list[Any]] = {}
         self._waiting: list[tuple[Any, Any, str]] = []
@@ -327,7 +328,7 @@ class _Walk:
         return new
 
     def _part(self, value: Any, path: str) -> Any:
-        """Return what a part becomes; a container's copy is filled later."""
+        """Return the redacted part; a container's copy is filled later."""
         if isinstance(value, str):
             return self._redact_text(value, path)
         if isinstance(value, _CONTAINERS):
@@ -373,7 +374,7 @@ class _Walk:
             before = item
 
     def _named(self, name: str, value: Any, path: str) -> Any:
-        """Return what the value of a name becomes."""
+        """Return the redacted value of a name."""
         rule = self._redactor._name(name)[0]
         return self._part(value, path) if rule is None else self._secret(value, str(rule), path)
 
@@ -385,7 +386,7 @@ class _Walk:
                 rule, safe = self._redactor._name(name)
                 if safe != name:
                     self.changed = True
-                    shown = _unused(safe, old, new)
+                    shown = unused_key(safe, old, new)
                     self._find("patterns: in the name of a key", self._place(path, safe))
             if self.findings is not None:
                 place = self._place(path, shown if name is None or shown is not key else name)
@@ -394,7 +395,7 @@ class _Walk:
             self._fill_value(old, new, path)
 
     def _fill_value(self, old: Mapping[Any, Any], new: dict[Any, Any], path: str) -> None:
-        """Replace the value in ``{"name": …, "value": …}`` when the name is a secret's."""
+        """Replace the value in ``{"name": …, "value": …}`` if the name is a secret's."""
         called = next((old[name] for name in _NAME_NAMES if isinstance(old.get(name), (str, bytes))), None)
         if called is not None and (rule := self._redactor._name(_text_of(called) or "")[0]):
             for name in _VALUE_NAMES.intersection(old):
@@ -402,14 +403,14 @@ class _Walk:
                     new[name] = self._secret(old[name], f"{rule}, in the name beside it", self._place(path, name))
 
     def _place(self, path: str, step: Any) -> str:
-        """Return the path of a part; only for findings, as it costs time."""
+        """Return the path of a part, only if secrets are collected, because it takes time."""
         if self.findings is None:
             return path
         return f"{path}[{step}]" if isinstance(step, int) else f"{path}.{step}"
 
     def _find(self, rule: str, path: str) -> None:
         if self.findings is not None:
-            self.findings.append(Finding(path, rule))
+            self.findings.append(SecretFinding(path, rule))
 
     def _secret(self, value: Any, rule: str, path: str) -> Any:
         if is_no_secret(value):
@@ -430,7 +431,7 @@ class _Walk:
 
 
 def _as_encoded(value: Any) -> Any:
-    """Return a container as the encoder reads it: without the methods of a subclass, which may raise."""
+    """Return a container as the encoder reads it, without the methods of a subclass, which may raise."""
     if type(value) in _BUILT_IN:
         return value
     if isinstance(value, dict):
@@ -448,7 +449,7 @@ _BUILT_IN = frozenset({dict, list, tuple, set, frozenset})
 
 
 def _text_of(value: Any) -> str | None:
-    """Return a text, also out of bytes; None for what is no text."""
+    """Return a text or decoded bytes; None for other values."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bytes, bytearray)):
@@ -484,26 +485,16 @@ def _hides_text(value: Any) -> bool:
     return not _are_scalars(map(type, value)) and any(map(_hides_text, value))
 
 
-def _unused(name: str, *taken: Mapping[Any, Any]) -> str:
-    """Give the name, with a number when it is taken: two secrets as keys must not become one."""
-    number = 1
-    unused = name
-    while any(unused in one for one in taken):
-        number += 1
-        unused = f"{name} {number}"
-    return unused
-
-
 def default_names() -> SecretNames:
     """Return the built-in rules for names of keys."""
     return Redactor()._names
 
 
 def from_config(config: dict[str, Any] | bool) -> Redactor | None:
-    """Make a redactor of the arguments of ``Redactor`` as plain data; ``True`` for the default one, ``False`` for none.
+    """Return a redactor with the options of a config; True for the default one, False for None.
 
     Raises:
-        ConfigError: an option that does not exist, is of another type or is refused by ``Redactor``.
+        ConfigError: an option is unknown, of another type or rejected by ``Redactor``.
     """
     if isinstance(config, bool):
         return Redactor() if config else None

@@ -1,4 +1,4 @@
-"""Source lines in tracebacks: their literals are values, their names and calls are code."""
+"""Find source lines in tracebacks, where literals are values, but names and calls are code."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _VALUES = re.compile(r"[\"'0-9]")
 
 
 class CodeLines:
-    """Where a text has source lines: below ``File "…", line 1, in …``.
+    """The source lines of a text: those below ``File "…", line 1, in …``.
 
     Args:
-        text: any text; without a traceback in it nothing is searched.
+        text: any text, with or without a traceback.
     """
 
     def __init__(self, text: str) -> None:
@@ -40,7 +40,7 @@ class CodeLines:
         self._stops = [found.start() for found in _STRUCTURE.finditer(text)]
 
     def _add(self, at: int, indent: int) -> None:
-        """Add the lines below a place that are indented further than the place itself."""
+        """Add the following lines that are indented further than the line ``File …``."""
         text = self._text
         for _ in range(_MAX_LINES):
             end = text.find("\n", at)
@@ -53,12 +53,12 @@ class CodeLines:
             at = end + 1
 
     def end_of_line(self, at: int) -> int:
-        """Return where the source line around a place ends; 0 outside source lines."""
+        """Return the end of the source line at an index; 0 outside source lines."""
         number = bisect_right(self._begins, at) - 1
         return self._ends[number] if number >= 0 and at <= self._ends[number] else 0
 
     def is_in_literal(self, at: int) -> bool:
-        """Return whether a place in a source line is inside a quoted text."""
+        """Return whether an index in a source line is inside a quoted text."""
         line = self._text[self._begins[bisect_right(self._begins, at) - 1] : at]
         quote = ""
         for found in _QUOTES.finditer(line):
@@ -69,12 +69,12 @@ class CodeLines:
         return bool(quote)
 
     def end_of_text(self, at: int) -> int:
-        """Return where a value that never closes ends: before the next line that a traceback is made of."""
+        """Return the end of a value without a closing quote: before the next line of the traceback."""
         number = bisect_right(self._stops, at)
         return self._stops[number] if number < len(self._stops) else len(self._text)
 
     def value(self, at: int, end: int) -> tuple[int, int]:
-        """Return where the literal of a source line begins and ends that is assigned at a place; nothing for names."""
+        """Return the span of the literal at an index of a source line; an empty span for a name."""
         text = self._text
         if call := _CALL.match(text, at, end):
             literal = _LITERAL.match(text, call.end(), end)

@@ -1,4 +1,4 @@
-"""Names of keys whose values are secret: exact names, ends of names and regular expressions."""
+"""Match names of keys whose values are secret, by exact names, suffixes and regular expressions."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from balog.errors import ConfigError
 
-__all__ = ["NameRule", "SecretNames", "fold"]
+__all__ = ["NameRule", "SecretNames", "compile_expression", "fold"]
 
 _SEPARATORS = re.compile(r"[\s_.\-\"'()\[\]<>]+")
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\s_.\-A-Z]+")
 _LAST_PART = re.compile(r"[\"'()\[\]<>\s]+")
 _LONGEST_NAME = 100
-_AFTER_NAME = ("=", " =", '"', "'", "%", "\\")  # an exact name in a text has one of these after it
+_AFTER_NAME = ("=", " =", '"', "'", "%", "\\")  # one of these follows an exact name in a text
 
 
 def fold(name: str) -> str:
-    """Return the name's last 100 characters in small letters, without separators and digits at its end."""
+    """Return the name's last 100 characters in lower case, without separators and digits at its end."""
     return _SEPARATORS.sub("", name[-_LONGEST_NAME:].lower()).rstrip("0123456789")
 
 
@@ -35,9 +35,9 @@ class NameRule(NamedTuple):
     """A rule for names.
 
     Attributes:
-        kind: ``name`` fits exactly that name, ``suffix`` every name that ends with it, ``expression`` every name in
+        kind: ``name`` matches exactly that name, ``suffix`` every name that ends with it, ``expression`` every name in
             which the regular expression is found.
-        text: the name, the end or the expression.
+        text: the name, the suffix or the expression.
         is_secret: False keeps values that another rule would replace.
     """
 
@@ -53,16 +53,16 @@ class NameRule(NamedTuple):
 class SecretNames:
     """Names whose values are secret.
 
-    Capitals, ``_ - .``, brackets, quotes, spaces and digits at the end make no difference. The suffix ``token`` stands
-    for ``token``, ``GITHUB_TOKEN``, ``accessToken``, ``user[token]`` and ``token2``, and not for ``tokens`` or
-    ``token_count``. An exact name wins against an expression, an expression against a suffix, and a longer suffix
-    against a shorter one.
+    Matching ignores case, ``_ - .``, brackets, quotes, spaces and digits at the end. The suffix ``token`` matches
+    ``token``, ``GITHUB_TOKEN``, ``accessToken``, ``user[token]`` and ``token2``, but not ``tokens`` or ``token_count``.
+    An exact name takes precedence over an expression, an expression over a suffix, and a longer suffix over a shorter.
 
     Args:
-        rules: rules, or pairs of a suffix and whether it is a secret's. Of two rules for one name the later counts.
+        rules: rules, or pairs of a suffix and whether it is a secret's. A later rule for the same name replaces an
+            earlier one.
 
     Raises:
-        ConfigError: a name without a letter, or an expression that is not a regular expression.
+        ConfigError: a name has no letter, or an expression is not a regular expression.
     """
 
     def __init__(self, rules: Iterable[NameRule | tuple[str, bool]]) -> None:
@@ -72,25 +72,25 @@ class SecretNames:
         for given in rules:
             rule = given if isinstance(given, NameRule) else NameRule("suffix", given[0], given[1])
             if rule.kind == "expression":
-                self._expressions.insert(0, (_compiled(rule.text), rule))
+                self._expressions.insert(0, (compile_expression(rule.text), rule))
                 continue
             folded = _fold_rule(rule.text)
             if not any(char.isalpha() for char in folded):
-                raise ConfigError(f"{rule.text!r} is no name of a key; it needs a letter")
+                raise ConfigError(f"{rule.text!r} is not the name of a key; it needs a letter")
             (self._exact if rule.kind == "name" else self._suffixes)[folded] = rule
         self._folded = sorted(self._suffixes, key=len, reverse=True)
         self._by_suffix = self._words(self._suffixes)
         by_name = self._words(self._exact)
         self.expressions = list(self._by_suffix)
-        """Regular expressions that find the end of each secret suffix in a text of small letters."""
+        """Regular expressions that find each secret suffix in a lower-case text."""
         self.exact_expressions = list(by_name)
         """The same for exact names."""
         exact_hints = _hints_after([name for name, rule in self._exact.items() if rule.is_secret])
         self.hints = list(dict.fromkeys([*self._by_suffix.values(), *exact_hints]))
-        """One of these regular expressions is found in the small letters of every text with such a name."""
+        """Regular expressions of which at least one matches every text with such a name, in lower case."""
 
     def _words(self, rules: dict[str, NameRule]) -> dict[str, str]:
-        """Return an expression and a hint for each secret name that is not found by a shorter one of the same kind."""
+        """Return an expression and a hint for each secret name, except those that a shorter suffix finds."""
         secret = [folded for folded, rule in rules.items() if rule.is_secret]
         shortest = [one for one in secret if not any(one != end and one.endswith(end) for end in secret)]
         if rules is self._exact:
@@ -107,7 +107,7 @@ class SecretNames:
         return rule is not None and rule.is_secret
 
     def rule_of(self, name: str) -> NameRule | None:
-        """Return the rule that decides about a name, or None when none fits."""
+        """Return the rule that decides about a name; None if no rule matches."""
         folded = fold(name)
         with_digits = _SEPARATORS.sub("", name[-_LONGEST_NAME:].lower())
         for form in (with_digits, folded, fold(_last_part(name))):
@@ -122,7 +122,7 @@ class SecretNames:
 
     @property
     def tell_digits_apart(self) -> bool:
-        """Whether another digit in a name could make a difference."""
+        """Whether a rule depends on a digit."""
         texts = (*self._exact, *self._suffixes, *(rule.text for _, rule in self._expressions))
         return any(char.isdigit() for text in texts for char in text)
 
@@ -137,14 +137,14 @@ _RAREST_FIRST = "zjqxkvbpgwyfmcudlhrsnioate"
 
 
 def _hint_of(word: str) -> str:
-    """Return a regular expression that finds a word of small letters, turned about its rarest letter."""
+    """Return a regular expression that finds a lower-case word by its rarest letter first."""
     at = min(range(len(word)), key=lambda place: _RAREST_FIRST.find(word[place]))
     before = f"(?<={re.escape(word[: at + 1])})" if at else ""
     return re.escape(word[at]) + before + re.escape(word[at + 1 :])
 
 
 def _hints_after(names: list[str]) -> list[str]:
-    """Return regular expressions that find exact names in a text by what comes after them: a cheap look first."""
+    """Return cheap regular expressions that find exact names in a text by the characters after them."""
     ends = "".join(sorted({re.escape(name[-1]) for name in names}))
     found = []
     for after in _AFTER_NAME if names else ():
@@ -153,11 +153,16 @@ def _hints_after(names: list[str]) -> list[str]:
     return found
 
 
-def _compiled(expression: str) -> re.Pattern[str]:
+def compile_expression(expression: str) -> re.Pattern[str]:
+    """Compile a regular expression.
+
+    Raises:
+        ConfigError: the expression is invalid, or matches the empty text.
+    """
     try:
         compiled = re.compile(expression)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ConfigError(f"{expression[:80]!r} is no regular expression: {error}") from None
+        raise ConfigError(f"{expression[:80]!r} is not a regular expression: {error}") from None
     if compiled.search(""):
         raise ConfigError(f"{expression[:80]!r} matches the empty text, so it would match anywhere")
     return compiled

@@ -1,4 +1,4 @@
-"""Where secrets stand in text: tokens of well-known forms, and whatever follows a telling name (``password=…``)."""
+"""Find secrets in text: tokens of known forms, and values after a secret's name (``password=…``)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from balog.errors import ConfigError
 from balog.redaction.code_lines import CodeLines
-from balog.redaction.names import SecretNames, fold
+from balog.redaction.names import SecretNames, compile_expression, fold
 from balog.redaction.tokens import START, TOKEN_PATTERN, TOKENS, has_token
 
 __all__ = ["EMAIL", "HINTS", "REASONS", "SecretNames", "SecretText", "has_card_number", "is_no_secret"]
@@ -19,9 +18,9 @@ HINTS: dict[str, tuple[str, ...]] = {
         "bearer",
     ),
     r"\b(?:[Bb]asic|BASIC)\s{1,4}(?=\S[a-z]*[A-Z0-9+/=])(?P<secret>[A-Za-z0-9+/]{6,}={0,2})": ("basic",),
-    # JSON web tokens, signed or encrypted; they start only where a run of their letters does, which keeps this linear
+    # JSON web tokens, signed or encrypted; only at the start of a word, which keeps the search linear
     r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*){0,3}": ("j(?<=eyj)",),
-    # AWS: key ids, and secret keys that prose announces
+    # AWS: key ids, and secret keys in prose
     START + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])": (
         "k(?<=ak)ia",
         "s(?<=as)ia",
@@ -57,14 +56,13 @@ HINTS: dict[str, tuple[str, ...]] = {
     # private keys, also when the text ends before they do
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----"
     r"(?P<secret>(?s:.*?)(?=-----END [A-Z ]{0,40}PRIVATE KEY)|(?s:.*))": ("-----begin",),
-    # tokens that their makers gave a prefix or a mark
+    # tokens with a vendor's prefix or mark
     TOKEN_PATTERN: (),
 }
-"""Each default pattern with hints: one of them is found in the small letters of every text where the pattern is found.
-Tokens are looked for by ``has_token`` instead.
+"""Each default pattern with its hints. If the pattern matches a text, a hint matches the text in lower case.
 
-A hint begins with its rarest character, taken literally: so all hints together are one search that is done with most
-characters at a glance. No pattern tells one digit from another; ``Redactor.redact_encoded`` builds on that."""
+``has_token`` finds tokens instead of hints. A hint begins with a literal, its rarest character: all hints together are
+one search that skips most characters quickly. No pattern depends on a digit, which ``Redactor.redact_encoded`` uses."""
 
 REASONS: dict[str, str] = dict(
     zip(
@@ -90,13 +88,13 @@ REASONS: dict[str, str] = dict(
         strict=True,
     )
 )
-"""What each default pattern finds."""
+"""The secret that each default pattern finds."""
 
 EMAIL = r"(?<![\w.%+'-])[\w.%+'-]+@(?:[\w-]{1,63}\.){1,10}[^\W\d_]{2,}"
 
 
 def _by_first(expressions: Iterable[str]) -> str:
-    """Return one expression for any of several, which looks at each of their first characters once."""
+    """Return one expression for several that tries each first character once."""
     by_first: dict[str, list[str]] = {}
     for one in expressions:
         first = one[: 2 if one.startswith("\\") else 1]
@@ -112,7 +110,7 @@ _NO_SECRETS = frozenset(["", "none", "null", "nil", "undefined", "true", "false"
 
 
 def is_no_secret(value: Any) -> bool:
-    """Return whether a value cannot be a secret, whatever its key is called: None, a boolean or empty."""
+    """Return whether a value cannot be a secret: None, a boolean or empty."""
     if value is None or isinstance(value, bool):
         return True
     if isinstance(value, (str, bytes, list, tuple, dict, set, frozenset)) and not value:
@@ -122,7 +120,7 @@ def is_no_secret(value: Any) -> bool:
 
 _QUOTE = re.compile(r"[bBuUrR]{0,2}(\\{0,7})([\"'`])")
 _BRACKET = re.compile(r"[\[\]{}]")
-# A bare value goes on over , ; & and quotes unless they end it; what follows them tells.
+# A bare value includes , ; & and quotes, except where the following characters show that they end it.
 _BARE = re.compile(r"(?:[^\s\"'`&;,]|[&;,](?!\s|$|[\w.%-]{1,40}[=:])|[\"'`](?![\s,;:)\]}>&\\]|$))+")
 _HEADER = re.compile(r"(?:[A-Za-z][\w-]{0,30}[ \t]{1,4})?\S+(?:(?<=[;,])[ \t]{1,2}\S+)*")
 _HEADER_NAMES = ("authorization", "cookie", "cookies")
@@ -134,15 +132,15 @@ class SecretText:
     """Replaces secrets in text, in time that grows linearly with it.
 
     Args:
-        names: what follows one of these and ``=``, ``:``, ``=>``, ``:=`` is replaced: a quoted value whole, a list or
-            object whole, else up to the next white space or the next ``name=``; so is what follows the name as a
-            command line's ``--flag`` or as an XML element, and the whole line of an ``Authorization`` or ``Cookie``.
-        patterns: regular expressions; the whole match is replaced or, when it has one, the group ``secret``.
-        cards: whether card numbers are replaced too: 13 to 19 digits, in one or in groups, with a right check digit.
-        replacement: what stands there instead.
+        names: names whose values are replaced. A value follows ``=``, ``:``, ``=>`` or ``:=``. It is a quoted text, a
+            list or an object, or a text up to the next white space or ``name=``. The value of a ``--flag``, an XML
+            element, and the whole line of an ``Authorization`` or ``Cookie`` are replaced, too.
+        patterns: regular expressions; the whole match is replaced, or the group ``secret`` if it has one.
+        cards: whether card numbers are replaced, too: 13 to 19 digits, alone or in groups, with a correct check digit.
+        replacement: the text that replaces a secret.
 
     Raises:
-        ConfigError: a pattern that is none, or that would match anywhere.
+        ConfigError: a pattern is not a regular expression, or matches the empty text.
     """
 
     def __init__(self, names: SecretNames, patterns: Sequence[str], *, cards: bool, replacement: str) -> None:
@@ -150,9 +148,9 @@ class SecretText:
         self._cards = cards
         self._replacement = replacement
         self._hinted = [
-            (_any_of(HINTS[pattern]), _compile(pattern), pattern) for pattern in patterns if pattern in HINTS
+            (_any_of(HINTS[pattern]), compile_expression(pattern), pattern) for pattern in patterns if pattern in HINTS
         ]
-        self._always = [(_compile(pattern), pattern) for pattern in patterns if pattern not in HINTS]
+        self._always = [(compile_expression(pattern), pattern) for pattern in patterns if pattern not in HINTS]
         hints = [hint for pattern in patterns for hint in HINTS.get(pattern, ())]
         self._hint = _any_of([*names.hints, *hints])
         self._has_token = has_token if TOKEN_PATTERN in patterns else lambda text: False
@@ -163,33 +161,33 @@ class SecretText:
         )
 
     def redact(self, text: str, rules: list[str] | None = None) -> str:
-        """Return the text without its secrets; the same object when there are none.
+        """Return the text without its secrets; the same object if there are none.
 
         Args:
-            rules: for each secret the rule that found it and its reason are added here.
+            rules: the rule of each secret is appended here.
         """
         new = text
         if self._cards:
             new = self._without(new, _card_numbers(new), "cards: a card number", rules)
         for pattern, source in self._always:
             new = self._without(new, _spans(pattern, new), f"patterns: {_short(source)}", rules)
-        small = _small_letters(new)
+        lower = _lower(new)
         is_token = self._has_token(new)
-        if is_token or self._hint.search(small):
+        if is_token or self._hint.search(lower):
             for hint, pattern, source in self._hinted:
-                if is_token if source is TOKEN_PATTERN else hint.search(small):
+                if is_token if source is TOKEN_PATTERN else hint.search(lower):
                     new = self._without(new, _spans(pattern, new), source, rules)
             new = self._without(new, self._named_values(new, rules), "", None)
         return text if new == text else new
 
     @property
     def is_hinted(self) -> bool:
-        """Whether a text without a hint has no secret: not so when one's own patterns are looked for, or cards."""
+        """Whether a text without a hint has no secret; false with additional patterns or cards."""
         return not (self._always or self._cards)
 
     def has_hint(self, text: str) -> bool:
-        """Tell whether a secret of a known form may be in the text: a cheap look."""
-        return self._hint.search(_small_letters(text)) is not None or self._has_token(text)
+        """Return whether the text may have a secret of a known form; a cheap check."""
+        return self._hint.search(_lower(text)) is not None or self._has_token(text)
 
     def _without(self, text: str, spans: Iterator[tuple[int, int]], rule: str, rules: list[str] | None) -> str:
         parts: list[str] = []
@@ -202,16 +200,16 @@ class SecretText:
         return "".join((*parts, text[done:])) if parts else text
 
     def _named_values(self, text: str, rules: list[str] | None) -> Iterator[tuple[int, int]]:
-        small = _small_letters(text)
+        lower = _lower(text)
         code = CodeLines(text)
         at = 0
-        while found := self._named.search(small, at):
+        while found := self._named.search(lower, at):
             at = found.end()
-            rule = self._rule_of(text, small, found)
+            rule = self._rule_of(text, lower, found)
             if rule is None:
                 continue
             if found["loose"] is not None and (
-                text.startswith("-", at) or not _FLAG.search(small[max(0, found.start() - 65) : found.start()])
+                text.startswith("-", at) or not _FLAG.search(lower[max(0, found.start() - 65) : found.start()])
             ):
                 continue
             line_end = code.end_of_line(found.start())
@@ -230,7 +228,7 @@ class SecretText:
                     yield begin, end
                 at = end
 
-    def _rule_of(self, text: str, small: str, found: re.Match[str]) -> str | None:
+    def _rule_of(self, text: str, lower: str, found: re.Match[str]) -> str | None:
         """Return the rule for a name in text. An exact name needs ``=`` after it, or quotes around it."""
         group = "exact" if found["exact"] is not None else "name"
         begin = max(0, found.start() - 64)
@@ -242,7 +240,7 @@ class SecretText:
         if rule.kind != "suffix":
             separator = found["sep"] or ""
             return str(rule) if separator[:1] in ("=", "%") or (separator and found["close"]) else None
-        wider = self._names.rule_of(small[max(0, found.start() - 40) : found.end(group)])
+        wider = self._names.rule_of(lower[max(0, found.start() - 40) : found.end(group)])
         return str(rule) if wider is not None and wider.is_secret else None
 
 
@@ -266,20 +264,10 @@ def _percent_value(text: str, at: int) -> tuple[int, int]:
     return found.span(1) if found else (at, at)
 
 
-def _compile(pattern: str) -> re.Pattern[str]:
-    try:
-        compiled = re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise ConfigError(f"{pattern[:80]!r} is no regular expression: {error}") from None
-    if compiled.search(""):
-        raise ConfigError(f"{pattern[:80]!r} matches the empty text, so it would match anywhere")
-    return compiled
-
-
-def _small_letters(text: str) -> str:
-    """Give the text in small letters, each at the place of the letter that it stands for."""
-    small = text.lower()
-    return small if len(small) == len(text) else "".join(char.lower() if char.isascii() else char for char in text)
+def _lower(text: str) -> str:
+    """Return the text in lower case, with the same length."""
+    lower = text.lower()
+    return lower if len(lower) == len(text) else "".join(char.lower() if char.isascii() else char for char in text)
 
 
 def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
@@ -290,7 +278,7 @@ def _spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
 
 
 def _value(text: str, at: int, name: str, stop: int) -> tuple[int, int]:
-    """Return where a value begins and ends, without its quotes. One without an end reaches to ``stop``."""
+    """Return the span of a value without its quotes. A value without an end reaches to ``stop``."""
     if quote := _QUOTE.match(text, at):
         return quote.end(), max(quote.end(), _closing_quote(text, quote.end(), quote[2], len(quote[1]), stop))
     if text.startswith(("[", "{"), at):
@@ -306,7 +294,7 @@ def _value(text: str, at: int, name: str, stop: int) -> tuple[int, int]:
 
 
 def _closing_quote(text: str, begin: int, quote: str, slashes: int, stop: int) -> int:
-    """Find the end of a quoted value; in JSON within JSON its quotes have backslashes before them, inner ones more."""
+    """Return the end of a quoted value. In JSON within JSON, backslashes precede its quotes; inner ones have more."""
     at = begin
     while (at := text.find(quote, at, stop)) >= 0:
         before = 0
@@ -330,7 +318,7 @@ def _card_numbers(text: str) -> Iterator[tuple[int, int]]:
     while found := _CARD.search(text, at):
         begin, end = found.span()
         at = begin + 4
-        while end > begin:  # without its last groups, when it is no number with them
+        while end > begin:  # try without its last groups
             if has_card_number(text[begin:end].replace(" ", "").replace("-", "")):
                 yield begin, end
                 at = end
@@ -339,7 +327,7 @@ def _card_numbers(text: str) -> Iterator[tuple[int, int]]:
 
 
 def has_card_number(digits: str) -> bool:
-    """Tell whether digits are those of a payment card: 13 to 19, of an issuer's range, with a check digit by Luhn."""
+    """Return whether digits are a payment card's: 13 to 19, of an issuer's range, with a correct Luhn check digit."""
     if not 13 <= len(digits) <= 19 or digits[0] not in "23456":
         return False
     doubled = sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])

@@ -1,4 +1,4 @@
-"""Shapes of tokens that their makers document: a fixed prefix or mark, then letters and digits of a known length."""
+"""Documented forms of vendors' tokens: a fixed prefix or mark, then letters and digits of a known length."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["START", "TOKENS", "TOKEN_PATTERN", "Token", "has_token"]
 
 
 class Token(NamedTuple):
-    """One shape.
+    """The form of one kind of token.
 
     Attributes:
-        name: the maker and the kind of the token.
-        pattern: a regular expression without groups, and without a choice outside of parentheses. It tells no digit
-            from another. One class of characters follows a fixed mark, so that a search takes linear time. Each token
-            has 16 of ``A-Z a-z 0-9 _ -`` in a row.
+        name: the vendor and the kind of the token.
+        pattern: a regular expression without groups, without an alternative outside of parentheses, and without
+            single digits. One class of characters follows a fixed mark, so that a search takes linear time. Each
+            token has 16 of ``A-Z a-z 0-9 _ -`` in a row.
     """
 
     name: str
@@ -115,14 +115,14 @@ TOKENS: tuple[Token, ...] = (
     Token("Defined Networking token", r"dnkey-[\w-]{26}-[\w-]{52}"),
     Token("ClickHouse Cloud key", r"\db\dd[A-Za-z0-9]{38}(?![A-Za-z0-9])"),
 )
-"""The catalogue. Tokens without a mark of their own (bare hexadecimal text) are found by the names of their keys."""
+"""The known tokens. Tokens without a mark (plain hexadecimal text) are found by the names of their keys."""
 
-# A start that is no part of a longer word; an escape that was written out (\n) counts as white space.
+# The start of a word; a written-out escape (\n) counts as white space.
 START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
 
 def _by_first(patterns: list[str]) -> str:
-    """Return one expression for several, which looks at each of their first letters once."""
+    """Return one expression for several that tries each first character once."""
     by_first: dict[str, list[str]] = {}
     for pattern in patterns:
         first = pattern[0] if pattern[0].isalnum() and pattern[1] not in "?*+{" else ""
@@ -142,7 +142,7 @@ _match_other = re.compile(
 _STARTS = re.compile(START + "[A-Za-z0-9]")
 _LONG_WORD = b"x" * 16
 _IN_WORDS = bytes(ord("x") if chr(byte) in "_-" or (chr(byte).isalnum() and byte < 128) else 0 for byte in range(256))
-_LONGEST_BEGIN = 28  # characters of a token that may stand before its first long word, up to . : or ~
+_LONGEST_BEGIN = 28  # characters of a token before its first long word, up to . : or ~
 
 
 def _is_token(text: str, at: int) -> bool:
@@ -150,7 +150,7 @@ def _is_token(text: str, at: int) -> bool:
 
 
 def has_token(text: str) -> bool:
-    """Return whether a text has one of these tokens: a token is looked for where a long word or a part of it starts."""
+    """Return whether a text has a known token. Only starts of long words and of their parts are examined."""
     words = text.encode("ascii", "replace").translate(_IN_WORDS)
     begin = 0
     while (begin := words.find(_LONG_WORD, begin)) >= 0:

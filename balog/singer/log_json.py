@@ -83,7 +83,7 @@ def _find(data: dict[str, Any], name: str) -> tuple[dict[str, Any], str] | None:
 
 
 def _pop(data: dict[str, Any], names: tuple[str, ...], read: Any) -> tuple[str, Any] | None:
-    """Take out the first of some keys whose value can be read; give its name and what was read."""
+    """Take out the first of some keys whose value can be read; return its name and what was read."""
     for name in names:
         if found := _find(data, name):
             held, key = found
@@ -131,7 +131,7 @@ def _exception(data: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]
 
 
 def _laid_out(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Give the SDK's exception object as ours, and laid out as the interpreter would print it."""
+    """Return the SDK's exception object as ours, and laid out as the interpreter would print it."""
     module, name = data.get("module"), str(data.get("type", "Exception"))
     kind = name if module in (None, "builtins") else f"{module}.{name}"
     message = str(data.get("message", ""))
@@ -140,7 +140,7 @@ def _laid_out(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def _of_structlog(chain: list[Any]) -> tuple[dict[str, Any], str]:
-    """Give structlog's list of exceptions likewise; the first is the one that was raised."""
+    """Return structlog's list of exceptions likewise; the first is the one that was raised."""
     raised = chain[0]
     frames = raised.get("frames")
     return _printed(
@@ -160,7 +160,7 @@ def _printed(kind: str, message: str, frames: list[Any], function: str) -> tuple
 
 
 def _of_loguru(text: str, record: dict[str, Any]) -> dict[str, Any]:
-    """Give what loguru writes with ``serialize=True`` as a flat record."""
+    """Return what loguru writes with ``serialize=True`` as a flat record."""
     level, time, error = record.pop("level", None), record.pop("time", None), record.pop("exception", None)
     flat = {key: value for key, value in record.items() if key not in ("elapsed", "file", "process", "thread")}
     flat["level"] = level.get("name") if isinstance(level, dict) else level

@@ -225,7 +225,7 @@ def to_event(log: LogMessage, *, channel: str = "singer", context: dict[str, Any
 
 
 def _wrap(raw: bytes, level: Level, problem: str | None) -> tuple[str, Any]:
-    """Give the suffix of the channel and the payload for free JSON."""
+    """Return the suffix of the channel and the payload for free JSON."""
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -52,7 +52,7 @@ class LineAssembler:
         self._records: RecordAssembler[None] = RecordAssembler(patterns=patterns)
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes; give the events that they complete. A line over 256 KiB is cut there."""
+        """Take the next bytes; return the events that they complete. A line over 256 KiB is cut there."""
         events: list[Event] = []
         lines = (self._partial + data).split(b"\n")
         self._partial = lines.pop()
@@ -69,11 +69,11 @@ class LineAssembler:
         return events
 
     def flush(self) -> list[Event]:
-        """Give the record in hand, as when nothing more came for a while. An unfinished line stays."""
+        """Return the record in hand, as when nothing more came for a while. An unfinished line stays."""
         return self._events(self._records.finish())
 
     def close(self) -> list[Event]:
-        """Give all that is left: the stream has ended."""
+        """Return all that is left: the stream has ended."""
         events: list[Event] = []
         if self._partial:
             events += self._events(self._records.take(self._partial, None))
@@ -94,7 +94,7 @@ class LineAssembler:
 
 
 def channel_of(line: LogLine, application: str) -> str:
-    """Give the channel of a record: the application, and below it the logger unless that is the application itself."""
+    """Return the channel of a record: the application, then the logger unless both are the same."""
     channel = application
     if line.logger and line.logger != "root":
         under = line.logger == channel or line.logger.startswith(channel + ".")
@@ -103,7 +103,7 @@ def channel_of(line: LogLine, application: str) -> str:
 
 
 def payload_of(line: LogLine) -> dict[str, Any]:
-    """Give the payload of a record: its metric, else a ``log``."""
+    """Return the payload of a record: its metric, else a ``log``."""
     return line.metric or log_payload(
         line.message,
         line.level,
@@ -132,7 +132,7 @@ class RecordAssembler(Generic[_Mark]):
         self._mark: _Mark | None = None
 
     def take(self, raw: bytes, mark: _Mark) -> list[tuple[_Mark, LogLine]]:
-        """Take the next line; give the records that it completes. What is beyond 256 KiB of it is left out."""
+        """Take the next line; return the records that it completes. What is beyond 256 KiB of it is left out."""
         line = without_colours(raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r"))
         if self._record is not None and self._record.awaits(line):
             self._record.add(line)
@@ -157,7 +157,7 @@ class RecordAssembler(Generic[_Mark]):
         return records
 
     def finish(self) -> list[tuple[_Mark, LogLine]]:
-        """Give the record in hand, if there is one."""
+        """Return the record in hand, if there is one."""
         if self._record is None:
             return []
         record, self._record = self._record, None
@@ -179,7 +179,7 @@ class _Record:
         return len(self.lines) >= _MAX_RECORD_LINES or self._size > _MAX_RECORD
 
     def add(self, line: str) -> None:
-        """Take a line that continues the record."""
+        """Add a line that continues the record."""
         self.lines.append(line)
         self._size += len(line) + 1
         self._is_in_traceback = self._is_in_traceback or line.startswith(_TRACEBACKS)
@@ -222,7 +222,7 @@ class _Record:
         return not ended or line == "" or line.startswith(_CHAINED)
 
     def finished(self) -> LogLine:
-        """Put the lines where they belong: a traceback to ``exc_text``, everything else to the message."""
+        """Assign the lines: a traceback to ``exc_text``, everything else to the message."""
         while self.lines and not self.lines[-1].strip():
             self.lines.pop()
         start = next((i for i, text in enumerate(self.lines) if text.startswith(_TRACEBACKS)), len(self.lines))

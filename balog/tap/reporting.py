@@ -195,4 +195,4 @@ def _is_wanted() -> bool:
     """
     if not os.environ.get("BALOG_SIDECAR"):
         return True
-    return any(isinstance(lane.output, StderrOutput) for lane in configuration.current().lanes)
+    return any(isinstance(route.output, StderrOutput) for route in configuration.current().routes)

@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Give the class of ``micro`` to who asks; nobody else pays for a web server."""
+    """Return the class of ``micro`` to who asks; nobody else pays for a web server."""
     if name == "Micro":
         from balog.delivery.micro import Micro
 

@@ -13,8 +13,8 @@ import msgspec
 from balog.event import LEVELS, Event, decode, parse_level
 from balog.outputs import Output
 from balog.recording import configuration
-from balog.recording.context import Surroundings
-from balog.recording.recorder import Lane, Recorder
+from balog.recording.context import ProcessContext
+from balog.recording.recorder import OutputRoute, Recorder
 from balog.redaction import Redactor
 
 __all__ = ["Events", "capture_events"]
@@ -54,12 +54,12 @@ class Events(list[Event]):
         return [event.header.channel for event in self]
 
     def find(self, **criteria: Any) -> Events:
-        """Give the events that meet all criteria; maybe none."""
+        """Return the events that meet all criteria; maybe none."""
         wanted = _criteria(criteria)
         return Events(event for event in self if all(_holds(one, event) for one in wanted))
 
     def one(self, **criteria: Any) -> Event:
-        """Give the one event that meets all criteria.
+        """Return the one event that meets all criteria.
 
         Raises:
             AssertionError: none or several do; it says which.
@@ -68,7 +68,7 @@ class Events(list[Event]):
         return self.assert_logged(times=1, **criteria)[0]
 
     def assert_logged(self, *, times: int | None = None, **criteria: Any) -> Events:
-        """Assert that some event meets all criteria, or so many ``times``; give those that do.
+        """Assert that some event meets all criteria, or so many ``times``; return those that do.
 
         Raises:
             AssertionError: what was logged beside what was wanted.
@@ -135,14 +135,14 @@ def capture_events(*, strict: bool = True) -> Iterator[Events]:
         strict: raise what goes wrong while logging, such as a payload that cannot be written as it is.
     """
     events = Events()
-    lane = Lane("capture_events", _Catch(events))
+    route = OutputRoute("capture_events", _Catch(events))
 
     def diverted(recorder: Recorder) -> Recorder:
-        return recorder.redirected([lane], strict=strict)
+        return recorder.redirected([route], strict=strict)
 
     before = configuration.peek()
     redactor = Redactor()
-    ours = diverted(before or Recorder([], Surroundings(clean=redactor.redact_encoded), redactor=redactor))
+    ours = diverted(before or Recorder([], ProcessContext(clean=redactor.redact_encoded), redactor=redactor))
     diverted_before = configuration.divert(diverted)
     configuration.swap(ours)
     try:

@@ -67,7 +67,7 @@ def run_until_empty(
     timeout: float = 60.0,
     **options: Any,
 ) -> Counts:
-    """Run handlers on what the topics hold, by the real engine, until nothing is left; give what it did.
+    """Run handlers on what the topics hold, by the real engine, until nothing is left; return what it did.
 
     What fails is tried again as in production, only at once: ``backoff`` and what a ``Retry`` asks for take no time,
     and a batch does not wait for more.
@@ -188,7 +188,7 @@ def _add_function(hub: ConsumerHub, func: object) -> None:
 
 
 def _impatient(consumer: Consumer) -> Consumer:
-    """Give the same consumer, without the time that its backoff and its batches take."""
+    """Return the same consumer, without the time that its backoff and its batches take."""
     from balog.backoff import Backoff
     from balog.consumers.consumer import Batch
 
@@ -228,7 +228,7 @@ class _Impatient:
             _raise_impatient(error)
 
     def said(self) -> list[str]:
-        """Give a line for each consumer that raised: what it raised last."""
+        """Return a line for each consumer that raised: what it raised last."""
         return [f"    {name} raised {error}" for name, error in sorted(self._raised.items())]
 
 
@@ -242,7 +242,7 @@ def _raise_impatient(error: Exception) -> NoReturn:
 
 
 def _quick(error: Any) -> Any:
-    """Give the error, a ``Retry`` as one that asks for no time."""
+    """Return the error, a ``Retry`` as one that asks for no time."""
     from balog.consumers.outcomes import Retry
 
     if not isinstance(error, Retry):

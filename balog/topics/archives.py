@@ -46,7 +46,7 @@ class Line(NamedTuple):
 
 
 def day_of(folder: str) -> date | None:
-    """Give the day of an archive's folder ``date=YYYY-MM-DD``; None for any other."""
+    """Return the day of an archive's folder ``date=YYYY-MM-DD``; None for any other."""
     match = _DAY.fullmatch(folder)
     try:
         return date.fromisoformat(match[1]) if match else None
@@ -55,7 +55,7 @@ def day_of(folder: str) -> date | None:
 
 
 def read_lines(source: IO[bytes]) -> Iterator[Line]:
-    """Give the lines of a file that is plain, gzip or zstd by its first bytes; empty lines are left out.
+    """Yield the lines of a file that is plain, gzip or zstd by its first bytes; empty lines are left out.
 
     Never more of it is in memory than a line and a block of 1 MiB.
 

@@ -137,7 +137,7 @@ class TopicState(Struct, frozen=True):
 class _Closing(ABC):
     @abstractmethod
     def close(self) -> None:
-        """Give files and connections back. A later use opens them again."""
+        """Close files and connections. A later use opens them again."""
 
     def __enter__(self: Self) -> Self:
         return self
@@ -172,14 +172,14 @@ class Topic(_Closing):
 
     @abstractmethod
     def exists(self) -> bool:
-        """Tell whether the topic is there; one that is not is made when it is first published to."""
+        """Return whether the topic is there; one that is not is made when it is first published to."""
 
     @abstractmethod
     def publish(self, messages: Iterable[Message]) -> int:
-        """Store messages durably, all or none, and give the number that the topic did not hold already."""
+        """Store messages durably, all or none, and return the number that the topic did not hold already."""
 
     def publish_new(self, messages: Sequence[Message]) -> set[str] | None:
-        """Store messages as ``publish`` does, and give the ids that the topic did not hold already.
+        """Store messages as ``publish`` does, and return the ids that the topic did not hold already.
 
         Returns:
             None where the home keeps no ids, and cannot tell.
@@ -189,7 +189,7 @@ class Topic(_Closing):
 
     @abstractmethod
     def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
-        """Take messages for a group, oldest first; a new group begins at the oldest message that is kept.
+        """Receive messages for a group, oldest first. A new group begins at the oldest message of the topic.
 
         Args:
             limit: at most so many; large bodies may make it fewer.
@@ -199,11 +199,11 @@ class Topic(_Closing):
 
     @abstractmethod
     def ack(self, group: str, received: Sequence[Received]) -> int:
-        """Mark messages as handled and give the number that this changed; a stale receipt changes nothing."""
+        """Mark messages as handled and return the number that this changed; a stale receipt changes nothing."""
 
     @abstractmethod
     def release(self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True) -> int:
-        """Give messages back, to be handed out again after ``delay`` seconds; the number that this changed.
+        """Release messages, to be delivered again after ``delay`` seconds. Return how many had a valid receipt.
 
         Args:
             attempted: False when nobody tried to handle them: the delivery is then not counted as an attempt.
@@ -211,7 +211,7 @@ class Topic(_Closing):
 
     @abstractmethod
     def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
-        """Let leases run for ``lease`` seconds from now; the number that this changed."""
+        """Extend leases to ``lease`` seconds from now. Return how many had a valid receipt."""
 
     def dead_letter(
         self,
@@ -235,11 +235,11 @@ class Topic(_Closing):
 
     @abstractmethod
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
-        """Give a group's dead letters, oldest first."""
+        """Return a group's dead letters, oldest first."""
 
     @abstractmethod
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
-        """Give dead letters to their group again, and to no other, as a message with no attempts yet.
+        """Redrive dead letters to their group, and to no other, each as a message without attempts.
 
         Each message has a larger ``Generation.redrive`` than the letter had.
 
@@ -266,7 +266,7 @@ class Topic(_Closing):
 
     @abstractmethod
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
-        """Let a group go on from elsewhere: the oldest message, behind the newest, or the first at or after a time.
+        """Move a group to the oldest message, past the newest, or to the first one at or after a time.
 
         Leases and attempts of the group are forgotten, and ``Generation.replay`` grows for what it receives from now
         on. No consumer of the group may be running.
@@ -280,11 +280,11 @@ class Topic(_Closing):
 
     @abstractmethod
     def group_state(self, group: str) -> GroupState:
-        """Tell how far a group is. Cheap enough to ask whenever nothing is received."""
+        """Return the state of a group. Cheap enough to call whenever nothing is received."""
 
     @abstractmethod
     def describe(self) -> TopicState:
-        """Tell what the topic holds. It may have to walk over all messages."""
+        """Return the state of the topic. This may read all messages."""
 
 
 class Topics(_Closing):
@@ -294,7 +294,7 @@ class Topics(_Closing):
 
     @abstractmethod
     def topic(self, name: str) -> Topic:
-        """Give the topic of that name, whether it exists yet or not.
+        """Return the topic of that name, whether it exists yet or not.
 
         Raises:
             ConfigError: not a name that a topic can have.
@@ -310,7 +310,7 @@ class Topics(_Closing):
 
 
 def check_name(kind: str, name: str) -> str:
-    """Give the name back when a topic or group can have it.
+    """Return the name back when a topic or group can have it.
 
     Raises:
         ConfigError: it has other characters, is too long, or begins with a dot.

@@ -39,7 +39,7 @@ class Choice(Struct, frozen=True):
     files: str | None = None
 
     def wants_folder(self, name: str) -> bool:
-        """Tell whether a folder may hold what is wanted."""
+        """Return whether a folder may hold what is wanted."""
         day = day_of(name)
         if day is None:
             return True
@@ -47,11 +47,11 @@ class Choice(Struct, frozen=True):
         return not too_early and (self.before is None or day <= self.before.date())
 
     def wants_file(self, name: str) -> bool:
-        """Tell whether a file is to be read; with no glob, by its ending. One that was named itself always is."""
+        """Return whether a file is to be read; with no glob, by its ending. One that was named itself always is."""
         return not name or (name.endswith(_ENDINGS) if self.files is None else fnmatchcase(name, self.files))
 
     def wants(self, event: Event) -> bool:
-        """Tell whether an event is wanted."""
+        """Return whether an event is wanted."""
         when = event.header.timestamp
         return (
             (self.after is None or when >= self.after)
@@ -110,7 +110,7 @@ class Progress:
             raise ConfigError(f"cannot be used: {error.strerror or error}", path) from None
 
     def mark(self, file: str) -> Mark | None:
-        """Give how far a file is; None for one that was not begun."""
+        """Return how far a file is; None for one that was not begun."""
         return self._marks.get(file)
 
     def keep(self, mark: Mark) -> None:
@@ -128,7 +128,7 @@ class Progress:
 
 
 def _read_marks(path: str, target: str, head: bytes) -> tuple[dict[str, Mark], int]:
-    """Give what a state remembers, and the bytes of it that are whole lines."""
+    """Return what a state remembers, and the bytes of it that are whole lines."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -186,7 +186,7 @@ class Ingest:
         self._done_bytes = 0
 
     def find(self, storage: Storage) -> list[tuple[str, int]]:
-        """Give the files of an archive that are to be read, each with its bytes.
+        """Return the files of an archive that are to be read, each with its bytes.
 
         Raises:
             StorageError: it can't be reached, or is not there.
@@ -302,7 +302,7 @@ class _Reading:
         self._first = ""
 
     def is_known(self, line: Line) -> bool:
-        """Tell whether a line was published the last time."""
+        """Return whether a line was published the last time."""
         if not self._first:
             self._first = hashlib.sha256(line.data).hexdigest()[:16]
             if self._first != self._was:
@@ -311,5 +311,5 @@ class _Reading:
         return line.number <= self._published
 
     def mark(self, size: int, done: bool) -> Mark:
-        """Give what is to be remembered."""
+        """Return what is to be remembered."""
         return Mark(self.file, self.line, size, done, self._first)

@@ -62,7 +62,7 @@ def inspect(topic: Topic, sample: int | None = None) -> Inspection:
 def look(
     topic: Topic, limit: int, *, newest: bool = False, where: Expression | None = None, sample: int | None = None
 ) -> Iterator[tuple[Received, Event | EventError]]:
-    """Give messages with their events, or why they are none.
+    """Yield messages with their events, or why they are none.
 
     Args:
         limit: at most so many.

@@ -14,7 +14,7 @@ RUN = "context.run_id"
 
 
 def key_reader(expression: str | None, path: str) -> Callable[[Event], str | None]:
-    """Give what reads an event's key: an expression's value as text, None where it is NULL or there is no expression.
+    """Return what reads an event's key: an expression's value as text, None where it is NULL or there is no expression.
 
     Args:
         path: where the expression came from, for the error.

@@ -47,7 +47,7 @@ class MemoryTopics(Topics):
         self._topics: dict[str, MemoryTopic] = {}
 
     def topic(self, name: str) -> MemoryTopic:
-        """Give the topic of that name; the same object each time."""
+        """Return the topic of that name; the same object each time."""
         check_name("topic", name)
         return self._topics.setdefault(name, MemoryTopic(name, self._clock, self._sleep))
 
@@ -101,18 +101,18 @@ class MemoryTopic(Topic):
         self._number = 0
 
     def exists(self) -> bool:
-        """Tell whether anything was published."""
+        """Return whether anything was published."""
         return bool(self._messages)
 
     def close(self) -> None:
         """Nothing is open."""
 
     def publish(self, messages: Iterable[Message]) -> int:
-        """Keep messages and give the number of those whose ids were not there already."""
+        """Keep messages and return the number of those whose ids were not there already."""
         return len(self.publish_new([*messages]))
 
     def publish_new(self, messages: Sequence[Message]) -> set[str]:
-        """Keep messages and give those ids that were not there already."""
+        """Keep messages and return those ids that were not there already."""
         wanted = [replace(message, body=bytes(message.body)) for message in messages]
         with self._changed:
             new, now = set(), self._clock()
@@ -127,7 +127,7 @@ class MemoryTopic(Topic):
     # -- receiving and settling -----------------------------------------------------------------------------------
 
     def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
-        """Take messages: what was redriven, then what comes again, then what was never seen."""
+        """Receive messages: redriven ones, then retries, then new ones."""
         check_name("group", group)
         deadline = time.monotonic() + wait
         with self._changed:
@@ -195,7 +195,7 @@ class MemoryTopic(Topic):
             return len(held)
 
     def release(self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True) -> int:
-        """Give messages back; their receipts are stale then."""
+        """Release messages; their receipts become stale."""
         with self._changed:
             held, ready_at = self._held(group, received), self._clock() + delay
             for of, lease, _ in held:
@@ -203,7 +203,7 @@ class MemoryTopic(Topic):
             return len(held)
 
     def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
-        """Let leases run from now; one that ran out is revived unless it was handed on."""
+        """Extend leases from now. An expired lease is revived unless the message was delivered again."""
         with self._changed:
             held, until = self._held(group, received), self._clock() + lease
             for of, old, _ in held:
@@ -234,7 +234,7 @@ class MemoryTopic(Topic):
             return len(held)
 
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
-        """Give dead letters to their group again."""
+        """Redrive dead letters to their group."""
         check_name("group", group)
         changed = 0
         for letter in self.dead_letters(group, len(self._group(group).dead) if limit is None else limit):
@@ -252,7 +252,7 @@ class MemoryTopic(Topic):
         return changed
 
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
-        """Let a group go on from elsewhere; what was redriven stays, with no attempts yet.
+        """Move a group to another message. Redriven messages stay, without attempts.
 
         Raises:
             TopicError: the group holds messages.
@@ -281,7 +281,7 @@ class MemoryTopic(Topic):
     # -- looking --------------------------------------------------------------------------------------------------
 
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
-        """Give a group's dead letters, oldest first."""
+        """Return a group's dead letters, oldest first."""
         with self._changed:
             self._check_exists()
             return [letter for letter, _ in self._group(group).dead.values()][: max(limit, 0)]
@@ -297,7 +297,7 @@ class MemoryTopic(Topic):
             ]
 
     def group_state(self, group: str) -> GroupState:
-        """Tell how far a group is."""
+        """Return the state of a group."""
         with self._changed:
             self._check_exists()
             of, now = self._group(group), self._clock()
@@ -306,7 +306,7 @@ class MemoryTopic(Topic):
             return GroupState(group, of.cursor, lag, in_flight, len(of.leases) - in_flight, len(of.dead))
 
     def describe(self) -> TopicState:
-        """Tell what the topic holds; a group that only was asked about is none."""
+        """Return the state of the topic. A group that never received does not count."""
         with self._changed:
             self._check_exists()
             groups = [

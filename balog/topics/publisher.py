@@ -66,7 +66,7 @@ def wrap(line: bytes, channel: str, level: Level, members: Mapping[str, Any], id
 
 
 def publish_each(topic: Topic, batch: Sequence[Message], refuse: Refuse) -> int:
-    """Publish a batch without what the topic can never take; give the number that the topic had not.
+    """Publish a batch without what the topic can never take; return the number that the topic had not.
 
     Where a home takes a part of a batch before it refuses the rest, and keeps no ids, that part may be there twice.
     """

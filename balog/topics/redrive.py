@@ -78,7 +78,7 @@ class Patch:
         return bool(self._set or self._unset or self._compute)
 
     def apply(self, body: bytes) -> bytes:
-        """Give an event's bytes with the patch applied.
+        """Return an event's bytes with the patch applied.
 
         Raises:
             EventError: that is no event any more, or a path leads through something that has no members.
@@ -123,7 +123,7 @@ class Redrive(Struct):
     refused: int = 0
 
     def __call__(self, letter: DeadLetter) -> bytes | None:
-        """Give the bytes to go back, or None."""
+        """Return the bytes to go back, or None."""
         try:
             event: Event = decode(letter.body)
         except EventError:

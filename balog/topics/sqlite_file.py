@@ -54,12 +54,12 @@ class SqliteFile:
         _files.add(self)
 
     def exists(self) -> bool:
-        """Tell whether the file is there."""
+        """Return whether the file is there."""
         return self.path.exists()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection on which all statements see one state of the file.
+        """Return a connection on which all statements see one state of the file.
 
         Raises:
             TopicError: the file is missing, damaged or out of reach.
@@ -69,7 +69,7 @@ class SqliteFile:
 
     @contextmanager
     def write(self, create: bool = False, durable: bool = True) -> Iterator[sqlite3.Connection]:
-        """Give a connection inside a transaction that is durable once the block has ended, or undone if it raised.
+        """Return a connection inside a transaction that is durable once the block has ended, or undone if it raised.
 
         Args:
             create: make the file when it is missing.
@@ -174,7 +174,7 @@ class SqliteFile:
         return connection
 
     def _forget_if_replaced(self) -> None:
-        """Let go of a file that was deleted or moved under us: what is written there would be lost.
+        """Close a file that was deleted or moved meanwhile, because later writes to it would be lost.
 
         Closing the connection would delete the write-ahead log at the old path, which may be another file's by now,
         so it is kept from being closed, at the interpreter's end too.

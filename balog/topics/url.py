@@ -92,6 +92,6 @@ def _split(url: str, rest: str, form: str) -> tuple[str, dict[str, str]]:
 
 
 def _shown(url: str) -> str:
-    """Give what may be shown of a URL: an option's value, or what is before an @, could be somebody's password."""
+    """Return what may be shown of a URL: an option's value, or what is before an @, could be somebody's password."""
     place = url.partition("?")[0]
     return repr(place if "@" not in place else place.partition(":")[0] + ":…")

@@ -32,8 +32,8 @@ from balog.handlers import EventFormatter, EventHandler
 from balog.outputs import Output
 from balog.payload import LogPayload, MetricPayload, read
 from balog.recording import configuration
-from balog.recording.context import Surroundings
-from balog.recording.recorder import Lane, Recorder
+from balog.recording.context import ProcessContext
+from balog.recording.recorder import OutputRoute, Recorder
 
 EVENT = Event.new("made.elsewhere", {"cls_type": "app.job", "rows": 3}, level="ERROR", context={"application": "other"})
 
@@ -65,7 +65,7 @@ class Lines(Output):
 @pytest.fixture
 def lines() -> Iterator[Lines]:
     made = Lines()
-    before = configuration.swap(Recorder([Lane("lines", made)], Surroundings("app"), strict=True))
+    before = configuration.swap(Recorder([OutputRoute("lines", made)], ProcessContext("app"), strict=True))
     yield made
     configuration.swap(before)
 
@@ -73,7 +73,7 @@ def lines() -> Iterator[Lines]:
 @pytest.fixture
 def easygoing(lines: Lines) -> Recorder:
     """What the process logs with: not strict, as in production."""
-    recorder = Recorder([Lane("lines", lines)], Surroundings("app"))
+    recorder = Recorder([OutputRoute("lines", lines)], ProcessContext("app"))
     configuration.swap(recorder)
     return recorder
 
@@ -228,7 +228,7 @@ class TestARecordBecomesAnEvent:
     def test_secrets_are_taken_out(self, lines: Lines, logger: logging.Logger) -> None:
         from balog.redaction import from_config
 
-        configuration.swap(Recorder([Lane("lines", lines)], Surroundings("app"), redactor=from_config(True)))
+        configuration.swap(Recorder([OutputRoute("lines", lines)], ProcessContext("app"), redactor=from_config(True)))
         logger.info("hi", extra={"password": "hunter2"})
         foreign = Event.new("a", {"cls_type": "x", "password": "hunter2"}, context={"token": "hunter2"})
         logger.info(foreign)
@@ -379,7 +379,7 @@ class TestMetrics:
         assert (payload["tags"], payload["message"], payload["shard"]) == ({}, "queue looked at", 2)
 
     def test_too_many_sets_of_tags_are_folded(self, lines: Lines, logger: logging.Logger) -> None:
-        configuration.swap(Recorder([Lane("lines", lines)], Surroundings("app"), max_tag_sets=10, strict=True))
+        configuration.swap(Recorder([OutputRoute("lines", lines)], ProcessContext("app"), max_tag_sets=10, strict=True))
         for user in range(50):
             point = {"type": "counter", "metric": "logins", "value": 1, "tags": {"user": user}}
             logger.info("METRIC: %s", json.dumps(point))
@@ -466,7 +466,7 @@ class TestNeverInTheWay:
     )
     def test_any_attributes_give_a_valid_event(self, attributes: dict[str, Any]) -> None:
         made = Lines()
-        before = configuration.swap(Recorder([Lane("lines", made)], Surroundings("app")))
+        before = configuration.swap(Recorder([OutputRoute("lines", made)], ProcessContext("app")))
         try:
             record = logging.LogRecord("a", 20, "f", 1, "hi %s", ("x",), None)
             record.__dict__.update({key: value for key, value in attributes.items() if key not in record.__dict__})
@@ -513,7 +513,7 @@ class TestNeverInTheWay:
         assert lines.written == []
 
     def test_below_the_threshold_nothing_is_put_together(self, lines: Lines, logger: logging.Logger) -> None:
-        configuration.swap(Recorder([Lane("lines", lines, 40)], Surroundings("app"), strict=True))
+        configuration.swap(Recorder([OutputRoute("lines", lines, 40)], ProcessContext("app"), strict=True))
         logger.info("%s", Hostile())
 
         assert lines.written == []

@@ -30,8 +30,8 @@ from balog.metrics.ticker import Ticker
 from balog.outputs import Output
 from balog.payload import MetricPayload, read
 from balog.recording import configuration
-from balog.recording.context import Surroundings
-from balog.recording.recorder import Lane, Recorder
+from balog.recording.context import ProcessContext
+from balog.recording.recorder import OutputRoute, Recorder
 from balog.singer import write_log
 
 METRIC = Draft202012Validator(
@@ -69,7 +69,7 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
     metrics.flush()  # what tests before left
     monkeypatch.setattr(meters, "_ticker", Ticker(f"ticker {os.urandom(8).hex()}"))
     made = Lines()
-    before = configuration.swap(Recorder([Lane("lines", made)], Surroundings("app"), strict=True))
+    before = configuration.swap(Recorder([OutputRoute("lines", made)], ProcessContext("app"), strict=True))
     yield made
     metrics.flush()
     configuration.swap(before)
@@ -351,7 +351,7 @@ class TestTags:
     )
     def test_anything_gives_one_valid_event(self, name: Any, value: Any, tags: dict[Any, Any]) -> None:
         made = Lines()
-        recorder = Recorder([Lane("lines", made)], Surroundings("app"), strict=True)
+        recorder = Recorder([OutputRoute("lines", made)], ProcessContext("app"), strict=True)
         before = configuration.swap(recorder)
         try:
             metrics.log(None, Point("gauge", name, value, tags))
@@ -368,7 +368,7 @@ class TestTags:
         assert len(lines.take()[3]["query"]) == 1001
 
     def test_too_many_different_ones_are_folded(self, lines: Lines) -> None:
-        configuration.swap(Recorder([Lane("lines", lines)], Surroundings("app"), max_tag_sets=10, strict=True))
+        configuration.swap(Recorder([OutputRoute("lines", lines)], ProcessContext("app"), max_tag_sets=10, strict=True))
         for user in range(100):
             with metrics.Counter("capped", {"user": user}) as counter:
                 counter.increment()
@@ -404,7 +404,7 @@ class TestChannel:
         assert lines.events[0].header.context["stream"] == "users"
 
     def test_below_the_level_nothing_is_written(self, lines: Lines) -> None:
-        configuration.swap(Recorder([Lane("lines", lines, 40)], Surroundings("app"), strict=True))
+        configuration.swap(Recorder([OutputRoute("lines", lines, 40)], ProcessContext("app"), strict=True))
         metrics.gauge("depth").set(math.nan)
         metrics.gauge("depth").set(3)
 

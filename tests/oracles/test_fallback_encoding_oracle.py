@@ -16,8 +16,8 @@ import pytest
 import balog
 from balog.outputs import Output
 from balog.recording import configuration
-from balog.recording.context import Surroundings
-from balog.recording.recorder import Lane, Recorder
+from balog.recording.context import ProcessContext
+from balog.recording.recorder import OutputRoute, Recorder
 from balog.redaction import Redactor
 from tests.oracles.effort import seeds
 
@@ -114,7 +114,7 @@ class Lines(Output):
 def logged(payload: Any) -> Any:
     """Log a payload, and read the line with Python's own json."""
     lines = Lines()
-    before = configuration.swap(Recorder([Lane("lines", lines)], Surroundings("app"), redactor=Redactor()))
+    before = configuration.swap(Recorder([OutputRoute("lines", lines)], ProcessContext("app"), redactor=Redactor()))
     try:
         balog.get_logger("a").info("x", payload=payload)
     finally:

@@ -267,7 +267,7 @@ def test_lost_events_are_told_at_the_end() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
 
     assert done.stderr.splitlines() == [
-        "balog: output file:/dev/full: OSError: [Errno 28] No space left on device; what it does not take is counted",
+        "balog: output file:/dev/full: OSError: [Errno 28] No space left on device; rejected events are counted",
         "balog: output file:/dev/full: 2 events were lost",
     ]
 
@@ -332,7 +332,7 @@ def test_flush_counts_what_earlier_configurations_lost(
     monkeypatch.setattr(configuration, "_lost_before", 0)
     configure(f"file:{tmp_path / 'a'}")
     recorder = configuration.current()
-    recorder.lanes[0].output = Failing()
+    recorder.routes[0].output = Failing()
     for _ in range(3):
         get_logger("a").info("x")
     assert flush() == 3

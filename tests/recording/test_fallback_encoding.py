@@ -15,8 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.duplicate_keys import has_duplicate_key
-from balog.recording.encoding import encode_as_it_is, encode_object
-from balog.recording.fallback_encoding import MAX_BYTES, MAX_LEVELS, clean_text, is_deeper_than, safe_str, salvage
+from balog.recording.encoding import encode_object, encode_unchanged
+from balog.recording.fallback_encoding import (
+    MAX_BYTES,
+    MAX_LEVELS,
+    clean_text,
+    is_deeper_than,
+    make_encodable,
+    safe_str,
+)
 
 
 class Colour(enum.Enum):
@@ -111,7 +118,7 @@ def depth(value: Any) -> int:
     ],
 )
 def test_a_value_becomes_the_nearest_data_that_json_has(value: Any, data: Any) -> None:
-    assert salvage(value)[0] == data
+    assert make_encodable(value)[0] == data
 
 
 class Number(int):
@@ -147,9 +154,9 @@ class Price(decimal.Decimal):
     ],
 )
 def test_a_value_of_a_subclass_is_written_as_that_of_its_class_and_is_no_problem(value: Any, data: Any) -> None:
-    assert json.loads(encode_as_it_is({"v": value, "list": [value]})) == {"v": data, "list": [data]}
-    assert salvage({"v": value, "odd": 1j})[0] == {"v": data, "odd": "1j"}
-    assert salvage({"v": value, "odd": 1j})[1] == "complex has no JSON form, its repr is written, at $.odd"
+    assert json.loads(encode_unchanged({"v": value, "list": [value]})) == {"v": data, "list": [data]}
+    assert make_encodable({"v": value, "odd": 1j})[0] == {"v": data, "odd": "1j"}
+    assert make_encodable({"v": value, "odd": 1j})[1] == "complex has no JSON form, its repr is written, at $.odd"
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
@@ -162,18 +169,18 @@ def test_numbers_of_numpy_are_numbers() -> None:
         "name": numpy.str_("users"),
     }
 
-    assert json.loads(encode_as_it_is(value)) == {"rows": 3, "share": 2.5, "half": 1.5, "ok": True, "name": "users"}
+    assert json.loads(encode_unchanged(value)) == {"rows": 3, "share": 2.5, "half": 1.5, "ok": True, "name": "users"}
     for odd in (numpy.float64("nan"), numpy.float32("inf")):
-        assert salvage({"v": odd}) == ({"v": None}, "a number that is nan or infinite, null is written, at $.v")
+        assert make_encodable({"v": odd}) == ({"v": None}, "a number that is nan or infinite, null is written, at $.v")
     for other in (numpy.arange(3), numpy.timedelta64(5, "ns"), numpy.datetime64("2026-01-02")):
         with pytest.raises(TypeError, match="has no JSON form"):
-            encode_as_it_is({"v": other})
+            encode_unchanged({"v": other})
 
 
 def test_times_of_pandas_keep_their_nanoseconds() -> None:
     pandas = pytest.importorskip("pandas")
 
-    encoded = encode_as_it_is({"at": pandas.Timestamp("2026-01-02T03:04:05.123456789Z")})
+    encoded = encode_unchanged({"at": pandas.Timestamp("2026-01-02T03:04:05.123456789Z")})
 
     assert encoded == b'{"at":"2026-01-02T03:04:05.123456789+00:00"}'
 
@@ -182,7 +189,7 @@ def test_times_of_pandas_keep_their_nanoseconds() -> None:
     "around", [lambda bad: Point(1, bad), lambda bad: Order(1, bad), lambda bad: {"n": 1, "rest": bad}]
 )
 def test_one_bad_value_spoils_nothing_around_it(around: Any) -> None:
-    data, problem = salvage(around(complex(0, 1)))
+    data, problem = make_encodable(around(complex(0, 1)))
 
     assert data["rest"] == "1j"
     assert 1 in data.values()
@@ -195,28 +202,28 @@ def test_one_bad_value_spoils_nothing_around_it(around: Any) -> None:
     ids=["object", "mapping", "item", "member", "digits"],
 )
 def test_code_that_raises_is_described(value: Any) -> None:
-    data, problem = salvage(value)
+    data, problem = make_encodable(value)
 
     assert "<" in json.dumps(data)
     assert problem
 
 
 def test_methods_of_a_container_s_subclass_are_not_called() -> None:
-    data, problem = salvage({"dict": HostileDict(a=1, b=1j), "list": HostileList([1, 1j])})
+    data, problem = make_encodable({"dict": HostileDict(a=1, b=1j), "list": HostileList([1, 1j])})
 
     assert data == {"dict": {"a": 1, "b": "1j"}, "list": [1, "1j"]}
     assert problem == "complex has no JSON form, its repr is written, at $.dict.b and 1 more"
 
 
 def test_a_mapping_that_cannot_be_read_costs_itself_alone() -> None:
-    data, problem = salvage({"mapping": HostileMapping(), "n": 1})
+    data, problem = make_encodable({"mapping": HostileMapping(), "n": 1})
 
     assert data == {"mapping": "<HostileMapping>", "n": 1}
     assert problem == "HostileMapping cannot be read: RuntimeError, at $.mapping"
 
 
 def test_a_cycle_is_cut_off_where_it_closes() -> None:
-    data, problem = salvage({**cyclic(), "twice": [[1], [1]]})
+    data, problem = make_encodable({**cyclic(), "twice": [[1], [1]]})
 
     assert data["again"] == [{"again": "…"}]
     assert data["twice"] == [[1], [1]]
@@ -228,7 +235,7 @@ def test_a_hundred_thousand_levels_are_cut_off() -> None:
     for _ in range(100_000):
         deep = [deep]
 
-    data, problem = salvage(deep)
+    data, problem = make_encodable(deep)
 
     assert depth({"value": data}) == MAX_LEVELS
     assert problem.startswith(f"deeper than {MAX_LEVELS} levels, cut off, at $[0][0]")
@@ -240,7 +247,7 @@ def test_an_odd_value_costs_no_level_of_what_stands_beside_it(levels: int) -> No
     for _ in range(levels):
         deep = [deep]
 
-    data, problem = salvage({"odd": 1j, "deep": deep})
+    data, problem = make_encodable({"odd": 1j, "deep": deep})
 
     assert data == {"odd": "1j", "deep": deep}
     assert problem == "complex has no JSON form, its repr is written, at $.odd"
@@ -252,14 +259,14 @@ def test_an_odd_value_costs_nothing_of_long_lists_and_texts_beside_it() -> None:
         "text": "x" * 200_000,
         "objects": [{"n": n, "none": None} for n in range(2000)],
     }
-    data, problem = salvage({"odd": 1j, **beside})
+    data, problem = make_encodable({"odd": 1j, **beside})
 
     assert data == {"odd": "1j", **beside}
     assert problem == "complex has no JSON form, its repr is written, at $.odd"
 
 
 def test_odd_values_of_one_kind_are_counted_and_the_first_is_named() -> None:
-    data, problem = salvage({"rows": [{"n": n, "odd key": 1j} for n in range(100)], "nan": [math.nan, 1.5]})
+    data, problem = make_encodable({"rows": [{"n": n, "odd key": 1j} for n in range(100)], "nan": [math.nan, 1.5]})
 
     assert data["rows"] == [{"n": n, "odd key": "1j"} for n in range(100)]
     assert data["nan"] == [None, 1.5]
@@ -271,7 +278,7 @@ def test_odd_values_of_one_kind_are_counted_and_the_first_is_named() -> None:
 
 def test_what_is_too_large_in_all_is_cut_where_it_is_large_and_every_cut_is_counted() -> None:
     small = {"a": 1, "b": {"c": ["x"] * 100}}
-    data, problem = salvage({"rows": list(range(10**6)), "text": "x" * 1_000_000, **small})
+    data, problem = make_encodable({"rows": list(range(10**6)), "text": "x" * 1_000_000, **small})
 
     assert len(msgspec.json.encode(data)) <= MAX_BYTES
     assert data["text"] == "x" * 1_000_000
@@ -280,19 +287,19 @@ def test_what_is_too_large_in_all_is_cut_where_it_is_large_and_every_cut_is_coun
     assert data["rows"] == list(range(kept))
     assert problem == f"{10**6 - kept} of {10**6} items left out, at $.rows"
 
-    data, problem = salvage({"text": "\0é" * 10**6, "n": 1})
+    data, problem = make_encodable({"text": "\0é" * 10**6, "n": 1})
     kept = len(data["text"]) - 1
     assert kept > 500_000
     assert len(msgspec.json.encode(data)) <= MAX_BYTES
     assert problem == f"{2 * 10**6 - kept} of {2 * 10**6} characters left out, at $.text"
 
-    data, problem = salvage({"names": {f"{number}": number for number in range(10**6)}, "n": 1})
+    data, problem = make_encodable({"names": {f"{number}": number for number in range(10**6)}, "n": 1})
     assert problem == f"{10**6 - len(data['names'])} of {10**6} members left out, at $.names"
-    assert list(salvage({"x" * 100_000: 1})[0]) == ["x" * 100_000]
+    assert list(make_encodable({"x" * 100_000: 1})[0]) == ["x" * 100_000]
 
 
 def test_problems_are_bounded_and_counted() -> None:
-    data, problem = salvage({f"text{number}": "x" * (100_000 + number) for number in range(200)})
+    data, problem = make_encodable({f"text{number}": "x" * (100_000 + number) for number in range(200)})
 
     assert problem.count("left out") == 50
     assert problem.endswith("; and 119 more changes")
@@ -301,7 +308,7 @@ def test_problems_are_bounded_and_counted() -> None:
 
 
 def test_two_keys_that_are_written_the_same_both_stay() -> None:
-    data, problem = salvage({1: "a", "1": "b", "odd": 1j})
+    data, problem = make_encodable({1: "a", "1": "b", "odd": 1j})
 
     assert data == {"1": "a", "1 2": "b", "odd": "1j"}
     assert "two keys that are written the same" in problem
@@ -318,15 +325,15 @@ def test_a_struct_keeps_its_tag_its_names_and_what_it_leaves_out() -> None:
         left: Any
         right: int = 2
 
-    assert salvage(Sale(1j))[0] == {"cls_type": "sale", "unitPrice": "1j"}
-    assert salvage(Sale(1j, [1], "n", 2))[0] == {
+    assert make_encodable(Sale(1j))[0] == {"cls_type": "sale", "unitPrice": "1j"}
+    assert make_encodable(Sale(1j, [1], "n", 2))[0] == {
         "cls_type": "sale",
         "unitPrice": "1j",
         "items": [1],
         "note": "n",
         "extra": 2,
     }
-    assert salvage([Pair(1j)])[0] == [["pair", "1j", 2]]
+    assert make_encodable([Pair(1j)])[0] == [["pair", "1j", 2]]
 
 
 values = st.recursive(
@@ -348,7 +355,7 @@ values = st.recursive(
 
 @given(value=values)
 def test_anything_can_be_written_by_any_json_encoder(value: Any) -> None:
-    data, problem = salvage(value)
+    data, problem = make_encodable(value)
 
     json.dumps(data).encode("ascii")
     msgspec.json.encode(data)
@@ -390,13 +397,13 @@ def test_keys_that_json_does_not_have_are_written_so_that_their_names_can_be_tol
     class Key(enum.Enum):
         PASSWORD = "password"
 
-    data, _ = salvage({Key.PASSWORD: 1, b"token": 2, "o": object()})
+    data, _ = make_encodable({Key.PASSWORD: 1, b"token": 2, "o": object()})
 
     assert data.keys() == {"password", "token", "o"}
 
 
 def test_a_mapping_is_written_as_an_object() -> None:
-    data, _ = salvage({"o": object(), "m": MappingProxyType({"a": 1}), "u": UserDict(b=2)})
+    data, _ = make_encodable({"o": object(), "m": MappingProxyType({"a": 1}), "u": UserDict(b=2)})
 
     assert (data["m"], data["u"]) == ({"a": 1}, {"b": 2})
 
@@ -423,7 +430,7 @@ def test_a_mapping_is_written_as_an_object() -> None:
 )
 def test_keys_that_are_written_the_same_stay_two(shape: Any, members: Any) -> None:
     with pytest.raises(ValueError, match="written the same"):
-        encode_as_it_is(shape(members))
+        encode_unchanged(shape(members))
     encoded = encode_object(shape(members), strict=False)
     assert not has_duplicate_key(encoded)
     found = json.loads(encoded)

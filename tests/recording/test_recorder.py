@@ -17,8 +17,8 @@ from balog.logger import emit
 from balog.metrics import Counter
 from balog.outputs import Output
 from balog.recording import configuration
-from balog.recording.context import Surroundings
-from balog.recording.recorder import Lane, Recorder
+from balog.recording.context import ProcessContext
+from balog.recording.recorder import OutputRoute, Recorder
 from balog.recording.volume import Volume
 from balog.redaction import Redactor
 
@@ -47,8 +47,8 @@ def recorder_of_its_own() -> Iterator[None]:
     configuration.swap(before)
 
 
-def record(*lanes: Lane, **options: Any) -> Recorder:
-    made = Recorder(lanes, Surroundings("test"), **options)
+def record(*routes: OutputRoute, **options: Any) -> Recorder:
+    made = Recorder(routes, ProcessContext("test"), **options)
     configuration.swap(made)
     return made
 
@@ -93,7 +93,7 @@ class HostileDict(dict[str, Any]):
 )
 def test_a_container_whose_methods_raise_loses_no_event_and_no_secret(value: Any, written: Any) -> None:
     kept = Kept()
-    made = record(Lane("kept", kept, 0), redactor=Redactor())
+    made = record(OutputRoute("kept", kept, 0), redactor=Redactor())
 
     get_logger("tap").info("state", payload={"cls_type": "state", "value": value})
     get_logger("tap").info("state", value=value)
@@ -115,7 +115,9 @@ class TestSecretsInChannels:
         kept = Kept()
         redactor = Redactor()
         configuration.swap(
-            Recorder([Lane("kept", kept)], Surroundings("test", clean=redactor.redact_encoded), redactor=redactor)
+            Recorder(
+                [OutputRoute("kept", kept)], ProcessContext("test", clean=redactor.redact_encoded), redactor=redactor
+            )
         )
         return kept
 
@@ -158,7 +160,7 @@ class TestSecretsInChannels:
 @pytest.mark.parametrize("channel", [b"bytes", 7, ["a"], None])
 def test_a_channel_that_is_no_text_is_written_as_one(channel: Any) -> None:
     kept = Kept()
-    record(Lane("kept", kept))
+    record(OutputRoute("kept", kept))
     emit("INFO", channel, {"cls_type": "x"})
 
     assert kept.channels == [str(channel)]
@@ -168,9 +170,9 @@ class TestLanes:
     def test_each_has_its_level_and_its_filter(self) -> None:
         everything, errors, users = Kept(), Kept(), Kept()
         record(
-            Lane("everything", everything),
-            Lane("errors", errors, 40),
-            Lane("users", users, 20, lambda event: event.header.channel.startswith("users")),
+            OutputRoute("everything", everything),
+            OutputRoute("errors", errors, 40),
+            OutputRoute("users", users, 20, lambda event: event.header.channel.startswith("users")),
         )
         for name in ("users.a", "orders.b"):
             for level in ("debug", "info", "error"):
@@ -186,9 +188,9 @@ class TestLanes:
         self, position: int, capsys: pytest.CaptureFixture[str]
     ) -> None:
         kept = Kept()
-        lanes = [Lane("kept", kept)]
-        lanes.insert(position, Lane("broken", Broken()))
-        recorder = record(*lanes)
+        routes = [OutputRoute("kept", kept)]
+        routes.insert(position, OutputRoute("broken", Broken()))
+        recorder = record(*routes)
         for _ in range(3):
             get_logger("a").info("x")
 
@@ -196,7 +198,7 @@ class TestLanes:
         assert recorder.lost == 3
         assert recorder.flush() == 3
         assert capsys.readouterr().err == (
-            "balog: output broken: OSError: the disk is full; what it does not take is counted\n"
+            "balog: output broken: OSError: the disk is full; rejected events are counted\n"
         )
 
     def test_a_filter_that_raises_keeps_nothing_from_the_others(self) -> None:
@@ -204,15 +206,15 @@ class TestLanes:
             raise RuntimeError("no")
 
         kept = Kept()
-        recorder = record(Lane("odd", Kept(), 0, refuse), Lane("kept", kept))
+        recorder = record(OutputRoute("odd", Kept(), 0, refuse), OutputRoute("kept", kept))
         get_logger("a").info("x")
 
         assert kept.channels == ["a"]
         assert recorder.lost == 1
 
-    @pytest.mark.parametrize("also", [[], [Lane("kept", Kept())]])
-    def test_strict_raises_what_an_output_raises(self, also: list[Lane]) -> None:
-        record(Lane("broken", Broken()), *also, strict=True)
+    @pytest.mark.parametrize("also", [[], [OutputRoute("kept", Kept())]])
+    def test_strict_raises_what_an_output_raises(self, also: list[OutputRoute]) -> None:
+        record(OutputRoute("broken", Broken()), *also, strict=True)
         with pytest.raises(OSError, match="the disk is full"):
             get_logger("a").info("x")
 
@@ -222,7 +224,7 @@ class TestLanes:
         get_logger("a").critical("x", payload={"x": pytest})
 
     def test_threads_count_exactly(self) -> None:
-        recorder = record(Lane("broken", Broken()))
+        recorder = record(OutputRoute("broken", Broken()))
         threads = [threading.Thread(target=lambda: [get_logger("a").info("x") for _ in range(500)]) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -234,7 +236,7 @@ class TestLanes:
 
 def test_what_had_to_be_changed_is_counted() -> None:
     kept = Kept()
-    recorder = record(Lane("kept", kept))
+    recorder = record(OutputRoute("kept", kept))
     get_logger("a").info("x", payload={"x": object()})
     get_logger("a").info("x", payload={"x": float("nan")})
     get_logger("a").info("x", payload={"x": 1})
@@ -246,7 +248,7 @@ def test_what_had_to_be_changed_is_counted() -> None:
 class TestProcessors:
     def logged(self, *processors: Callable[..., Any], strict: bool = False) -> Kept:
         kept = Kept()
-        record(Lane("kept", kept), processors=processors, strict=strict)
+        record(OutputRoute("kept", kept), processors=processors, strict=strict)
         get_logger("a").bind(bound=1).info("hi", rows=3)
         get_logger("a").info("done", payload={"rows": 3})
         return kept
@@ -336,7 +338,7 @@ def test_whatever_processors_do_one_valid_event_comes_out(steps: list[tuple[str,
     kept = Kept()
     before = configuration.swap(None)
     try:
-        recorder = record(Lane("kept", kept), processors=[processor(step) for step in steps])
+        recorder = record(OutputRoute("kept", kept), processors=[processor(step) for step in steps])
         get_logger("a").info("hi", rows=3)
     finally:
         configuration.swap(before)
@@ -350,7 +352,7 @@ def test_whatever_processors_do_one_valid_event_comes_out(steps: list[tuple[str,
 class TestEmit:
     def test_it_writes_one_event_at_the_time_that_is_said(self) -> None:
         kept = Kept()
-        record(Lane("kept", kept))
+        record(OutputRoute("kept", kept))
         emit("WARNING", "metrics.rows", {"n": 1}, context={"stream": "users"}, nanoseconds=1_700_000_000_123_456_789)
         (event,) = kept.events
 
@@ -360,7 +362,7 @@ class TestEmit:
 
     def test_a_dict_that_changes_between_two_calls_is_written_as_it_is_then(self) -> None:
         kept = Kept()
-        record(Lane("kept", kept))
+        record(OutputRoute("kept", kept))
         context = {"run_id": "one"}
         emit("INFO", "a", {}, context=context)
         context["run_id"] = "two"
@@ -369,12 +371,12 @@ class TestEmit:
         assert [event.header.context["run_id"] for event in kept.events] == ["one", "two"]
 
     def test_below_the_level_nothing_is_made(self) -> None:
-        record(Lane("kept", Kept(), 30), strict=True)
+        record(OutputRoute("kept", Kept(), 30), strict=True)
         emit("INFO", "a", {"x": object()})
 
     def test_what_cannot_be_encoded_is_written_as_well_as_it_can_be(self) -> None:
         kept = Kept()
-        record(Lane("kept", kept))
+        record(OutputRoute("kept", kept))
         emit("INFO", "a", object(), context={"x": object()})
 
         assert kept.events[0].payload["problem"]
@@ -404,7 +406,9 @@ class TestSampling:
         kept = Kept()
         configuration.swap(
             Recorder(
-                [Lane("kept", kept)], Surroundings("app"), volume=Volume([{"channel": "noisy", "sample": 0.5}], seed=1)
+                [OutputRoute("kept", kept)],
+                ProcessContext("app"),
+                volume=Volume([{"channel": "noisy", "sample": 0.5}], seed=1),
             )
         )
         for number in range(100):
@@ -422,7 +426,7 @@ class TestSampling:
 @pytest.mark.parametrize(("level", "written"), [("error", "ERROR"), (35, "WARNING"), (None, "INFO"), ([], "INFO")])
 def test_a_level_in_any_form_is_no_reason_to_raise(level: Any, written: str) -> None:
     kept = Kept()
-    record(Lane("kept", kept))
+    record(OutputRoute("kept", kept))
     emit(level, "a", {"cls_type": "x"})
     get_logger("a").log(level, "x")
 

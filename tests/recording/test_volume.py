@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from balog.cardinality import REST, Cardinality
 from balog.errors import ConfigError
-from balog.recording.volume import Rule, Volume
+from balog.recording.volume import Volume, VolumeRule
 
 SCHEMA = Path(__file__).parents[2] / "schemas" / "payload" / "held_back" / "1.0.0.json"
 
@@ -217,7 +217,7 @@ def test_memory_is_bounded_however_many_channels_come(clock: Clock) -> None:
         volume.rate(f"r{number}", "INFO")
 
     assert len(volume._channels) <= 50
-    assert sum(map(len, volume._lanes.values())) <= 5 * 51
+    assert sum(map(len, volume._limits.values())) <= 5 * 51
     assert len(volume._buckets) <= 51
     assert len(held(volume)) <= 5 * 51
 
@@ -334,7 +334,7 @@ def test_a_fork_while_another_thread_holds_the_lock_does_not_hang_the_child() ->
     ("rule", "message"),
     [
         ({}, "$[1]: object missing required field `channel`"),
-        ({"channel": "a"}, "$[1]: holds nothing back: give sample below 1, or per_second"),
+        ({"channel": "a"}, "$[1]: holds nothing back: set sample below 1, or per_second"),
         ({"channel": ""}, "$[1].channel: expected `str` of length >= 1"),
         ({"channel": "a", "sample": 0}, "$[1].sample: expected `float` > 0.0"),
         ({"channel": "a", "sample": 1.5}, "$[1].sample: expected `float` <= 1.0"),
@@ -379,7 +379,7 @@ def test_without_rules_everything_passes() -> None:
 )
 def test_what_passes_and_what_is_reported_is_everything(steps: list[tuple[str, str, float]], room: int) -> None:
     clock = Clock()
-    rules = [Rule(channel="[ab]", sample=0.5, per_second=1), Rule(channel="c", per_second=2, level="ERROR")]
+    rules = [VolumeRule(channel="[ab]", sample=0.5, per_second=1), VolumeRule(channel="c", per_second=2, level="ERROR")]
     volume = Volume(rules, clock=clock, wall=clock, seed=1, max_channels=room)
     through = reported = 0
     for channel, level, wait in steps:

@@ -82,12 +82,12 @@ class Places:
 
 
 def is_local(file: str) -> bool:
-    """Tell whether a place is on local disk."""
+    """Return whether a place is on local disk."""
     return "://" not in file or file.lower().startswith("file://")
 
 
 def local_path(file: str) -> str:
-    """Give the path of a local place; ``file://folder/name``, as the SDK's pages have it, is a relative one."""
+    """Return the path of a local place; ``file://folder/name``, as the SDK's pages have it, is a relative one."""
     if "://" not in file:
         return file
     rest = file[len("file://") :]
@@ -100,7 +100,7 @@ def _is_below(path: str, folder: str) -> bool:
 
 
 def _begins_with(file: str, place: str) -> bool:
-    """Tell whether a URL lies below another one: same scheme and host, and a path of whole segments."""
+    """Return whether a URL lies below another one: same scheme and host, and a path of whole segments."""
     try:
         one, other = urlsplit(file), urlsplit(place)
         same = (one.scheme.lower(), one.hostname, one.port) == (other.scheme.lower(), other.hostname, other.port)

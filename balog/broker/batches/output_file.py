@@ -80,7 +80,7 @@ class Location:
             raise
 
     def publish(self, path: Path, name: str) -> str:
-        """Put a finished file in its place and give its URL, or its path where it is on disk.
+        """Put a finished file in its place and return its URL, or its path where it is on disk.
 
         Raises:
             OSError: it could not be put there.
@@ -104,7 +104,7 @@ class Location:
         return f"{self._url}/{quote(name)}"
 
     def remove(self, url: str) -> None:
-        """Take a published file away again; one that is gone is no error.
+        """Remove a published file; a missing file is not an error.
 
         Raises:
             OSError, StorageError: it is still there.
@@ -129,7 +129,7 @@ class NewFile:
         self.begun = time.monotonic()
 
     def finish(self) -> str:
-        """Close the file, make it safe (fsync) and put it in its place; give its URL or path.
+        """Close the file, make it safe (fsync) and put it in its place; return its URL or path.
 
         Raises:
             OSError, StorageError: it is not there; the unfinished file is gone.
@@ -171,7 +171,7 @@ def _create_locked(path: str) -> IO[bytes]:
 
 
 def _remove_orphans(folder: Path) -> None:
-    """Take away what killed writers left: no message names it, and no STATE went on past its rows."""
+    """Remove files that killed writers left: no message names them, and no STATE passed their rows."""
     for path in folder.glob(".*-LG*.part"):
         with suppress(OSError), open(path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a live writer holds it

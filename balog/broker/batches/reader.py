@@ -34,7 +34,7 @@ _HINT = "mend the tap, or give the broker a quarantine"
 
 class _HasRules(Protocol):
     def rules_for(self, stream: str) -> object | None:
-        """Give the rules of a stream, None when it has none."""
+        """Return the rules of a stream, None when it has none."""
 
 
 class BatchReader:
@@ -114,7 +114,7 @@ class BatchReader:
             return  # whose it is to complain about a SCHEMA will; a BATCH has none then
 
     def _change_of(self, batch: Batch) -> str | None:
-        """Say why a BATCH's files can't stay as they are; None when they can."""
+        """Return why a BATCH's files must be rewritten; None if they can stay."""
         if self._records_editor is not None and self._records_editor.rules_for(batch.stream) is not None:
             return "would go on past the stream's record rules"
         config = self._config
@@ -151,7 +151,7 @@ class BatchReader:
             pass
 
     def _read(self, batch: Batch, line: bytes) -> Iterator[Line]:
-        """Give a BATCH's rows as RECORDs. Those before a fault have gone on when it is found, unless ``verify``."""
+        """Yield a BATCH's rows as RECORDs. Those before a fault have gone on when it is found, unless ``verify``."""
         count = 0
         try:
             if self._config.verify:
@@ -166,7 +166,7 @@ class BatchReader:
             raise StreamError(str(error)) from None
 
     def _rewrite(self, batch: Batch, line: bytes) -> Iterator[Line]:
-        """Give a BATCH's rows to those behind, for the writer to make files of; all of them or none."""
+        """Yield a BATCH's rows to those behind, for the writer to make files of; all of them or none."""
         yield BEGIN, line
         try:
             for record in self._records(batch):
@@ -189,7 +189,7 @@ class BatchReader:
             yield head + row + tail
 
     def _rows(self, batch: Batch) -> Iterator[bytes]:
-        """Give the rows of all files, each file's counted against what the message says."""
+        """Yield the rows of all files, each file's counted against what the message says."""
         if batch.format == "csv" and not batch.options:
             batch = msgspec.structs.replace(batch, options=msgspec.to_builtins(self._config.csv))
         schema = self._schemas.get(batch.stream)

@@ -133,7 +133,7 @@ class BatchWriter:
         return [*self._flush(list(self._open)), *self._free_state()]
 
     def _free_state(self) -> list[Line]:
-        """Give the STATE that waits, once no row waits that it may count."""
+        """Return the STATE that waits, once no row waits that it may count."""
         if self._state is None or self._open:
             return []
         line, self._state = self._state, None
@@ -151,7 +151,7 @@ class BatchWriter:
         return [*self._collect(record, line, form), *self._free_state()]
 
     def _edit_rewritten(self, kind: str, line: bytes) -> Iterable[Line]:
-        """Hold what comes of a BATCH until its last row is there."""
+        """Hold the messages made from a BATCH until its last row is read."""
         batch = self._rewriting
         if kind == ABORT or batch is None:
             return self._abort()
@@ -170,7 +170,7 @@ class BatchWriter:
         return ()
 
     def _abort(self) -> Iterable[Line]:
-        """Take back what has become of a BATCH, but for messages that are not about its rows."""
+        """Drop the messages made from a BATCH, except those that do not carry its rows."""
         batch, self._rewriting = self._rewriting, None
         if batch is not None and (open := self._open.pop(batch.stream, None)) is not None:
             open.file.discard()
@@ -202,7 +202,7 @@ class BatchWriter:
         )
 
     def _form_of_rewritten(self, batch: Batch) -> _Form:
-        """Say what a rewritten BATCH is like: as it came, but for what the config says of its stream."""
+        """Return the format of a rewritten BATCH: the original one, with the config's settings for its stream."""
         config = self._config
         is_for = config.is_for(batch.stream)
         dialect = (config.dialect if is_for else None) or batch.dialect
@@ -215,7 +215,7 @@ class BatchWriter:
         return _Form(like, csv_options(batch.options) if keeps_options else self._csv)
 
     def _collect(self, record: _Record, line: bytes, form: _Form) -> list[Line]:
-        """Put a row into its stream's file; give the messages of the files that are full."""
+        """Put a row into its stream's file; return the messages of the files that are full."""
         stream, row = record.stream, bytes(record.record)
         lines: list[Line] = []
         open = self._open.get(stream)
@@ -265,7 +265,7 @@ class BatchWriter:
         return _Open(form, file, record.version, record.time_extracted)
 
     def _flush(self, streams: list[str]) -> list[Line]:
-        """Finish the files of some streams, and give the messages that name them."""
+        """Finish the files of some streams, and return the messages that name them."""
         lines: list[Line] = []
         for stream in streams:
             open = self._open.pop(stream, None)
@@ -335,7 +335,7 @@ def _read_record(line: bytes) -> _Record | None:
 
 
 def _stream_of(line: bytes) -> tuple[str | None, Any]:
-    """Give the stream that a message is about, and the schema that it has."""
+    """Return the stream that a message is about, and the schema that it has."""
     try:
         message = msgspec.json.decode(line)
         stream = message.get("stream")

@@ -33,7 +33,7 @@ class Row(dict[str, Any]):
         self._record = record
 
     def get(self, name: Any, default: Any = None) -> Any:
-        """Give a property's value.
+        """Return a property's value.
 
         Raises:
             UnreadableError: it cannot be read.

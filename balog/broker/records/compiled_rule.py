@@ -55,7 +55,7 @@ class CompiledRule:
 
 
 def refused_parts(rules: Sequence[RecordRule]) -> list[ConfigError]:
-    """Give all that an editor would refuse of these rules, each with its place in the config."""
+    """Return all that an editor would refuse of these rules, each with its place in the config."""
     refused: list[ConfigError] = []
     for number, rule in enumerate(rules):
         CompiledRule(rule, f"$.records[{number}]", refused)

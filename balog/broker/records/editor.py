@@ -82,7 +82,7 @@ class RecordEditor:
         self.streams = None if any(_PATTERN.intersection(name) for name in named) else frozenset(named)
 
     def rules_for(self, stream: str) -> StreamRules | None:
-        """Give the rules for a stream's records, which know the stream's last SCHEMA; None when it has none."""
+        """Return the rules for a stream's records, which know the stream's last SCHEMA; None when it has none."""
         found = self._stream(stream)
         return None if found is None else found.rules
 

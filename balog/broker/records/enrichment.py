@@ -20,7 +20,7 @@ _WHOLE = frozenset(b"-0123456789")
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
-    """Give what a JSON merge patch makes of a document (RFC 7396)."""
+    """Return what a JSON merge patch makes of a document (RFC 7396)."""
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     result = dict(target) if isinstance(target, dict) else {}
@@ -67,7 +67,7 @@ class Enrichment:
         }
 
     def apply_schema(self, schema: Node) -> Node:
-        """Give a schema with what is added; properties that records showed before stay in it."""
+        """Return a schema with what is added; properties that records showed before stay in it."""
         for patch in self._patches:
             schema = merge_patch(schema, patch)
         if not self.watches:
@@ -86,7 +86,7 @@ class Enrichment:
         self._envelope = dict(envelope)
 
     def look(self, record: Members) -> bytes | None:
-        """Give the line of a SCHEMA that has to go on before a record, if one has to."""
+        """Return the SCHEMA line to write before a record; None if no new one is needed."""
         changed: dict[str, Any] = {}
         for name in record.keys() - self._known:
             kind = _kind(record[name])
@@ -135,7 +135,7 @@ def _kind(raw: Raw) -> str:
 
 
 def _widened(kinds: list[str], kind: str) -> list[str]:
-    """Give the types with one more; the same list when it is among them."""
+    """Return the types with one more; the same list when it is among them."""
     if kind == "null" or kind in kinds or (kind == "integer" and "number" in kinds):
         return kinds
     if kind == "number" and "integer" in kinds:

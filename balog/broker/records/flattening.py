@@ -75,7 +75,7 @@ def _put(flat: Members, name: str, raw: Raw) -> None:
 
 
 def flatten_schema(schema: Node, options: Flatten) -> Plan:
-    """Lay a schema flat, in place, and give the plan for its records.
+    """Lay a schema flat, in place, and return the plan for its records.
 
     Raises:
         KeyError: two properties would have the name that it holds.
@@ -109,7 +109,7 @@ class _Flattening:
     def open(
         self, node: Node, prefix: str, depth: int, *, is_nullable: bool, is_required: bool
     ) -> tuple[Plan, list[str]]:
-        """Collect an object's properties under their full names; give its plan, and those names."""
+        """Collect an object's properties under their full names; return its plan, and those names."""
         plan: Plan = {}
         names: list[str] = []
         demanded = parts(node, "required") if is_required else []
@@ -142,7 +142,7 @@ class _Flattening:
 
 
 def _object(node: Any, root: Node) -> tuple[Node, bool] | None:
-    """Give the schema of the object that a value is, when it is an object with named properties or null, and which."""
+    """Return the schema of an object with named properties, and whether it is nullable; None for other values."""
     kinds = types(node, root)
     if kinds is None or "object" not in kinds or not kinds <= {"object", "null"}:
         return None

@@ -149,7 +149,7 @@ def _unreadable(error: Exception) -> UnreadableError:
 
 
 def _scan(data: bytes, error: Exception, *, is_object: bool) -> list[tuple[str, Raw]]:
-    """Give the members of an object, or the items of an array under empty keys; else ``error`` as a refusal."""
+    """Return the members of an object, or the items of an array under empty keys; else ``error`` as a refusal."""
     text = data.decode("utf-8", "surrogateescape")
     found: list[tuple[str, Raw]] = []
     opening, closing = "{}" if is_object else "[]"
@@ -183,7 +183,7 @@ def _skip_white(text: str, place: int) -> int:
 
 
 def _expect(text: str, place: int, char: str) -> int:
-    """Give the place after a character, and after the white space behind it unless a string begins."""
+    """Return the place after a character, and after the white space behind it unless a string begins."""
     place = _skip_white(text, place)
     if text[place : place + 1] != char:
         raise ValueError

@@ -18,7 +18,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def parse_path(path: str) -> Steps:
-    r"""Give the names that a path leads through; ``\.`` is a dot in a name and ``\\`` a backslash.
+    r"""Return the names that a path leads through; ``\.`` is a dot in a name and ``\\`` a backslash.
 
     Raises:
         ValueError: an empty name, or a backslash before anything else.

@@ -63,7 +63,7 @@ class StreamRules:
         self.rewrites = any(rule.rewrites for rule in rules)
 
     def apply(self, record: Members) -> Members | None:
-        """Give what becomes of a record, whose members may be changed in place; None when it does not stay.
+        """Return what becomes of a record, whose members may be changed in place; None when it does not stay.
 
         Raises:
             UnreadableError: part of it cannot be read, or two properties would have the same name.
@@ -81,7 +81,7 @@ class StreamRules:
         key_properties: Sequence[str] | None = None,
         bookmark_properties: Sequence[str] | None = None,
     ) -> Described:
-        """Give what becomes of a SCHEMA, and treat records as it says from now on; ``schema`` itself stays as it is.
+        """Return what becomes of a SCHEMA, and treat records as it says from now on; ``schema`` itself stays as it is.
 
         Raises:
             StreamError: a key would be lost, or two properties would have the same name; in one line.

@@ -41,7 +41,7 @@ class Sampling:
             self._by = [(name,) for name in key_properties]
 
     def takes(self, record: Members) -> bool:
-        """Tell whether a record stays."""
+        """Return whether a record stays."""
         if self._random is not None:
             return self._random.getrandbits(64) < self._limit
         parts = [_find(record, steps) for steps in self._by] if self._by else [write(record)]
@@ -50,7 +50,7 @@ class Sampling:
 
 
 def _find(members: Members, steps: Steps) -> bytes:
-    """Give the JSON of what is at a path, in one spelling; null when there is nothing."""
+    """Return the JSON of what is at a path, in one spelling; null when there is nothing."""
     raw = members.get(steps[0])
     value = b"null" if raw is None else bytes(raw)
     if len(steps) > 1:

@@ -55,7 +55,7 @@ def reach_schema(node: Any, root: Node, steps: Steps, change: Change) -> bool:
 
 
 def loosen(node: Node, root: Node) -> None:
-    """Take out of an object's schema what can't be followed when the object changes."""
+    """Remove keywords from an object's schema that would no longer hold once the object changes."""
     inline(node, root)
     for keyword in _NOT_FOLLOWED:
         node.pop(keyword, None)
@@ -68,7 +68,7 @@ def loosen(node: Node, root: Node) -> None:
 
 
 def declared(node: Node, name: str) -> Any:
-    """Give the schema of an object's property; None when nothing is said of it.
+    """Return the schema of an object's property; None when nothing is said of it.
 
     One that is described by ``patternProperties`` or ``additionalProperties`` gets an entry of its own, so that it can
     be changed without the others, and the patterns that it matches allow anything from then on.
@@ -88,7 +88,7 @@ def declared(node: Node, name: str) -> Any:
 
 
 def _open_patterns(node: Node, name: str) -> list[Any]:
-    """Let the patterns that a name matches allow anything; give what they allowed."""
+    """Let the patterns that a name matches allow anything; return what they allowed."""
     patterns = node.get("patternProperties")
     if not isinstance(patterns, dict):
         return []
@@ -100,7 +100,7 @@ def _open_patterns(node: Node, name: str) -> list[Any]:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Tell whether a pattern of a schema finds something in a name; one that Python can't read does."""
+    """Return whether a pattern of a schema finds something in a name; one that Python can't read does."""
     try:
         return re.search(pattern, name) is not None
     except re.error:
@@ -108,7 +108,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def masked(node: Any, root: Node, mask: Mask) -> Any:
-    """Give the schema of what a mask makes of values; what was said of the values beside their types is gone."""
+    """Return the schema of what a mask makes of values; what was said of the values beside their types is gone."""
     kinds = types(node, root)
     if not isinstance(node, dict) or kinds == frozenset():
         return node
@@ -142,7 +142,7 @@ def _in_order(node: Node, kinds: frozenset[str]) -> list[str]:
 
 
 def mask_property(node: Node, name: str, root: Node, mask: Mask) -> bool:
-    """Let a property be what a mask makes of it."""
+    """Change a property's schema to that of its masked values."""
     known = declared(node, name)
     if known is None:
         return False
@@ -151,14 +151,14 @@ def mask_property(node: Node, name: str, root: Node, mask: Mask) -> bool:
 
 
 def put_property(node: Node, name: str, schema: Any, root: Node) -> bool:
-    """Say what a property is from now on; its schema may be given by several branches, and each says it then."""
+    """Set a property's schema, in every branch that declares the property."""
     if declared(node, name) is not None or node is root or node.get("additionalProperties") is False:
         node.setdefault("properties", {})[name] = copy.deepcopy(schema)
     return True
 
 
 def drop_property(node: Node, name: str) -> bool:
-    """Take a property out."""
+    """Remove a property."""
     is_required = name in parts(node, "required")
     _require(node, lambda required: None if required == name else required)
     if declared(node, name) is None:

@@ -16,13 +16,13 @@ _CAN_REFUSE_NULL = frozenset({"const", "allOf", "anyOf", "oneOf", "not", "if", "
 
 
 def parts(node: Node, keyword: str) -> list[Any]:
-    """Give a keyword's list of schemas; empty when it is none."""
+    """Return a keyword's list of schemas; empty when it is none."""
     found = node.get(keyword)
     return found if isinstance(found, list) else []
 
 
 def types(node: Any, root: Node, depth: int = 0) -> frozenset[str] | None:
-    """Give the types that values of a schema may have; None when it does not say. ``integer`` is beside ``number``."""
+    """Return the types that a schema allows; None if it allows all. ``integer`` is separate from ``number``."""
     if node is False:
         return frozenset()
     if not isinstance(node, dict) or depth > _MAX_REFERENCES:
@@ -45,7 +45,7 @@ def types(node: Any, root: Node, depth: int = 0) -> frozenset[str] | None:
 
 
 def inline(node: Node, root: Node) -> None:
-    """Put what ``$ref`` refers to in its place; a reference that leads nowhere stays."""
+    """Replace ``$ref`` by the schema that it refers to; an unresolvable reference stays."""
     for _ in range(_MAX_REFERENCES):
         target = _referred(node, root)
         if target is None:
@@ -66,7 +66,7 @@ def _referred(node: Node, root: Node) -> Node | None:
 
 
 def nullable(node: Any) -> Any:
-    """Give a schema that allows null besides."""
+    """Return a schema that allows null besides."""
     if not isinstance(node, dict):
         return {"type": "null"} if node is False else node
     if node.keys() & _CAN_REFUSE_NULL:

@@ -50,7 +50,7 @@ class Shape:
         self.widened: dict[str, str] = {}
 
     def learn(self, names: Iterable[str]) -> bool:
-        """Take up the columns that are new; tell whether there were any.
+        """Add the columns that are new. Return whether there were any.
 
         Raises:
             BatchError: there are more columns than any table has.
@@ -63,7 +63,7 @@ class Shape:
 
 
 def columns_of(schema: Any) -> dict[str, Column]:
-    """Give the columns that a SCHEMA names, in its order; none when it is no schema of an object."""
+    """Return the columns that a SCHEMA names, in its order; none when it is no schema of an object."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return {}
@@ -95,7 +95,7 @@ def _branches(property: Any, depth: int) -> Iterator[Mapping[str, Any]]:
 
 
 def _types(branch: Mapping[str, Any]) -> frozenset[str] | None:
-    """Give the types of a schema without alternatives; None when it does not say, or says what no type is."""
+    """Return the types of a schema without alternatives; None when it does not say, or says what no type is."""
     said = branch.get("type")
     names = [said] if isinstance(said, str) else said if isinstance(said, list) else []
     if not names or not all(isinstance(name, str) and name in _TYPES for name in names):

@@ -63,12 +63,12 @@ class _Counted(io.RawIOBase):
 
 
 def seen_compression(begun: bytes) -> str:
-    """Tell by its first bytes what a file is: ``gzip``, ``zstd``, ``parquet``, else ``none``."""
+    """Return a file's format from its first bytes: ``gzip``, ``zstd``, ``parquet``, else ``none``."""
     return next((name for magic, name in _MAGIC.items() if begun.startswith(magic)), "none")
 
 
 def decompress(source: IO[bytes], said: str | None, limits: Limits) -> Iterator[bytes]:
-    """Give a file's bytes in blocks of about 1 MiB at most.
+    """Return a file's bytes in blocks of about 1 MiB at most.
 
     Args:
         source: the file.
@@ -168,7 +168,7 @@ class _Zstd(io.RawIOBase):
 
 
 def compress(file: IO[bytes], compression: str) -> IO[bytes]:
-    """Give what to write to in a file's place; closing it ends the stream and leaves the file open.
+    """Return what to write to in a file's place; closing it ends the stream and leaves the file open.
 
     Raises:
         MissingExtraError: zstd, and zstandard is not installed.

@@ -79,7 +79,7 @@ _NOTHING = _Field("", False)
 
 
 def read_csv(blocks: Iterable[bytes], options: CsvOptions, schema: Any) -> Iterator[bytes]:
-    """Give the rows of a file.
+    """Yield the rows of a file.
 
     A number keeps its digits where JSON allows them. A value that is not there is null where the SCHEMA allows it, the
     empty text in a column of text, and left out elsewhere. Where the SCHEMA says nothing of a column, its values are
@@ -128,7 +128,7 @@ def _prepare(
 
 
 def _records(blocks: Iterable[bytes], options: CsvOptions) -> Iterator[tuple[int, list[_Field]]]:
-    """Give each record with the number of its last line; a quoted value may go over lines."""
+    """Yield each record with the number of its last line; a quoted value may go over lines."""
     split = _splitter(options)
     quote, escaped = options.quote_char, _escaped(options)
     open_lines: list[str] = []
@@ -193,7 +193,7 @@ def _splitter(options: CsvOptions) -> Callable[[str], list[_Field]]:
 
 
 def _value_of(column: Column, null: str) -> Callable[[_Field], bytes | None]:
-    """Give what makes JSON of a column's text; it raises ``ValueError`` for text that is none of its types."""
+    """Return what makes JSON of a column's text; it raises ``ValueError`` for text that is none of its types."""
     is_text = "string" in column.types or not column.types
     parsers = [parse for type, parse in _PARSERS.items() if type in column.types]
     types = " or ".join(sorted(column.types))

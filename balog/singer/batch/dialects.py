@@ -101,7 +101,7 @@ def read_batch(line: bytes) -> Batch:
 
 
 def _named(said: Any, what: str) -> tuple[str | None, dict[str, Any]]:
-    """Give name and options of a format or compression, which is a word or ``{name, options, enabled}``."""
+    """Return name and options of a format or compression, which is a word or ``{name, options, enabled}``."""
     if said is None or isinstance(said, str):
         return (said.strip().lower() if said is not None else None), {}
     if not isinstance(said, dict):
@@ -157,7 +157,7 @@ def _as_path(file: str) -> str:
 
 
 def shown(file: str) -> str:
-    """Give a file's name as people may see it: without the query of a pre-signed URL, and without a password."""
+    """Return a file's name as people may see it: without the query of a pre-signed URL, and without a password."""
     try:
         parts = urlsplit(file)
     except ValueError:
@@ -180,7 +180,7 @@ _CREDENTIAL = re.compile(
 
 
 def find_credentials(line: bytes) -> str | None:
-    """Tell where a BATCH message has credentials, as a path; None when it has none.
+    """Return the path of a BATCH message's credentials; None if it has none.
 
     The proposal: the message may hold pre-signed URLs, but no other credential. So a query is let be in an http(s) URL
     only, a password in a URL nowhere, and no key named like a credential may have a value.
@@ -220,7 +220,7 @@ def _url_has_credentials(text: str) -> bool:
 
 
 def without_credentials(line: bytes) -> bytes:
-    """Give a BATCH message with ``***`` in the place of what ``find_credentials`` finds; unchanged where it finds none.
+    """Return a BATCH message with ``***`` instead of the credentials that ``find_credentials`` finds.
 
     A message that is not JSON is given as it is.
     """

@@ -22,7 +22,7 @@ _SUFFIXES = {"gzip": ".gz", "zstd": ".zst"}
 
 
 def read_rows(file: IO[bytes], batch: Batch, schema: Any, limits: Limits) -> Iterator[bytes]:
-    """Give a file's rows as JSON objects, each on one line without a newline; the memory needed is that of some rows.
+    """Return a file's rows as JSON objects, each on one line without a newline; the memory needed is that of some rows.
 
     Args:
         file: opened for reading; closed by the caller.
@@ -71,12 +71,12 @@ def _parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
 
 
 def suffix(format: str, compression: str) -> str:
-    """Give how the name of such a file ends: ``.jsonl.gz``. A Parquet file is compressed inside."""
+    """Return how the name of such a file ends: ``.jsonl.gz``. A Parquet file is compressed inside."""
     return f".{format}" + ("" if format == "parquet" else _SUFFIXES.get(compression, ""))
 
 
 def writer(file: IO[bytes], format: str, compression: str, options: CsvOptions, shape: Shape) -> RowWriter:
-    """Give a writer of rows into a file.
+    """Return a writer of rows into a file.
 
     Raises:
         MissingExtraError: a package that the format or compression needs is not installed.

@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
 def read_parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
-    """Give the rows of a file that can be searched.
+    """Yield the rows of a file that can be searched.
 
     A null is left out where the stream's SCHEMA does not allow it. Timestamps become RFC 3339 text, decimals numbers
     with all their digits (text where the SCHEMA says text), bytes base64.
@@ -71,7 +71,7 @@ def read_parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes
 
 
 def _rows_at_once(metadata: Any) -> int:
-    """Give how many rows are taken into memory at once, by what the file says of its row groups."""
+    """Return how many rows are taken into memory at once, by what the file says of its row groups."""
     rows = max(metadata.num_rows, 1)
     size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     return int(min(max(_ROWS_AT_ONCE_BYTES * rows // max(size, 1), 1), _MAX_ROWS_AT_ONCE))
@@ -197,7 +197,7 @@ class ParquetWriter:
 
 
 def _values_in(row: bytes) -> dict[str, Any]:
-    """Give a row's values, fractions as decimals, so that none loses a digit before its column is known."""
+    """Return a row's values, fractions as decimals, so that none loses a digit before its column is known."""
     try:
         return _decode(row)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

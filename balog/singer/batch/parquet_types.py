@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(column: Column, widened: str | None, depth: int = 0) -> Kind:
-    """Give the kind of a column; ``widened`` is what it has become since a value did not fit: ``text`` or ``json``."""
+    """Return the kind of a column; ``widened`` is ``text`` or ``json`` after a value did not fit."""
     import pyarrow
 
     if widened == "text":
@@ -71,7 +71,7 @@ def kind_of(column: Column, widened: str | None, depth: int = 0) -> Kind:
 
 
 def text_kind() -> Kind:
-    """Give the kind of plain text."""
+    """Return the kind of plain text."""
     import pyarrow
 
     return Kind(pyarrow.string(), _text)
@@ -156,7 +156,7 @@ def _integer(value: Any) -> int:
 
 
 def _double(value: Any) -> float:
-    """Take the nearest double, as every JSON reader does; but an integer must be held as it is."""
+    """Return the nearest double, as every JSON reader does; an integer must convert exactly."""
     if isinstance(value, bool) or not isinstance(value, (int, Decimal)):
         raise ValueError
     try:
@@ -194,7 +194,7 @@ def _decimal_text(value: Any) -> Decimal:
 
 
 def _scale(multiple: Any) -> int | None:
-    """Give how many digits ``multipleOf`` allows after the point; None when it is no power of ten."""
+    """Return how many digits ``multipleOf`` allows after the point; None when it is no power of ten."""
     if isinstance(multiple, bool) or not isinstance(multiple, (int, float, Decimal)):
         return None
     number = Decimal(str(multiple))

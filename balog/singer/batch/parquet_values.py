@@ -43,7 +43,7 @@ class Describe(NamedTuple):
 
 
 def values_of(array: Any, described: Describe) -> list[Any]:
-    """Give a column's values as msgspec encodes them to JSON; None for null.
+    """Return a column's values as msgspec encodes them to JSON; None for null.
 
     Raises:
         BatchError: a type that JSON has nothing for, or a value that is not what its column says.

@@ -50,7 +50,7 @@ class RowWriter(Protocol):
 
 
 def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Give the lines of a file that comes in blocks, without their newlines.
+    """Yield the lines of a file that comes in blocks, without their newlines.
 
     Raises:
         BatchError: a line is longer than ``MAX_ROW_BYTES``.
@@ -85,7 +85,7 @@ def as_text(row: bytes) -> str:
 
 
 def is_object(text: bytes) -> bool:
-    """Tell whether a text is a JSON object, also one with Python's ``NaN`` or half a surrogate pair in it."""
+    """Return whether a text is a JSON object, also one with Python's ``NaN`` or half a surrogate pair in it."""
     try:
         _decode_object(text)
         return text.isascii() or bool(text.decode())
@@ -98,7 +98,7 @@ def is_object(text: bytes) -> bool:
 
 
 def fields_of(row: bytes) -> dict[str, bytes]:
-    """Give a row's values as they stand in it; of a key that comes twice the last.
+    """Return a row's values as they stand in it; of a key that comes twice the last.
 
     Raises:
         BatchError: it is not a JSON object.

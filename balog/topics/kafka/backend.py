@@ -33,7 +33,7 @@ class KafkaTopics(Topics):
         self._topics: dict[str, KafkaTopic] = {}
 
     def topic(self, name: str) -> KafkaTopic:
-        """Give the topic of that name; the same object each time."""
+        """Return the topic of that name; the same object each time."""
         check_name("topic", name)
         with self._lock:
             if name not in self._topics:

@@ -82,7 +82,7 @@ class Clients:
             return self._publisher
 
     def member(self, topic: str, group: str, make: Callable[[], GroupMember]) -> GroupMember:
-        """Give this process's member of a group on a topic; made when it is not there, or can't go on."""
+        """Return this process's member of a group on a topic; made when it is not there, or can't go on."""
         with self._lock:
             member = self._members.get((topic, group))
             if member is None or not member.usable:
@@ -91,7 +91,7 @@ class Clients:
             return member
 
     def member_if_there(self, topic: str, group: str) -> GroupMember | None:
-        """Give this process's member of a group on a topic, if it has one."""
+        """Return this process's member of a group on a topic, if it has one."""
         with self._lock:
             member = self._members.get((topic, group))
             return member if member is not None and member.usable else None
@@ -147,7 +147,7 @@ class Clients:
         return answer
 
     def explain(self, error: KafkaException, where: str, **needs: str) -> TopicError:
-        """Give the error to raise for one of a client's."""
+        """Return the error to raise for one of a client's."""
         if self._lookup is not None:
             self._lookup.poll(0)  # has the reason told, if it is that we can't log in
         if self._admin is not None:
@@ -155,12 +155,12 @@ class Clients:
         return explain(as_kafka_error(error) or KafkaError(KafkaError._FAIL), where, self._denied, **needs)
 
     def topics(self, where: str) -> dict[str, int]:
-        """Give the topics of the cluster with their numbers of partitions."""
+        """Return the topics of the cluster with their numbers of partitions."""
         found = self.ask(where, lambda: self.lookup.list_topics(timeout=PATIENCE))
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
     def partitions(self, topic: str, where: str) -> int:
-        """Give the number of a topic's partitions; 0 when there is no such topic."""
+        """Return the number of a topic's partitions; 0 when there is no such topic."""
         found = self.ask(where, lambda: self.lookup.list_topics(topic, timeout=PATIENCE)).topics[topic]
         if found.error is not None:
             if is_missing(found.error):
@@ -169,7 +169,7 @@ class Clients:
         return len(found.partitions)
 
     def bounds(self, topic: str, partitions: Iterable[int], where: str) -> dict[int, tuple[int, int]]:
-        """Give the first offset of each partition, and the one after its last."""
+        """Return the first offset of each partition, and the one after its last."""
         wanted = [TopicPartition(topic, number) for number in partitions]
         ends: list[dict[int, int]] = []
         for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):  # type: ignore[no-untyped-call]
@@ -194,7 +194,7 @@ class Clients:
 
 
 def check_settings(settings: Settings) -> None:
-    """Have librdkafka look at what the user set.
+    """Check the user's settings with librdkafka.
 
     Raises:
         ConfigError: it knows no such setting, or not such a value.

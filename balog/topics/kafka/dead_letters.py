@@ -101,13 +101,13 @@ class DeadLetters:
         return Outgoing(held.body, origin, headers, held.id)
 
     def count(self) -> int:
-        """Give the number of letters; reads only what came since it was last asked."""
+        """Return the number of letters; reads only what came since it was last asked."""
         with self._lock:
             self._look()
             return len(self._offsets)
 
     def list(self, limit: int) -> list[DeadLetter]:
-        """Give the oldest letters."""
+        """Return the oldest letters."""
         found = []
         for letter in self._letters(limit):
             found.append(letter.letter)
@@ -147,7 +147,7 @@ class DeadLetters:
         return len(batch)
 
     def _letters(self, limit: int | None) -> Iterator[Letter]:
-        """Give the oldest letters that were there when this was asked."""
+        """Yield the oldest letters that were there when this was asked."""
         with self._lock:
             end = self._look()
             offsets = sorted(self._offsets.values())[:limit]
@@ -161,7 +161,7 @@ class DeadLetters:
                 yield letter
 
     def _look(self) -> int:
-        """Read what came since the last time; give the offset after the last record."""
+        """Read what came since the last time; return the offset after the last record."""
         if not self._clients.partitions(self._name, self._where):
             self._offsets.clear()
             self._read_to = 0

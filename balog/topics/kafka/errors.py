@@ -53,23 +53,23 @@ _AWAY = {
 
 
 def as_kafka_error(error: BaseException) -> KafkaError | None:
-    """Give the KafkaError in an exception, if it is one of the client's."""
+    """Return the KafkaError in an exception, if it is one of the client's."""
     found = error.args[0] if isinstance(error, KafkaException) and error.args else None
     return found if isinstance(found, KafkaError) else None
 
 
 def is_missing(error: KafkaError) -> bool:
-    """Tell whether it says that there is no such topic."""
+    """Return whether it says that there is no such topic."""
     return error.code() in _MISSING
 
 
 def is_fenced(error: KafkaError) -> bool:
-    """Tell whether it says that partitions are somebody else's by now, or about to be."""
+    """Return whether it says that partitions are somebody else's by now, or about to be."""
     return error.code() in _FENCED
 
 
 def is_denied(error: KafkaError) -> bool:
-    """Tell whether it says that the cluster doesn't know us, or we don't trust it."""
+    """Return whether it says that the cluster doesn't know us, or we don't trust it."""
     return error.code() in _DENIED
 
 
@@ -126,5 +126,5 @@ def _permanent(text: str) -> TopicError:
 
 
 def _clause(error: KafkaError) -> str:
-    """Give what an error says, in one line."""
+    """Return what an error says, in one line."""
     return " ".join(str(error.str() or error.name()).split())[:300]

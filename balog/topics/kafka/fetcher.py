@@ -69,7 +69,7 @@ class Fetcher:
         self._nap = _NAPS[0]
 
     def poll(self, is_wanted: Callable[[], bool]) -> list[Record]:
-        """Read what there is room for; give what came and was no message.
+        """Read what there is room for; return what came and was no message.
 
         Args:
             is_wanted: tells whether the thread has something else to do than to wait.
@@ -149,7 +149,7 @@ class Fetcher:
 
 
 def resume_partition(committed: TopicPartition) -> Partition:
-    """Give a partition as the group left it."""
+    """Return a partition as the group left it."""
     known = committed.offset >= 0
     progress = decode(committed.offset, committed.metadata) if known else None
     if known and progress is None:

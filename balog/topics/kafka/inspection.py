@@ -84,7 +84,7 @@ def pending(clients: Clients, log: Log, group: str, member: GroupMember | None, 
 
 
 def group_of(name: str, pending: Pending, dead: int) -> GroupState:
-    """Give the state of a group."""
+    """Return the state of a group."""
     return GroupState(name, pending.position, pending.lag, pending.in_flight, pending.waiting, dead)
 
 
@@ -107,7 +107,7 @@ def groups(clients: Clients, log: Log, where: str) -> list[str]:
 
 
 def peek(clients: Clients, log: Log, limit: int, where: str, *, newest: bool) -> list[Received]:
-    """Give messages from an end of the log, in the order of their publishing as far as the partitions tell it."""
+    """Return messages from an end of the log, in the order of their publishing as far as the partitions tell it."""
     if limit <= 0:
         return []
     stretches = {
@@ -126,7 +126,7 @@ def peek(clients: Clients, log: Log, limit: int, where: str, *, newest: bool) ->
 
 
 def weigh(clients: Clients, log: Log, where: str) -> tuple[int, int, float | None]:
-    """Give (messages, bytes of their bodies, when the oldest was published), counted or reckoned."""
+    """Return (messages, bytes of their bodies, when the oldest was published), counted or reckoned."""
     walked = log.length <= WALKED
     share = max(1, WALKED // max(1, len(log.bounds)))
     stretches = {

@@ -354,7 +354,7 @@ class GroupMember:
         return []
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """Wait for messages in flight, commit, and give up the partitions."""
+        """Wait for messages in flight, commit, and return up the partitions."""
         with self._changed:
             leaving = [found for one in partitions if (found := self._partitions.get((one.topic, one.partition)))]
             for partition in leaving:

@@ -77,7 +77,7 @@ class Partition:
         self._recalled_end = self.handed
 
     def add(self, held: FetchedMessage, ready_at: float | None = None) -> bool:
-        """Take a message that was fetched; False when it is settled already.
+        """Add a fetched message. Return False if it is already settled.
 
         Args:
             ready_at: when it may be handed out, if that is not at once; it is not among the fresh ones then.
@@ -114,13 +114,13 @@ class Partition:
             self.dirty = True
 
     def pop_fresh(self) -> FetchedMessage:
-        """Give the oldest message that was never handed out."""
+        """Return the oldest message that was never handed out."""
         held = self.fresh.popleft()
         self.fresh_bytes -= len(held.body)
         return held
 
     def deliver(self, held: FetchedMessage, token: int, until: float) -> None:
-        """Give a message to a delivery."""
+        """Assign a message to a delivery."""
         held.token = token
         held.ready_at = until
         held.attempts += 1
@@ -129,7 +129,7 @@ class Partition:
         self.dirty = True
 
     def take_back(self, held: FetchedMessage, ready_at: float, *, attempted: bool) -> None:
-        """Take a message from its delivery, to be handed out again."""
+        """Release a message from its delivery, to be delivered again."""
         held.token = 0
         held.ready_at = ready_at
         if not attempted:
@@ -157,7 +157,7 @@ class Partition:
         return 0 if commit is None else max(0, self.handed - commit)
 
     def progress(self) -> Progress | None:
-        """Give what a commit says; None while nothing is known of the log."""
+        """Return what a commit says; None while nothing is known of the log."""
         commit = self.commit
         if commit is None or self.next_offset is None:
             return None
@@ -177,7 +177,7 @@ class Partition:
         return Generation(max(held.generation.replay, self.replay), held.generation.redrive)
 
     def waiting(self) -> Iterator[FetchedMessage]:
-        """Give the messages that nobody holds and that are to be handed out later, oldest first."""
+        """Return the messages that nobody holds and that are to be handed out later, oldest first."""
         return (held for held in self.held.values() if held.ready_at and not held.token and not held.settling)
 
     def _start_anew(self) -> None:

@@ -44,7 +44,7 @@ class Progress(NamedTuple):
 
 
 def encode(progress: Progress) -> tuple[str, int]:
-    """Give the text for a commit at ``progress.commit``, and the offset up to which it tells all.
+    """Return the text for a commit at ``progress.commit``, and the offset up to which it tells all.
 
     Where the text would be too long, it ends early: what was settled beyond is forgotten by it and would be handed out
     once more after a crash. That is ``progress.handed`` when nothing had to be forgotten.
@@ -94,7 +94,7 @@ def decode(commit: int, text: str | None) -> Progress | None:
 
 
 def _runs(progress: Progress) -> Iterator[tuple[int, int, int]]:
-    """Give (first offset, length, attempts) of neighbours that were handed out equally often."""
+    """Yield (first offset, length, attempts) of neighbours that were handed out equally often."""
     start = length = attempts = 0
     for offset in sorted(progress.unsettled):
         if length and offset == start + length and progress.unsettled[offset] == attempts:

@@ -104,7 +104,7 @@ class Publisher:
                 return False
 
     def retire(self) -> None:
-        """Take no more records; the thread and the producer end when those who send now have their answers."""
+        """Accept no more records; the thread and the producer end when current calls of ``send`` have their results."""
         with self._changed:
             self._closing = True
 
@@ -152,7 +152,7 @@ class _Batch:
                 self._changed.notify_all()
 
     def wait(self, denied: Callable[[], KafkaError | None]) -> tuple[KafkaError, Outgoing] | None:
-        """Wait until every record was reported, or the cluster refuses us; give the first failure."""
+        """Wait until every record was reported, or the cluster refuses us; return the first failure."""
         with self._changed:
             while self._open:
                 self._changed.wait(0.2)

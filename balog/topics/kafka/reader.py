@@ -20,7 +20,7 @@ _BATCH = 500
 
 
 def read(settings: Settings, topic: str, stretches: Mapping[int, tuple[int, int]], where: str) -> Iterator[Record]:
-    """Give the records of a topic, in order within a partition.
+    """Yield the records of a topic, in order within a partition.
 
     Args:
         stretches: by partition the first offset, and the one after the last.

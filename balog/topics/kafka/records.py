@@ -60,14 +60,14 @@ class Letter(NamedTuple):
 
 
 def message_headers(message: Message) -> Headers:
-    """Give the headers of a message that is published."""
+    """Return the headers of a message that is published."""
     return [(ID, message.id)]
 
 
 def again_headers(
     id: str, key: str | None, published: float, generation: Generation, attempts: int = 0, due: float = 0.0
 ) -> Headers:
-    """Give the headers of a message that goes to a group once more, by the group's own topic.
+    """Return the headers of a message that goes to a group again, through the group's retry topic.
 
     Args:
         attempts: how often it was handed out before.
@@ -90,7 +90,7 @@ def letter_headers(
     *,
     brief: bool = False,
 ) -> Headers:
-    """Give the headers of a dead letter.
+    """Return the headers of a dead letter.
 
     Args:
         origin: the record that died, ``topic-partition-offset``.
@@ -118,7 +118,7 @@ def letter_headers(
 
 
 def read_headers(record: Record) -> dict[str, str]:
-    """Give the headers of ours; of one that is there twice the last."""
+    """Return the headers of ours; of one that is there twice the last."""
     found: dict[str, str] = {}
     pairs: Any = record.headers() or ()
     for name, value in pairs:
@@ -128,18 +128,18 @@ def read_headers(record: Record) -> dict[str, str]:
 
 
 def read_id(record: Record, headers: dict[str, str]) -> str:
-    """Give a record's id: its header's, else that of the event in it, else ``topic-partition-offset``."""
+    """Return a record's id: its header's, else that of the event in it, else ``topic-partition-offset``."""
     found = headers.get(ID)
     return found if found else _event_id(record.value() or b"") or origin_of(record)
 
 
 def origin_of(record: Record) -> str:
-    """Give the place of a record, ``topic-partition-offset``."""
+    """Return the place of a record, ``topic-partition-offset``."""
     return f"{record.topic()}-{record.partition()}-{record.offset()}"
 
 
 def read_key(record: Record, headers: dict[str, str]) -> str | None:
-    """Give the key of a message; None when it has none, or one that is no text."""
+    """Return the key of a message; None when it has none, or one that is no text."""
     if KEY in headers:
         return headers[KEY]
     key = record.key()
@@ -152,12 +152,12 @@ def read_key(record: Record, headers: dict[str, str]) -> str | None:
 
 
 def read_published(record: Record, headers: dict[str, str]) -> float:
-    """Give the seconds since the epoch when a message was first published."""
+    """Return the seconds since the epoch when a message was first published."""
     return float(_number(headers, PUBLISHED, float, max(record.timestamp()[1], 0) / 1000))
 
 
 def attempts_of(headers: dict[str, str]) -> int:
-    """Give how often a message was handed out before it went to the retry topic."""
+    """Return how often a message was delivered before it went to the retry topic."""
     return int(max(0, _number(headers, ATTEMPTS, int, 0)))
 
 
@@ -212,7 +212,7 @@ def read_letter(record: Record, topic: str, group: str) -> Letter | None:
 
 
 def body_of(record: Record) -> bytes:
-    """Give a record's body; one without a value has an empty one."""
+    """Return a record's body; one without a value has an empty one."""
     value = record.value()
     if value is None:
         return b""
@@ -220,7 +220,7 @@ def body_of(record: Record) -> bytes:
 
 
 def _number(headers: dict[str, str], name: str, kind: Callable[[str], Any], otherwise: Any) -> Any:
-    """Give the number in a header, or something else where it is missing or no number."""
+    """Return the number in a header, or something else where it is missing or no number."""
     try:
         return kind(headers[name])
     except (KeyError, ValueError):

@@ -101,21 +101,21 @@ class Settings(Struct, frozen=True):
         return f"Settings({self.servers!r}, {sorted(self.client)}, {self.partitions}, {self.replication})"
 
     def producer(self) -> dict[str, Any]:
-        """What a producer is told."""
+        """Return the settings of a producer."""
         own = {name: value for name, value in self.client.items() if name not in _NOT_FOR_PRODUCERS}
         return {**_COMMON, **_PRODUCER, **own, "bootstrap.servers": self.servers}
 
     def consumer(self, group: str) -> dict[str, Any]:
-        """What a consumer is told that reads, and is no member of a group."""
+        """Return the settings of a consumer that reads outside any group."""
         own = {name: value for name, value in self.client.items() if name not in _NOT_FOR_CONSUMERS}
         return {**_COMMON, **_CONSUMER, **own, "bootstrap.servers": self.servers, "group.id": group}
 
     def member(self, group: str) -> dict[str, Any]:
-        """What a member of a group is told."""
+        """Return the settings of a group member."""
         return {**_MEMBER, **self.consumer(group)}
 
     def admin(self) -> dict[str, Any]:
-        """What an admin client is told."""
+        """Return the settings of an admin client."""
         own = {
             name: value
             for name, value in self.client.items()

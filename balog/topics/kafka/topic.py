@@ -77,7 +77,7 @@ class KafkaTopic(Topic):
     # -- publishing -----------------------------------------------------------------------------------------------
 
     def publish(self, messages: Iterable[Message]) -> int:
-        """Store messages on every replica in sync, and give their number.
+        """Store messages on every replica in sync, and return their number.
 
         Not all or none: when this raises, the error tells how many are stored. Publishing them all again stores those
         twice; the ids tell.
@@ -96,7 +96,7 @@ class KafkaTopic(Topic):
     # -- receiving and settling -----------------------------------------------------------------------------------
 
     def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
-        """Take messages of the partitions that this process has in the group.
+        """Receive messages from the partitions that the group assigned to this process.
 
         The first call joins the group and waits up to 10 seconds for it. That a message was handed out is committed
         before it is: a process that dies over it has had its attempt.
@@ -127,12 +127,12 @@ class KafkaTopic(Topic):
         return member.settle(received) if member is not None else 0
 
     def release(self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True) -> int:
-        """Give messages back to this process, or to whoever has their partition by then."""
+        """Release messages to this process, or to the next owner of their partition."""
         member = self._clients.member_if_there(self.name, group)
         return member.release(received, delay, attempted=attempted) if member is not None else 0
 
     def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
-        """Let leases run from now. They are this process's own: Kafka knows none."""
+        """Extend leases from now. Only this process knows them: Kafka has no leases."""
         member = self._clients.member_if_there(self.name, group)
         return member.extend(received, lease) if member is not None else 0
 
@@ -178,7 +178,7 @@ class KafkaTopic(Topic):
     # -- dead letters ---------------------------------------------------------------------------------------------
 
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
-        """Give a group's dead letters, oldest first."""
+        """Return a group's dead letters, oldest first."""
         return self._dead(group).list(limit)
 
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
@@ -229,7 +229,7 @@ class KafkaTopic(Topic):
         return self.group_state(group)
 
     def group_state(self, group: str) -> GroupState:
-        """Tell how far a group is, by its offsets: gaps in a compacted log count as messages.
+        """Return the state of a group, from its offsets: gaps in a compacted log count as messages.
 
         What other processes received and did not settle counts as in flight; when the group has no members, as waiting.
         """
@@ -246,14 +246,14 @@ class KafkaTopic(Topic):
         return inspection.group_of(group, total, self._dead(group).count())
 
     def describe(self) -> TopicState:
-        """Tell what the topic holds; from more than 10,000 messages on the bytes are reckoned from the oldest ones."""
+        """Return the state of the topic. Above 10,000 messages, the bytes are an estimate from the oldest ones."""
         log = self._log()
         messages, size, oldest = inspection.weigh(self._clients, log, self._where)
         groups = [self._state_of(name, log) for name in inspection.groups(self._clients, log, self._where)]
         return TopicState(self.name, messages, size, oldest, groups)
 
     def bounds(self) -> dict[int, tuple[int, int]]:
-        """Give the first offset of each partition, and the one after its last.
+        """Return the first offset of each partition, and the one after its last.
 
         Raises:
             TopicError: there is no such topic.
@@ -261,7 +261,7 @@ class KafkaTopic(Topic):
         return self._log().bounds
 
     def read(self, partition: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Give offset and body of the messages from ``start`` up to ``end``; no group hears of it.
+        """Yield offset and body of the messages from ``start`` up to ``end``; no group hears of it.
 
         Raises:
             TopicError: nothing came for 30 seconds, or we may not read.

@@ -47,7 +47,7 @@ class LocalTopics(Topics):
         self._topics: dict[str, LocalTopic] = {}
 
     def topic(self, name: str) -> LocalTopic:
-        """Give the topic of that name; the same object each time."""
+        """Return the topic of that name; the same object each time."""
         check_name("topic", name)
         with self._lock:
             if name not in self._topics:

@@ -33,7 +33,7 @@ def store_dead_letter(connection: sqlite3.Connection, group: str, given_up: Give
 def redrive_dead_letter(
     connection: sqlite3.Connection, group: str, number: int, body: bytes, now: float, ready_at: float
 ) -> bool:
-    """Give a dead letter to its group again. Return False if another process has already redriven it.
+    """Redrive a dead letter to its group. Return False if another process has already redriven it.
 
     Args:
         number: the dead letter's.

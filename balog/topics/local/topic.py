@@ -56,7 +56,7 @@ class LocalTopic(Topic):
         self._prune_at = 0.0
 
     def exists(self) -> bool:
-        """Tell whether the file is there."""
+        """Return whether the file is there."""
         return self._file.exists()
 
     def close(self) -> None:
@@ -66,16 +66,16 @@ class LocalTopic(Topic):
     # -- publishing -----------------------------------------------------------------------------------------------
 
     def publish(self, messages: Iterable[Message]) -> int:
-        """Store messages in one transaction and give the number that the topic did not hold already."""
+        """Store messages in one transaction and return the number that the topic did not hold already."""
         return self._publish([*messages])[0]
 
     def publish_new(self, messages: Sequence[Message]) -> set[str]:
-        """Store messages in one transaction and give the ids that the topic did not hold already."""
+        """Store messages in one transaction and return the ids that the topic did not hold already."""
         stored, new = self._publish(messages, tell=True)
         return {message.id for message in messages} if stored == len(messages) else new
 
     def _publish(self, messages: Sequence[Message], *, tell: bool = False) -> tuple[int, set[str]]:
-        """Give how many were new and, where they are to be told and were not all of them, their ids."""
+        """Return how many were new and, where they are to be told and were not all of them, their ids."""
         if not messages:
             return 0, set()
         now = self._clock()
@@ -103,7 +103,7 @@ class LocalTopic(Topic):
         return deleted
 
     def trim(self, group: str, limit: int = 10_000) -> int:
-        """Delete the oldest messages that a group has acked, at most ``limit`` of them, and give their number.
+        """Delete the oldest messages that a group has acked, at most ``limit`` of them, and return their number.
 
         For a topic that has one group, and need not know ids of what that group is done with. Other groups that have
         not received them will not.
@@ -119,9 +119,9 @@ class LocalTopic(Topic):
     # -- receiving ------------------------------------------------------------------------------------------------
 
     def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
-        """Take messages for a group, first those whose lease ran out or that were given back at once.
+        """Receive messages for a group: redriven ones, then those with an expired lease or released without a delay.
 
-        Then those never seen, and among them some of those that were put off by a delay.
+        New messages follow, with a share of delayed retries among them.
         """
         check_name("group", group)
         deadline = time.monotonic() + wait
@@ -157,7 +157,7 @@ class LocalTopic(Topic):
         return self._settle(received, "DELETE FROM leases WHERE grp = ?1 AND seq = ?2 AND receipt = ?3", (group,))
 
     def release(self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True) -> int:
-        """Give messages back, in one transaction; their receipts are stale then."""
+        """Release messages, in one transaction; their receipts become stale."""
         return self._settle(
             received,
             "UPDATE leases SET ready_at = ?4, receipt = ?6, attempts = attempts - ?5"
@@ -169,7 +169,7 @@ class LocalTopic(Topic):
         )
 
     def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
-        """Let leases run from now, in one transaction; a lease that ran out is revived unless it was handed on."""
+        """Extend leases from now, in one transaction; revive expired ones unless their messages were redelivered."""
         return self._settle(
             received,
             "UPDATE leases SET ready_at = ?4 WHERE grp = ?1 AND seq = ?2 AND receipt = ?3",
@@ -187,7 +187,7 @@ class LocalTopic(Topic):
             return sum(store_dead_letter(connection, group, one, now) for one in given_up)
 
     def redrive(self, group: str, decide: Callable[[DeadLetter], bytes | None], limit: int | None = None) -> int:
-        """Give dead letters to their group again, each in a transaction of its own with its removal."""
+        """Redrive dead letters to their group, each in its own transaction."""
         check_name("group", group)
         redriven = seen = last = 0
         while dead_letters := self._list_dead_letters(
@@ -224,7 +224,7 @@ class LocalTopic(Topic):
     # -- looking --------------------------------------------------------------------------------------------------
 
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
-        """Give a group's dead letters, oldest first."""
+        """Return a group's dead letters, oldest first."""
         return self._list_dead_letters(group, 0, limit)
 
     def _list_dead_letters(self, group: str, after: int, limit: int) -> list[DeadLetter]:
@@ -248,7 +248,7 @@ class LocalTopic(Topic):
         return seen[::-1] if newest else seen
 
     def seek(self, group: str, to: float | Literal["earliest", "latest"]) -> GroupState:
-        """Let a group go on from elsewhere, in one transaction. What was redriven stays, with no attempts yet.
+        """Move a group to another message, in one transaction. Redriven messages stay, without attempts.
 
         Raises:
             TopicError: the group holds messages.
@@ -279,12 +279,12 @@ class LocalTopic(Topic):
             return group_state(connection, group, now)
 
     def group_state(self, group: str) -> GroupState:
-        """Tell how far a group is; its lag is counted message by message."""
+        """Return the state of a group; its lag is counted message by message."""
         with self._file.read() as connection:
             return group_state(connection, group, self._lease_clock.now(connection))
 
     def describe(self) -> TopicState:
-        """Tell what the topic holds; adds up the bodies of all messages."""
+        """Return the state of the topic; this adds up the bodies of all messages."""
         with self._file.read() as connection:
             messages, size, oldest = connection.execute(
                 "SELECT COUNT(*), COALESCE(SUM(LENGTH(body)), 0), MIN(published) FROM messages"

@@ -81,7 +81,7 @@ class SqsTopics(Topics):
         self._lock = threading.Lock()
 
     def topic(self, name: str) -> SqsTopic:
-        """Give the topic of a queue's name; the same object each time."""
+        """Return the topic of a queue's name; the same object each time."""
         _check_queue_name(name)
         with self._lock:
             if name not in self._topics:

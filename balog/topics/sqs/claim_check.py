@@ -53,7 +53,7 @@ _pointer = msgspec.json.Decoder(tuple[str, Pointer])
 
 
 def write_pointer(pointer: Pointer) -> str:
-    """Give the text that is sent in place of a body."""
+    """Return the text that is sent in place of a body."""
     return msgspec.json.encode((_POINTER, pointer)).decode()
 
 
@@ -87,7 +87,7 @@ class ClaimCheck:
         self._account = account
 
     def keep(self, queue: str, text: str, where: str) -> Pointer:
-        """Put a text into the bucket, under a name of its own.
+        """Store a text in the bucket, under a new key.
 
         Raises:
             TopicError: S3 refused it or is out of reach.
@@ -97,7 +97,7 @@ class ClaimCheck:
         return pointer
 
     def fetch(self, pointer: Pointer, where: str) -> str:
-        """Give the text that a pointer stands for.
+        """Return the text that a pointer stands for.
 
         Raises:
             Lost: it is in another bucket, too large, not text, or not there; or S3 does not let it be read, which it
@@ -138,5 +138,5 @@ class ClaimCheck:
 
 
 def _is_key(key: str) -> bool:
-    """Tell whether S3 can have an object of that key; with dots as a folder a request could leave the bucket."""
+    """Return whether S3 can have an object of that key; with dots as a folder a request could leave the bucket."""
     return 0 < len(key.encode()) <= _MAX_KEY_BYTES and not {".", ".."} & set(key.split("/"))

@@ -71,7 +71,7 @@ _envelope = msgspec.json.Decoder(_Envelope)
 
 
 def encode_body(body: bytes) -> tuple[str, Attributes]:
-    """Give the text that carries a body, and the attribute that says how where it is not the body itself."""
+    """Return the text that carries a body, and the attribute that says how where it is not the body itself."""
     if body and _REFUSED.search(body) is None:
         try:
             return str(body, "utf-8"), {}
@@ -81,7 +81,7 @@ def encode_body(body: bytes) -> tuple[str, Attributes]:
 
 
 def decode_body(text: str, attributes: Mapping[str, Mapping[str, Any]]) -> bytes:
-    """Give the body that a text carries.
+    """Return the body that a text carries.
 
     Raises:
         ValueError: the text is not what the attributes say.
@@ -98,7 +98,7 @@ def decode_body(text: str, attributes: Mapping[str, Mapping[str, Any]]) -> bytes
 
 
 def text_attribute(what: str, value: str) -> dict[str, str]:
-    """Give a message attribute of a text that has to arrive as it is.
+    """Return a message attribute for a text that must arrive unchanged.
 
     Raises:
         MessageError: it is empty, or has characters that SQS does not take.
@@ -109,31 +109,31 @@ def text_attribute(what: str, value: str) -> dict[str, str]:
 
 
 def lossy_attribute(value: str, limit: int) -> dict[str, str] | None:
-    """Give a message attribute of a text for people, cut to ``limit`` bytes; None for an empty one."""
+    """Return a message attribute of a text for people, cut to ``limit`` bytes; None for an empty one."""
     printable = _REFUSED_TEXT.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
     cut = printable.encode()[:limit].decode("utf-8", "ignore")
     return _string(cut) if cut else None
 
 
 def number_attribute(value: int) -> dict[str, str]:
-    """Give a message attribute of a number."""
+    """Return a message attribute of a number."""
     return {"DataType": "Number", "StringValue": str(value)}
 
 
 def read_attribute(attributes: Mapping[str, Mapping[str, Any]], name: str) -> str | None:
-    """Give an attribute's text, None when there is no such attribute or it is binary."""
+    """Return an attribute's text, None when there is no such attribute or it is binary."""
     value = attributes.get(name, {}).get("StringValue")
     return value if isinstance(value, str) else None
 
 
 def claim_size(attributes: Mapping[str, Mapping[str, Any]]) -> int | None:
-    """Give the size in bytes of a body that is in S3; None when the body is in the message."""
+    """Return the size in bytes of a body that is in S3; None when the body is in the message."""
     text = read_attribute(attributes, CLAIM_SIZE) or read_attribute(attributes, OLD_CLAIM_SIZE)
     return int(text) if text is not None and re.fullmatch("[0-9]{1,15}", text) else None
 
 
 def unwrap(text: str, attributes: Attributes) -> tuple[str, Attributes, str | None]:
-    """Take a message of others out of SNS's envelope, if it is in one.
+    """Return the message inside an SNS envelope; any other message as it is.
 
     Returns:
         the text and attributes that were published, and SNS's id of them, which stays the same when SNS delivers again.
@@ -155,7 +155,7 @@ def unwrap(text: str, attributes: Attributes) -> tuple[str, Attributes, str | No
 
 
 def event_id(body: bytes) -> str | None:
-    """Give the id of the event that a body is, None when it is no event."""
+    """Return the id of the event that a body is, None when it is no event."""
     try:
         return decode_event(body).header.id
     except EventError:

@@ -44,7 +44,7 @@ class Death(Struct, frozen=True):
 
 
 def dead_name(name: str) -> str:
-    """Give the name of the queue that a queue without a redrive policy has for its dead letters."""
+    """Return the name of the queue that a queue without a redrive policy has for its dead letters."""
     stem = name.removesuffix(".fifo")
     end = _SUFFIX + name[len(stem) :]
     if len(stem) + len(end) > _MAX_NAME:
@@ -68,7 +68,7 @@ class DeadQueue:
         self._known: Queue | None = None
 
     def queue(self) -> Queue:
-        """Give the queue that the redrive policy names, or the source's own; it may not exist yet."""
+        """Return the queue that the redrive policy names, or the source's own; it may not exist yet."""
         arn = str(self._source.redrive_policy().get("deadLetterTargetArn", ""))
         owner, _, name = arn.rpartition(":")
         name = name or dead_name(self._source.name)
@@ -160,7 +160,7 @@ def _with(parcel: Parcel, attributes: dict[str, dict[str, str] | None]) -> Parce
 
 
 def _join(names: tuple[str, ...]) -> str:
-    """Give names as JSON, as many of them as fit."""
+    """Return names as JSON, as many of them as fit."""
     kept = list(names)
     while kept and len(json.dumps(kept)) > _CONSUMERS_BYTES:
         kept.pop()

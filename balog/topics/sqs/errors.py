@@ -61,13 +61,13 @@ class AwsError(TopicError):
 
 
 def short_code(code: str) -> str:
-    """Give AWS's name of an error as its newest protocol writes it, ``AWS.SimpleQueueService.NonExistentQueue`` too."""
+    """Return the short name of an AWS error: ``QueueDoesNotExist`` also for the older, longer names."""
     name = code.rpartition("#")[2].rpartition(".")[2].partition(":")[0]
     return {"NonExistentQueue": "QueueDoesNotExist", "QueueAlreadyExists": "QueueNameExists"}.get(name, name)
 
 
 def explain(error: Exception, where: str, region: str, endpoint: str | None) -> AwsError | None:
-    """Give the error to raise in place of one of boto3's; None for what is none of those.
+    """Return the error to raise in place of one of boto3's; None for what is none of those.
 
     Args:
         where: what was asked, ``topic orders (sqs:eu-central-1)``.

@@ -60,12 +60,12 @@ def read_receipt(received: Received) -> Receipt:
 
 
 def token(text: str) -> str:
-    """Give a text as a group or deduplication id, hashed when it has what SQS does not take there."""
+    """Return a text as a group or deduplication id, hashed when it has what SQS does not take there."""
     return text if _TOKEN.fullmatch(text) else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def message_group(key: str | None) -> str:
-    """Give the group of a FIFO queue that keeps the order of a key."""
+    """Return the group of a FIFO queue that keeps the order of a key."""
     return token(key) if key else _NO_KEY
 
 
@@ -113,7 +113,7 @@ class Packing:
             raise MessageError(f"{who} has {size} bytes; at most {MAX_BODY_BYTES} can be sent")
 
     def fit(self, parcel: Parcel, limit: int) -> Parcel:
-        """Give the parcel back, or one that says where its body is, which is in S3 then.
+        """Return the parcel back, or one that says where its body is, which is in S3 then.
 
         Raises:
             TopicError: S3 refused it or is out of reach.
@@ -125,7 +125,7 @@ class Packing:
         return Parcel(write_pointer(pointer), {**parcel.attributes, codec.CLAIM_SIZE: size})
 
     def squeeze(self, parcel: Parcel, limit: int) -> Parcel:
-        """Give a parcel without its id and key where it is too large with them; what others sent came without."""
+        """Return a parcel without its id and key where it is too large with them; what others sent came without."""
         if parcel.size <= limit:
             return parcel
         own = (codec.ID, codec.KEY)

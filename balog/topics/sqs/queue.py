@@ -71,7 +71,7 @@ class Queue:
         self._settings: tuple[float, dict[str, str]] = (-math.inf, {})
 
     def exists(self) -> bool:
-        """Tell whether it is there."""
+        """Return whether it is there."""
         try:
             self._address()
         except AwsError as error:
@@ -94,7 +94,7 @@ class Queue:
                 raise
 
     def settings(self) -> dict[str, str]:
-        """Give what rarely changes: MaximumMessageSize, RedrivePolicy, QueueArn …; up to five minutes old."""
+        """Return what rarely changes: MaximumMessageSize, RedrivePolicy, QueueArn …; up to five minutes old."""
         at, known = self._settings
         if time.monotonic() - at > _ATTRIBUTES_FOR:
             known = self._ask_attributes(["All"])
@@ -102,11 +102,11 @@ class Queue:
         return known
 
     def max_bytes(self) -> int:
-        """Give the bytes that a message may have, attributes included."""
+        """Return the bytes that a message may have, attributes included."""
         return int(self.settings().get("MaximumMessageSize", _REQUEST_BYTES))
 
     def redrive_policy(self) -> dict[str, Any]:
-        """Give the queue's own rule for messages that are received too often; empty when it has none."""
+        """Return the queue's own rule for messages that are received too often; empty when it has none."""
         try:
             policy = json.loads(self.settings().get("RedrivePolicy") or "{}")
         except ValueError:
@@ -114,7 +114,7 @@ class Queue:
         return policy if isinstance(policy, dict) else {}
 
     def counts(self) -> tuple[int, int, int]:
-        """Give the messages that are ready, in flight and delayed; SQS counts them approximately, a minute late."""
+        """Return the messages that are ready, in flight and delayed; SQS counts them approximately, a minute late."""
         names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "NotVisible", "Delayed")]
         found = self._ask_attributes(names)
         ready, in_flight, delayed = (int(found.get(name, 0)) for name in names)
@@ -160,7 +160,7 @@ class Queue:
         )
 
     def browse(self, lease: float, gone: Collection[str]) -> Generator[list[dict[str, Any]], None, None]:
-        """Receive what there is, each message once, and give back at the end what is not ``gone``, by its handle."""
+        """Receive what there is, each message once, and return back at the end what is not ``gone``, by its handle."""
         seen: set[str] = set()
         held: list[str] = []
         try:
@@ -223,7 +223,7 @@ class Queue:
         return changed
 
     def _batch(self, operation: str, entries: list[dict[str, Any]]) -> dict[int, tuple[str, str]]:
-        """Make one call, and again for the entries that SQS itself failed on; give those refused, each with why."""
+        """Make one call, and again for the entries that SQS itself failed on; return those refused, each with why."""
         refused: dict[int, tuple[str, str]] = {}
         left = dict(enumerate(entries))
         for trial in range(_ENTRY_TRIES):
@@ -265,7 +265,7 @@ class Queue:
 
 
 def seconds(lease: float) -> int:
-    """Give whole seconds that are no shorter, within what SQS takes."""
+    """Return whole seconds that are no shorter, within what SQS takes."""
     return min(max(math.ceil(lease), 0), MAX_LEASE)
 
 

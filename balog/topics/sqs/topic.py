@@ -76,7 +76,7 @@ class SqsTopic(Topic):
         self._create = create
 
     def exists(self) -> bool:
-        """Tell whether SQS has such a queue."""
+        """Return whether SQS has such a queue."""
         return self._queue.exists()
 
     def close(self) -> None:
@@ -85,7 +85,7 @@ class SqsTopic(Topic):
     # -- publishing -----------------------------------------------------------------------------------------------
 
     def publish(self, messages: Iterable[Message]) -> int:
-        """Send messages, in order, and give their number; SQS does not tell which of them it held already."""
+        """Send messages, in order, and return their number; SQS does not tell which of them it held already."""
         packed = [(message, self._packing.pack(message.id, message.body, message.key)) for message in messages]
         if not packed:
             return 0
@@ -105,7 +105,7 @@ class SqsTopic(Topic):
     # -- receiving ------------------------------------------------------------------------------------------------
 
     def receive(self, group: str, limit: int = 100, wait: float = 0.0, lease: float = DEFAULT_LEASE) -> list[Received]:
-        """Take up to ten messages, which is what SQS gives at once."""
+        """Receive up to ten messages, the limit of SQS."""
         check_name("group", group)
         deadline = time.monotonic() + wait
         while True:
@@ -146,11 +146,11 @@ class SqsTopic(Topic):
         return sum(deleted)
 
     def release(self, group: str, received: Sequence[Received], delay: float = 0.0, *, attempted: bool = True) -> int:
-        """Give messages back; SQS counts the delivery even if nobody tried to handle them."""
+        """Release messages. SQS counts the delivery as an attempt even if no handler ran."""
         return sum(self._hide(received, delay))
 
     def extend(self, group: str, received: Sequence[Received], lease: float = DEFAULT_LEASE) -> int:
-        """Let leases run for ``lease`` seconds from now, up to 12 hours after the delivery."""
+        """Extend leases to ``lease`` seconds from now, up to 12 hours after the delivery."""
         return sum(self._hide(received, max(lease, 1.0)))
 
     def dead_letter_each(self, group: str, given_up: Sequence[GivenUp]) -> int:
@@ -181,7 +181,7 @@ class SqsTopic(Topic):
     # -- dead letters ---------------------------------------------------------------------------------------------
 
     def dead_letters(self, group: str, limit: int = 100) -> list[DeadLetter]:
-        """Give dead letters, of all groups, which are one; they are hidden while they are read."""
+        """Return dead letters, of all groups, which are one; they are hidden while they are read."""
         check_name("group", group)
         letters: list[DeadLetter] = []
         queue = self._dead.queue()
@@ -236,7 +236,7 @@ class SqsTopic(Topic):
         return back
 
     def _revive(self, raw: dict[str, Any], body: bytes) -> tuple[Outgoing, Receipt | None]:
-        """Give what to send for a letter, and the receipt of a body that is no longer needed then."""
+        """Return what to send for a letter, and the receipt of a body that is no longer needed then."""
         message = self._packing.unpack(raw)
         receipt = read_receipt(message)
         mended = body != message.body
@@ -273,13 +273,13 @@ class SqsTopic(Topic):
         raise error
 
     def group_state(self, group: str) -> GroupState:
-        """Give SQS's counts; what was released with a delay is counted as in flight until it is over."""
+        """Return SQS's counts; what was released with a delay is counted as in flight until it is over."""
         check_name("group", group)
         ready, in_flight, delayed = self._queue.counts()
         return GroupState(group, 0, ready, in_flight, delayed, self._dead.count())
 
     def describe(self) -> TopicState:
-        """Give SQS's counts, and one group that stands for all."""
+        """Return SQS's counts, and one group that stands for all."""
         state = self.group_state("balog")
         return TopicState(self.name, state.pending, 0, None, [state])
 
