@@ -247,7 +247,7 @@ class TestFailures:
         assert family.bookmarks() == {"accounts": 20, "orders": 9}
 
     @pytest.mark.parametrize(
-        ("mark", "wanted"), [(5, "want a time, not int"), ("soon", "want a time as RFC 3339 has it")]
+        ("mark", "wanted"), [(5, "want a time, not int"), ("soon", "want a time in RFC 3339 format")]
     )
     def test_a_mark_of_another_kind_is_told_with_its_place(self, mark: Any, wanted: str) -> None:
         orders = {"rollup": {"parents": {"accounts": mark}}}

@@ -7,19 +7,19 @@ from balog.tap.bookmarks import FullTable, State
 
 
 def table(
-    state: State, said: list[int], *, can_go_on: bool = False, clock: Callable[[], float] = lambda: 5.0
+    state: State, said: list[int], *, can_resume: bool = False, clock: Callable[[], float] = lambda: 5.0
 ) -> FullTable:
-    return FullTable(state, "contacts", said.append, can_go_on=can_go_on, clock=clock)
+    return FullTable(state, "contacts", said.append, can_resume=can_resume, clock=clock)
 
 
 def entry(state: State) -> dict[str, object]:
     return state.entry("contacts")
 
 
-def interrupted(state: State, *, can_go_on: bool = False) -> list[int]:
+def interrupted(state: State, *, can_resume: bool = False) -> list[int]:
     said: list[int] = []
     with pytest.raises(KeyError):
-        with table(state, said, can_go_on=can_go_on):
+        with table(state, said, can_resume=can_resume):
             raise KeyError
     return said
 
@@ -63,16 +63,16 @@ def test_after_an_interruption_there_is_a_new_version_also_when_the_clock_stands
 def test_a_source_that_goes_on_goes_on_with_its_version() -> None:
     state = State()
     interrupted(state)
-    with table(state, [], can_go_on=True, clock=lambda: 9.0) as version:
+    with table(state, [], can_resume=True, clock=lambda: 9.0) as version:
         assert version == 5000
 
 
 def test_going_on_needs_a_version_to_go_on_with() -> None:
-    with table(State({"bookmarks": {"contacts": {"version": "old"}}}), [], can_go_on=True) as version:
+    with table(State({"bookmarks": {"contacts": {"version": "old"}}}), [], can_resume=True) as version:
         assert version == 5000
 
 
 @pytest.mark.parametrize("version", [-1, True, 1e300, 10**30])
 def test_a_version_that_is_none_is_not_gone_on_with(version: Any) -> None:
-    with table(State({"bookmarks": {"contacts": {"version": version}}}), [], can_go_on=True) as found:
+    with table(State({"bookmarks": {"contacts": {"version": version}}}), [], can_resume=True) as found:
         assert found == 5000

@@ -102,7 +102,7 @@ def serve():
 
 
 if __name__ == "__main__":
-    import balog.metrics, balog.tap.command.running, balog.tap.records.output, balog.tap.reporting, balog.tap.syncing
+    import balog.metrics, balog.tap.command.program, balog.tap.records.output, balog.tap.reporter, balog.tap.syncing
     serve()
 '''
 

@@ -66,9 +66,9 @@ def test_texts_that_look_like_times_may_be_compared_as_texts() -> None:
         ([{"id": 1}], "record 1 has no 'at'"),
         ([*rows(1), {}], "record 2 has no 'at'"),
         (["text"], "record 1 has no 'at'"),
-        (rows(1, "a"), "record 2: 'at' has no place"),
-        (rows("2026-11-20", "soon"), "record 2: 'at' has no place"),
-        (rows(1.0, float("nan")), "record 2: 'at' has no place"),
+        (rows(1, "a"), "record 2: 'at' cannot be compared"),
+        (rows("2026-11-20", "soon"), "record 2: 'at' cannot be compared"),
+        (rows(1.0, float("nan")), "record 2: 'at' cannot be compared"),
     ],
 )
 @pytest.mark.parametrize("pattern", [ensure_ordering, request_then_emit])
@@ -135,5 +135,5 @@ def test_the_records_in_memory_are_bounded(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"cannot be put aside in .*none to be sorted: No such file"):
+    with pytest.raises(SourceError, match=r"cannot be stored in .*none to be sorted: No such file"):
         list(request_then_emit(rows(1, 2), "at", in_memory=1, folder=tmp_path / "none"))

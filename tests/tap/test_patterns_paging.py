@@ -199,6 +199,6 @@ def test_a_page_that_is_like_one_long_ago_is_no_error() -> None:
 @pytest.mark.parametrize("said", ["http://[", "//["])
 def test_a_next_page_that_is_no_url(said: str) -> None:
     answer = Response(200, {}, json.dumps({"data": [1], "next": said}).encode(), "https://api.example.com/")
-    with pytest.raises(SourceError, match="page 1 says what is no URL"):
+    with pytest.raises(SourceError, match="page 1 has no valid URL"):
         list(pages(lambda at: answer, by_url("next"), items="data"))
     assert links(f"<{said}>; rel=next", "https://api.example.com/") == {}

@@ -136,7 +136,7 @@ def test_the_lookback_is_for_the_question_only(run: Run, shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("items", "said"),
     [
-        ([{"id": "a"}, {"id": "a"}], "the source gives 'a' twice"),
+        ([{"id": "a"}, {"id": "a"}], "the source returns 'a' twice"),
         ([{"name": "a"}], "no identity under 'id'"),
         ([{"id": True}], "no identity"),
     ],

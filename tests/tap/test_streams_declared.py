@@ -86,7 +86,7 @@ class TestByFunction:
         ran = sync(tap)
 
         assert ran.code == 1
-        assert f"gave a {type(given).__name__}: want records" in ran.failures[0]
+        assert f"returned a {type(given).__name__}: want records" in ran.failures[0]
 
 
 class TestByClass:
@@ -184,12 +184,12 @@ class TestWhatCannotBe:
             ({"retries": 1.5}, "retries=1.5: want a whole number"),
             ({"bookmark_strategy": "every_100"}, "want end_of_stream, tap.every_n"),
             ({"bookmark_strategy": lambda record: True}, "want a function of record and count: too many positional"),
-            ({"retries": 3}, "are of use together alone"),
-            ({"retry_on": TimeoutError}, "are of use together alone"),
-            ({"is_sorted": False, "bookmark_strategy": Tap.every_n(3)}, "is_sorted=False leaves"),
+            ({"retries": 3}, "must be set together"),
+            ({"retry_on": TimeoutError}, "must be set together"),
+            ({"is_sorted": False, "bookmark_strategy": Tap.every_n(3)}, "is_sorted=False requires"),
             ({"before_retry": lambda client: None}, "before_retry: its function has a parameter 'client'"),
             ({"metadata": {"id": {}}}, "want a dict of dicts by breadcrumb"),
-            ({"parent": "a", "given_by": "b"}, "has a parent, and is given by another stream"),
+            ({"parent": "a", "source_stream": "b"}, "has a parent and a source_stream"),
         ],
     )
     def test_settings(self, settings: dict[str, Any], reason: str) -> None:
@@ -249,14 +249,14 @@ class TestLinking:
         tap.stream("one", parent="two")(lambda: ())
         tap.stream("two", parent="one")(lambda: ())
 
-        with pytest.raises(TapError, match=r"'one' .* is below itself, by"):
+        with pytest.raises(TapError, match=r"'one' .* depends on itself through"):
             tap.link()
 
     def test_a_stream_without_a_function_must_be_given_by_one(self) -> None:
         tap = _tap()
         tap.add(Stream("leads"))
 
-        with pytest.raises(TapError, match="has no function that gives records; say given_by="):
+        with pytest.raises(TapError, match="has no function that yields records; set source_stream="):
             tap.link()
 
     def test_a_parent_of_another_tap_is_unknown(self) -> None:

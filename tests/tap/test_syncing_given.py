@@ -21,7 +21,7 @@ class TestTwoStreamsOfOneSource:
             context.emit([{"id": 11, "updated": _day(3)}, {"id": 12, "updated": _day(2)}], stream="leads")
             context.emit({"id": 2, "updated": _day(2)})
 
-        tap.add(Stream("leads", replication_key="updated", given_by="contacts"))
+        tap.add(Stream("leads", replication_key="updated", source_stream="contacts"))
         return tap
 
     def test_each_has_its_schema_records_and_bookmark(self) -> None:
@@ -54,7 +54,7 @@ class TestTwoStreamsOfOneSource:
             context.emit({"id": 10, "updated": _day(4)}, stream="leads")
             raise ValueError("no")
 
-        tap.add(Stream("leads", replication_key="updated", given_by=contacts))
+        tap.add(Stream("leads", replication_key="updated", source_stream=contacts))
 
         ran = sync(tap)
 
@@ -71,7 +71,7 @@ class TestTwoStreamsOfOneSource:
     def test_lists_may_hold_records_of_both(self) -> None:
         tap = Tap("tap-cool")
         tap.stream("orders")(lambda context: iter([[{"id": 1}, context.to("lines", {"id": 11})], [{"id": 2}]]))
-        tap.add(Stream("lines", given_by="orders"))
+        tap.add(Stream("lines", source_stream="orders"))
 
         assert sync(tap).shape()[2:] == ["orders 1", "lines 11", "orders 2"]
 
@@ -113,7 +113,7 @@ class TestPages:
                     raise ConnectionError("gone away")
                 yield [context.to("lines", {"id": 10 * day}) for day in page]
 
-        tap.add(Stream("lines", given_by="orders"))
+        tap.add(Stream("lines", source_stream="orders"))
         return tap
 
     LINES = tuple(range(10, 130, 10))
@@ -167,7 +167,7 @@ class TestPages:
             yield context.to("lines", {"id": 10})
             context.checkpoint()
 
-        tap.add(Stream("lines", given_by="orders"))
+        tap.add(Stream("lines", source_stream="orders"))
 
         assert sync(tap).states[1]["bookmarks"]["orders"] == {"updated": _day(1)}
 
@@ -180,7 +180,7 @@ def test_what_a_substream_gives_has_its_bookmark_too() -> None:
     def orders(context: Any, parent: Any) -> Any:
         yield context.to("lines", {"id": 10 * parent["id"], "updated": _day(parent["id"])})
 
-    tap.add(Stream("lines", replication_key="updated", given_by="orders"))
+    tap.add(Stream("lines", replication_key="updated", source_stream="orders"))
 
     ran = sync(tap)
 

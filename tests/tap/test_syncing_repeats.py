@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.tap import Tap
-from balog.tap.syncing.repeating import Repeats
+from balog.tap.syncing.repeats import RepeatDetector
 from tests.tap.syncs import sync
 
 
 def _look(items: Any) -> tuple[int, list[str]]:
     """Look at items as the loop does; give how many there were, and the warnings."""
     warnings: list[str] = []
-    repeats, number = Repeats(warnings.append), 0
+    repeats, number = RepeatDetector(warnings.append), 0
     for number, item in enumerate(items, 1):
         if item == repeats.anchor or number == repeats.power or repeats.is_following:
-            repeats.look(item, number)
+            repeats.check(item, number)
     return number, warnings
 
 

@@ -109,7 +109,7 @@ class TestFullTables:
         ran = sync(tap, {"bookmarks": {"rows": {"initial_full_table_complete": True}}})
 
         assert ran.shape() == ["SCHEMA rows", "rows 1"]
-        assert "rows: those of before are kept" in capsys.readouterr().err
+        assert "rows: the rows of the previous version are kept" in capsys.readouterr().err
 
     def test_a_body_that_ends_because_the_run_does_activates_nothing(self) -> None:
         tap = Tap("tap-cool")
@@ -154,7 +154,7 @@ class TestFullTables:
         ran = sync(tap)
 
         assert ran.shape() == ["SCHEMA rows"]
-        assert "full_table() is for a function that yields" in ran.failures[0]
+        assert "full_table() needs a function that yields" in ran.failures[0]
 
 
 def _table(fail_at: int | None = None, bad: int | None = None) -> Tap:

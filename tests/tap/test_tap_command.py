@@ -107,8 +107,8 @@ class TestRefused:
         ran = Ran(capfd, make())
         assert (ran.code, ran.out) == (2, "")
         assert ran.lines == [
-            "tap-cool: config: $: the field 'base_url' is missing; give it by --config or TAP_COOL_BASE_URL",
-            "tap-cool: config: $: the field 'access_token' is missing; give it by --config or TAP_COOL_ACCESS_TOKEN",
+            "tap-cool: config: $: the field 'base_url' is missing; set it in --config or TAP_COOL_BASE_URL",
+            "tap-cool: config: $: the field 'access_token' is missing; set it in --config or TAP_COOL_ACCESS_TOKEN",
         ]
 
     def test_a_wrong_config_is_said_by_lines_without_values(self, capfd: Any, tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ class TestSync:
         both = ["--properties", str(tmp_path / "p.json"), "--catalog", chosen(tmp_path, "broken")]
         ran = Ran(capfd, make(), "-c", config, *both)
         assert {message.get("stream") for message in ran.messages} == {"broken", None}
-        assert "is not looked at" in ran.err
+        assert "is ignored" in ran.err
 
     def test_each_state_is_in_the_file_too(self, capfd: Any, config: str, tmp_path: Path) -> None:
         catalog, out = chosen(tmp_path, "contacts"), tmp_path / "out.json"
@@ -263,7 +263,7 @@ class TestOthers:
     def test_the_test_asks_each_stream_and_writes_nothing(self, capfd: Any, config: str, tmp_path: Path) -> None:
         ran = Ran(capfd, make(), "-c", config, "--test", "--catalog", chosen(tmp_path, "contacts"))
         assert (ran.code, ran.out) == (0, "")
-        assert ran.lines[-1] == "contacts: gave a record"
+        assert ran.lines[-1] == "contacts: returned a record"
 
     def test_the_test_sets_nothing_aside(self, capfd: Any, tmp_path: Path) -> None:
         tap = Tap("tap-cool", quarantine=str(tmp_path / "aside.jsonl"))
@@ -274,7 +274,7 @@ class TestOthers:
             yield {"id": 1}
 
         ran = Ran(capfd, tap, "--test")
-        assert "contacts: gave a record; 1 that break its schema would be set aside" in ran.lines
+        assert "contacts: returned a record; 1 that break its schema would be quarantined" in ran.lines
         assert not (tmp_path / "aside.jsonl").exists()
 
     def test_a_stream_that_does_not_answer_fails_it(self, capfd: Any, config: str) -> None:
@@ -288,7 +288,7 @@ class TestOthers:
         ran = Ran(capfd, tap, "-c", config, "--test")
         assert (ran.code, ran.out) == (1, "")
         assert any(line.startswith("gone: failed: ") and line.endswith("refused") for line in ran.lines)
-        assert "contacts: gave a record" in ran.lines
+        assert "contacts: returned a record" in ran.lines
 
     def test_about_is_for_people_and_programs(self, capfd: Any) -> None:
         said = json.loads(Ran(capfd, make(), "--about", "--format", "json").out)

@@ -51,7 +51,7 @@ class TestSchema:
         tap = Tap("tap-cool")
         tap.stream("contacts")(lambda: ())
 
-        with pytest.raises(TapError, match=r"stream 'contacts' \(.*:\d+\): has no schema; say tap\.schema\('contacts'"):
+        with pytest.raises(TapError, match=r"stream 'contacts' \(.*:\d+\): has no schema; call tap\.schema\('c"):
             tap.link()
 
     def test_of_a_stream_that_there_is_not(self) -> None:

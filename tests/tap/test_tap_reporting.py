@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from balog.payload import RunPayload, StreamCount, read
-from balog.tap import reporting
+from balog.tap import reporter as reporter_module
 from balog.tap.errors import StreamError
-from balog.tap.reporting import Reporter, table
+from balog.tap.reporter import Reporter, table
 from balog.tap.streams import Stream
-from balog.tap.syncing.observing import Counts
+from balog.tap.syncing.observer import StreamStats
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 
 def counts(records, new=None, updated=None):
-    made = Counts()
+    made = StreamStats()
     made.records, made.new, made.updated = records, new, updated
     return made
 
@@ -70,7 +70,7 @@ def test_rows_are_handed_on_while_a_stream_goes_on(events):
     reporter.started(Stream("contacts"), rows)
     rows.records = 5
     (held,) = reporter._streams.values()
-    assert held in reporting._ticker._watched
+    assert held in reporter_module._ticker._watched
     held.flush()
     rows.records = 8
     reporter.ended(Stream("contacts"), rows, None)
@@ -172,10 +172,10 @@ class TestTable:
 
 
 SCRIPT = """
-from balog.tap.reporting import Reporter
+from balog.tap.reporter import Reporter
 from balog.tap.streams import Stream
-from balog.tap.syncing.observing import Counts
-reporter, rows = Reporter("tap-cool"), Counts()
+from balog.tap.syncing.observer import StreamStats
+reporter, rows = Reporter("tap-cool"), StreamStats()
 reporter.started(Stream("contacts"), rows)
 rows.records, rows.new, rows.updated = 9, 2, 7
 print('{"type":"RECORD","stream":"contacts","record":{}}')

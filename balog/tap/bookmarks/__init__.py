@@ -1,7 +1,7 @@
-"""State: what was synced up to where, when it is written, and how the bookmarks of a stream's children hold it back."""
+"""State: bookmarks, when they are written, and how a stream's bookmark waits for its substreams."""
 
 from balog.tap.bookmarks.progress import Progress
-from balog.tap.bookmarks.reading import read_state, state_of
+from balog.tap.bookmarks.reader import read_state, state_of
 from balog.tap.bookmarks.state import State
 from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream, EveryN, EverySeconds, make_strategy
 from balog.tap.bookmarks.versions import FullTable

@@ -1,4 +1,4 @@
-"""The order of replication values, as the schema of the replication key says it."""
+"""The order of replication values, from the schema of the replication key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from balog.tap.bookmarks import times
 __all__ = ["Kind", "Order", "is_number", "order_of", "plain"]
 
 Kind = Literal["time", "number", "text", "any"]
-"""``any`` is of a schema that does not say: numbers and texts as they come, but never both."""
+"""``any`` is for a schema without a type: numbers or texts, but never both."""
 
 _WANTED = {"time": "a time", "number": "a number", "text": "a text", "any": "a number or a text"}
 
@@ -22,25 +22,25 @@ _WANTED = {"time": "a time", "number": "a number", "text": "a text", "any": "a n
 class Order:
     """Compares replication values of one kind.
 
-    ``date-time`` and ``date`` are compared as instants, ``integer`` and ``number`` as numbers, all else as texts by
-    their code points.
+    ``date-time`` and ``date`` are compared as instants, ``integer`` and ``number`` as numbers, everything else as text
+    by code points.
     """
 
     def __init__(self, kind: Kind) -> None:
         self.kind: Kind = kind
 
     def rank(self, value: Any) -> Any:
-        """Give what is compared in the place of a value: ranks of one order have an order among themselves.
+        """Return a value that can be compared with other ranks of this order.
 
         Raises:
-            ValueError: the value is not of this kind; the message says what was wanted, and not the value.
+            ValueError: the value is not of this kind. The message does not contain the value.
         """
         value = plain(value)
         if self.kind == "time" and isinstance(value, str):
             try:
                 return times.rank(value)
             except ValueError:
-                raise ValueError("want a time as RFC 3339 has it") from None
+                raise ValueError("want a time in RFC 3339 format") from None
         if self.kind in ("number", "any") and is_number(value):
             return value
         if self.kind == "number" and isinstance(value, str):  # as some taps keep numbers in their state
@@ -50,22 +50,22 @@ class Order:
                     return number
         if self.kind in ("text", "any") and isinstance(value, str):
             return value
-        what = "a number that is none" if isinstance(value, (float, Decimal)) else type(value).__name__
-        raise ValueError(f"want {_WANTED[self.kind]}, not {what}")
+        actual = "NaN or infinity" if isinstance(value, (float, Decimal)) else type(value).__name__
+        raise ValueError(f"want {_WANTED[self.kind]}, not {actual}")
 
     def is_before(self, one: Any, other: Any) -> bool:
-        """Tell whether one value is smaller than the other.
+        """Return whether one value is smaller than the other.
 
         Raises:
-            ValueError: one is not of this kind, or they are of two.
+            ValueError: one is not of this kind, or one is a number and the other a text.
         """
         try:
             return bool(self.rank(one) < self.rank(other))
         except TypeError:
-            raise ValueError("numbers and texts have no order among themselves") from None
+            raise ValueError("numbers and texts cannot be compared") from None
 
     def latest(self, *values: Any) -> Any:
-        """Give the largest of the values that are not None, the first of equal ones, as JSON has it; None of none.
+        """Return the largest value as JSON, the first of equal ones; None if all are None.
 
         Raises:
             ValueError: as in ``is_before``.
@@ -77,10 +77,10 @@ class Order:
         return latest
 
     def back(self, value: Any, lookback: float) -> Any:
-        """Give a value moved back: seconds, rounded up to whole ones, for times; the number itself for numbers.
+        """Return a value moved back: by seconds, rounded up, for times; by the number for numbers.
 
         Raises:
-            ValueError: the value is not of this kind, or a text that cannot be moved.
+            ValueError: the value is not of this kind, or it is a text.
         """
         if not lookback:
             return value
@@ -90,18 +90,18 @@ class Order:
             return times.earlier(value, math.ceil(lookback))
         if is_number(value):
             return value - (Decimal(str(lookback)) if isinstance(value, Decimal) else lookback)
-        raise ValueError("a lookback is for times and numbers")
+        raise ValueError("a lookback needs times or numbers")
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether it is a number that has a place in the order: no boolean, no NaN, not infinite."""
+    """Return whether a value is a number that can be compared: not a boolean, NaN or infinity."""
     if isinstance(value, bool):
         return False
     return isinstance(value, int) or (isinstance(value, (float, Decimal)) and math.isfinite(value))
 
 
 def plain(value: Any) -> Any:
-    """Give a value as JSON has it: times and dates as texts (no zone is UTC), others as they are."""
+    """Return a value as JSON: times and dates as text (no zone means UTC), others unchanged."""
     if isinstance(value, datetime):
         aware = value if value.tzinfo else value.replace(tzinfo=timezone.utc)
         return aware.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
@@ -111,9 +111,9 @@ def plain(value: Any) -> Any:
 
 
 def order_of(schema: Mapping[str, Any] | None, key: str) -> Order:
-    """Give the order of a property of a schema, which may say it in ``anyOf``, ``oneOf`` and ``allOf`` too."""
-    said = ((schema or {}).get("properties") or {}).get(key)
-    nodes = list(_nodes(said))
+    """Return the order of a schema's property, whose type may be inside ``anyOf``, ``oneOf`` and ``allOf``."""
+    property_schema = ((schema or {}).get("properties") or {}).get(key)
+    nodes = list(_nodes(property_schema))
     if any(node.get("format") in ("date-time", "date") for node in nodes):
         return Order("time")
     types = {name for node in nodes for name in _types(node)} - {"null"}
@@ -122,12 +122,12 @@ def order_of(schema: Mapping[str, Any] | None, key: str) -> Order:
     return Order("text" if types == {"string"} else "any")
 
 
-def _nodes(said: Any) -> Iterator[Mapping[str, Any]]:
-    if isinstance(said, Mapping):
-        yield said
-        for word in ("anyOf", "oneOf", "allOf"):
-            for below in said.get(word) or ():
-                yield from _nodes(below)
+def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(schema, Mapping):
+        yield schema
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            for part in schema.get(keyword) or ():
+                yield from _nodes(part)
 
 
 def _types(node: Mapping[str, Any]) -> list[str]:

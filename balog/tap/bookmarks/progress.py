@@ -1,32 +1,33 @@
-"""How far a stream is in one sync, what its state may say of that, and from where its source is asked.
+"""The progress of streams in one sync: where their sources start, and which bookmarks the state may hold.
 
-A family is a stream with its streams of children, several levels deep, whose source is asked once for each record of
-the parent, and with those that its source gives beside its own. It has one state that is right at any moment:
+A family is a stream with its substreams, several levels deep, whose source is queried once for each record of the
+parent, and with the streams whose records its source also returns. The state of a family is correct at any moment:
 
-- A child's bookmark moves when all parents were asked, and each of them is asked from the bookmark of the start of the
-  run: the largest value so far would cut off rows of the parents that come later.
-- How far it is meanwhile is in its ``rollup``: ``parents`` says for each stream above up to which bookmark *of that
-  stream* all of the child's records were written, ``highest`` the largest value until then. A run that was interrupted
-  goes on there.
-- A parent is asked from the smallest of its own bookmark and of what its children's ``rollup`` says of it, each less
-  its lookback. So a child that failed, that was not selected or that is new gets what it missed.
-- A parent's own bookmark never passes a record whose children are not done.
-- Where there is no replication key the tap sets a position, which is kept back as a bookmark is. Positions have no
-  order: it is used when it is also what the children's ``rollup`` says, else the source begins anew.
+- A substream's bookmark moves when all parents were processed. Until then each parent is queried from the bookmark of
+  the start of the run, because the largest value so far would skip records of later parents.
+- Until then the substream's progress is in its ``rollup``. ``parents`` has for each stream above the bookmark *of that
+  stream* up to which all records of the substream were written. ``highest`` is the largest value until then. An
+  interrupted run resumes there.
+- A parent starts from the smallest of its own bookmark and the bookmarks in its substreams' rollups, each minus its
+  lookback. So a substream that failed, was not selected or is new gets what it missed.
+- A parent's own bookmark never passes a record whose substreams are not complete.
+- Without a replication key the tap sets a position, which waits as a bookmark does. Positions cannot be compared: a
+  position is used if all rollups of the substreams have the same one, otherwise the source starts from the beginning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from balog.tap.bookmarks.order import Order, order_of
 from balog.tap.bookmarks.rollup import Rollup
-from balog.tap.bookmarks.state import NO_KEYS, State
-from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream, counting
-from balog.tap.bookmarks.watching import Watch
+from balog.tap.bookmarks.state import RESERVED_KEYS, State
+from balog.tap.bookmarks.strategies import BookmarkStrategy, EndOfStream
+from balog.tap.bookmarks.watermark import Watermark
 from balog.tap.errors import RecordError, StreamError
 
 __all__ = ["Progress"]
@@ -34,36 +35,55 @@ __all__ = ["Progress"]
 _POSITION = "position"
 
 
-class Progress:
-    """One stream in one sync. Make those of the parents first; ``bookmark`` may be asked when all of a family are made.
-
-    For each record: ``is_due = progress.see(record)``, write it, have its children synced, ``progress.done()`` (which a
-    stream without children does not need), and when due ``progress.checkpoint()`` and a STATE. In the end ``finish()``
-    or ``fail()`` and a STATE. No signal may end the run between ``see`` and writing.
-
-    Args:
-        state: what is moved on.
-        stream: its ``tap_stream_id``.
-        key: the replication key; None for a full table and for a bookmark that the tap sets itself.
-        schema: of its records.
-        strategy: when the bookmark is written in the middle.
-        is_sorted: its source gives records in ascending order of the key.
-        lookback: see ``Stream.lookback``.
-        start_date: where to begin when there is no bookmark.
-        value_of: gives a record's replication value where that is not what the record has under its key.
-        is_selected: its records are written. Those of a parent that is asked for its children alone are not, and its
-            own bookmark does not move.
-        parent: of the stream above, or of the one that gives this one's records.
-        log: a logger with the stream bound; nothing is said without one.
+@dataclass
+class _Attempt:
+    """One attempt to read the source from its start; a retry begins a new one.
 
     Attributes:
-        see: called with each record before it is written; tells whether the strategy wants the state written after
-            it. Raises ``RecordError`` (see ``Watch``).
-        start: the bookmark at the start of this sync, as it was in the state; None when there was none.
+        records: the number of records so far.
+        has_watermark: the largest replication value so far is known.
+        complete_to: the largest replication value of records whose substreams are complete.
+        position: the position that the tap set, in a tuple; empty if it set none.
+        has_failed: the stream, or one above it, failed.
+    """
+
+    records: int = 0
+    has_watermark: bool = False
+    complete_to: Any = None
+    position: tuple[Any, ...] = ()
+    has_failed: bool = False
+
+
+class Progress:
+    """The progress of one stream in one sync.
+
+    Make the progress of parents first, and read ``bookmark`` when all of a family are made. For each record call
+    ``is_due = progress.see(record)``, write it, sync its substreams, and call ``progress.done()`` (not needed without
+    substreams). If the state is due, call ``progress.checkpoint()`` and write a STATE. At the end call ``finish()`` or
+    ``fail()`` and write a STATE. No signal may end the run between ``see`` and writing the record.
+
+    Args:
+        state: updated as the sync goes on.
+        stream: its ``tap_stream_id``.
+        key: the replication key; None for a full table and for a position that the tap sets.
+        schema: the schema of its records.
+        strategy: when the bookmark is written before the end of the stream.
+        is_sorted: the source returns records in ascending order of the key.
+        lookback: see ``Stream.lookback``.
+        start_date: where to start without a bookmark.
+        value_of: returns a record's replication value if that is not the value of the key.
+        is_selected: its records are written. If not, it is read only for its substreams, and its own bookmark does not
+            move.
+        parent: the progress of the parent, or of the stream whose source returns this one's records.
+        log: a logger with the stream bound; None disables warnings.
+
+    Attributes:
+        see: called with each record before it is written; returns whether the strategy wants a STATE after it. Raises
+            ``RecordError`` (see ``Watermark``).
+        start: the bookmark in the state at the start of this sync; None if there was none.
 
     Raises:
-        StreamError: the bookmark in the state is not of the kind that the schema says, or there is a lookback for a key
-            that has none.
+        StreamError: the bookmark in the state does not have the type of the schema, or its values have no lookback.
     """
 
     def __init__(
@@ -94,252 +114,270 @@ class Progress:
         self._is_selected = is_selected
         self._log = log
         self._order: Order = order_of(schema, key or "")
-        self._value_of = value_of
-        self._own: Any = None
-        self._position: tuple[Any, ...] = ()
-        self._is_told = False
-        self._given = state.entry(stream)
         self._rollup = Rollup(state, stream, is_selected=is_selected)
-        self.start = self._bookmark_given() if key is not None else None
-        self._has_failed = False
-        self._done: Any = None
-        self._watch = Watch(stream, key, self._order, value_of) if key else None
-        self.see = self._looking()
+        self.start = self._start_bookmark(key) if key is not None else None
+        self._watermark = Watermark(stream, key or "", self._order, value_of)
+        self.see = self._chosen_see()
+        self._attempt = _Attempt(has_watermark=bool(key))
+        self._tap_bookmark: Any = None  # the bookmark that the tap set; kept by restarts, as is the next one
+        self._is_reverted = False
         if parent is not None:
             parent.children.append(self)
 
     def restart(self) -> None:
-        """Begin again from the same bookmark: for another try of a stream that failed.
+        """Start again from the same bookmark, to retry a stream that failed.
 
-        The order of records is watched anew, though what had none is not trusted to have one now. That of a child goes
-        on, as it is over all its parents, and what failed below stays so.
+        A source that returned records out of order is not trusted again. A substream goes on, since it is synced over
+        all its parents, and substreams that failed stay failed.
         """
         if self.parent is None:
-            if self._watch is not None and not self._watch.is_ordered:
-                self._go_back()
-            self._has_failed = False
-            self._done = None
-            self._position = ()
-            self._watch = Watch(self.stream, self.key, self._order, self._value_of) if self.key else None
-            self.see = self._looking()
+            if self._attempt.has_watermark and not self._watermark.is_ordered:
+                self._revert()
+            self._watermark.reset()
+            self._attempt = _Attempt(has_watermark=bool(self.key))
 
-    # -- from where -----------------------------------------------------------------------------------------------
+    # -- the start ------------------------------------------------------------------------------------------------
 
     @property
     def bookmark(self) -> Any:
-        """From where to ask the source, including that value; None when from the beginning.
+        """The value from which to query the source, inclusive; None means from the beginning.
 
-        The bookmark of the state, or what the children lack before it, less the lookback. ``start_date`` is for when
-        there is none: a bookmark wins over it. Without a replication key it is the position that the tap set.
+        It is the smallest of the bookmark and those that the substreams need, minus the lookback. ``start_date`` is
+        used only if one of them has none. Without a replication key it is the position that the tap set.
         """
+        descendants = [each for each in self._descendants() if each._is_selected]
         if self.key is None:
-            places = [self._state.get(self.stream, _POSITION)] if self._is_selected else []
-            places += [member._rollup.marks.get(self.stream) for member in self._below() if member._is_selected]
-            return places[0] if places and places.count(places[0]) == len(places) else None
-        marks = [self._start_less_lookback()] if self._is_selected else []
-        marks += [member._mark_of(self) for member in self._below() if member._is_selected]
-        if any(mark is None for mark in marks) or not marks:
+            positions = [self._state.get(self.stream, _POSITION)] if self._is_selected else []
+            positions += [each._rollup.parents.get(self.stream) for each in descendants]
+            return positions[0] if positions and positions.count(positions[0]) == len(positions) else None
+        bookmarks = [self._start_less_lookback()] if self._is_selected else []
+        bookmarks += [each._needed_from(self) for each in descendants]
+        if any(bookmark is None for bookmark in bookmarks) or not bookmarks:
             return self._start_date
-        return min(marks, key=self._order.rank)
+        return min(bookmarks, key=self._order.rank)
 
     def _start_less_lookback(self) -> Any:
         return None if self.start is None else self._order.back(self.start, self._lookback)
 
-    def _mark_of(self, above: Progress) -> Any:
-        """Give up to where this stream is complete in the bookmarks of one above it."""
-        mark = self._rollup.marks.get(above.stream)
-        both_times = self._order.kind == above._order.kind == "time"
-        if mark is None and self.start is not None:  # a state that another toolkit wrote
-            return self._start_less_lookback() if both_times else above._start_less_lookback()
-        if mark is None:
+    def _needed_from(self, ancestor: Progress) -> Any:
+        """Return the bookmark of a stream above from which this stream needs its records."""
+        bookmark = self._rollup.parents.get(ancestor.stream)
+        both_times = self._order.kind == ancestor._order.kind == "time"
+        if bookmark is None and self.start is not None:  # a state that another toolkit wrote
+            return self._start_less_lookback() if both_times else ancestor._start_less_lookback()
+        if bookmark is None:
             return None
         try:
-            above._order.rank(mark)
-            return above._order.back(mark, self._lookback if both_times else 0)
+            ancestor._order.rank(bookmark)
+            return ancestor._order.back(bookmark, self._lookback if both_times else 0)
         except ValueError as error:
-            raise StreamError(self.stream, f"its rollup in the state, parents.{above.stream}: {error}") from None
+            raise StreamError(self.stream, f"its rollup in the state, parents.{ancestor.stream}: {error}") from None
 
-    def _bookmark_given(self) -> Any:
-        value = self._given.get(self.key or "")
+    def _start_bookmark(self, key: str) -> Any:
+        entry = self._state.entry(self.stream)
+        value = entry.get(key)
         if value is None:
             others = [
                 name
-                for name, found in self._given.items()
-                if found is not None and name not in NO_KEYS and not isinstance(found, dict)
+                for name, found in entry.items()
+                if found is not None and name not in RESERVED_KEYS and not isinstance(found, dict)
             ]
             if others:
-                self._warn("The state's bookmark is of another key: it is not used", key=self.key, found=sorted(others))
+                self._warn("The bookmark in the state has another key and is ignored", key=key, found=sorted(others))
             return None
         try:
             is_ahead = self._order.kind == "time" and self._order.is_before(datetime.now(timezone.utc), value)
             self._order.back(value, self._lookback)
         except ValueError as error:
-            raise StreamError(self.stream, f"the bookmark of {self.key!r} in the state: {error}") from None
+            raise StreamError(self.stream, f"the bookmark of {key!r} in the state: {error}") from None
         if is_ahead:
-            self._warn("The state's bookmark is in the future: what the source has until then is not asked for")
+            self._warn("The bookmark in the state is in the future: records before it are not requested")
         return value
 
-    # -- how far --------------------------------------------------------------------------------------------------
+    # -- records --------------------------------------------------------------------------------------------------
 
-    def _looking(self) -> Callable[[dict[str, Any]], bool | None]:
-        if self._watch is None:
-            return counting(self._strategy)
-        return counting(self._strategy, self._watch.see if self._is_selected else self._look_at_what_is_not_written)
+    def _chosen_see(self) -> Callable[[dict[str, Any]], bool | None]:
+        """Return what ``see`` needs for this stream, since it runs for each record."""
+        look: Callable[[dict[str, Any]], None] | None = None
+        if self.key:
+            look = self._watermark.see if self._is_selected else self._see_unselected
+        if not self._strategy.in_middle:
+            return look or (lambda record: None)
+        is_due = self._strategy.is_due
 
-    def _look_at_what_is_not_written(self, record: dict[str, Any]) -> None:
-        if self._watch is not None:
+        def see_counted(record: dict[str, Any]) -> bool:
+            if look is not None:
+                look(record)
+            self._attempt.records += 1
+            return is_due(record, self._attempt.records)
+
+        return see_counted
+
+    def _see_unselected(self, record: dict[str, Any]) -> None:
+        """Look at a record that is not written, so it was not validated."""
+        if self._attempt.has_watermark:
             try:
-                self._watch.see(record)
-            except RecordError:  # nobody makes such records fit their schema: the children will be asked for all
-                self._watch = None
+                self._watermark.see(record)
+            except RecordError:  # without a watermark the substreams will get all records again
+                self._attempt.has_watermark = False
 
     def done(self) -> None:
-        """Say that all records so far were written, and all children of them."""
-        if self._watch is not None:
+        """Mark all records so far as complete: they and their substreams' records were written."""
+        if self._attempt.has_watermark:
             try:
-                self._done = self._watch.highest
+                self._attempt.complete_to = self._watermark.highest
             except RecordError:
                 if self._is_selected:
                     raise
-                self._watch = None
+                self._attempt.has_watermark = False
 
     def set(self, value: Any) -> bool:
-        """Set the bookmark as the tap knows it: the end of a window, a position in a log; up to it all was written.
+        """Set the bookmark that the tap knows, such as the end of a window: all records up to it were written.
 
-        With a replication key it only moves forward, without one it is any JSON; None takes that away. That of a stream
-        with a parent waits until all parents are done. Returns whether the state has it now.
+        With a replication key it only moves forward. Without one it is a position, any JSON, and None removes it. The
+        bookmark of a stream with a parent waits until all parents are complete.
+
+        Returns:
+            Whether the state was changed.
 
         Raises:
-            StreamError: the value is not of the replication key's kind.
+            StreamError: the value does not have the type of the replication key.
         """
         if self.key is None:
-            self._position = (value,)
-            return self.parent is None and self._move_position()
+            self._attempt.position = (value,)
+            return self.parent is None and self._save_position()
         try:
             self._order.rank(value)
         except ValueError as error:
             raise StreamError(self.stream, f"the bookmark that was set: {error}") from None
-        self._own = self._latest(self._own, value)
-        if self.parent is not None or any(member._has_failed for member in self._below()):
+        self._tap_bookmark = self._latest(self._tap_bookmark, value)
+        if self.parent is not None or self._has_failed_descendant():
             return False
-        return self._move(self._own)
+        return self._advance(self._tap_bookmark)
+
+    # -- transitions ----------------------------------------------------------------------------------------------
 
     def checkpoint(self, *, asked: bool = False) -> None:
-        """Put into the state what is right in the middle of the stream, if anything: a STATE may always follow.
+        """Update the state in the middle of the stream, as far as that is correct. A STATE may always follow.
 
         Args:
-            asked: by the code of a stream without parent, which so says that up to the largest value so far it gave
-                all: whatever the strategy is, and also where records have no order.
+            asked: the code of a top-level stream asked for it, which means that all records up to the largest value so
+                far were returned: whatever the strategy is, and even if records have no order.
         """
-        top = self._top
-        watch, is_said = top._watch, asked and top is self
-        if watch is None or not (is_said or (top._is_sorted and top._strategy.in_middle)):
+        root = self._root
+        is_asked = asked and root is self
+        if not root._attempt.has_watermark or not (is_asked or (root._is_sorted and root._strategy.in_middle)):
             return
-        if not (is_said or (watch.is_ordered and not top._is_told)):
-            top._go_back()
+        if not (is_asked or (root._watermark.is_ordered and not root._is_reverted)):
+            root._revert()
             return
-        with suppress(RecordError, StreamError):  # there is no right one, which the end of the stream will say
-            value = top._done if top.children else watch.highest
+        with suppress(RecordError, StreamError):  # no value is correct, which the end of the stream will report
+            value = root._attempt.complete_to if root.children else root._watermark.highest
             if value is not None:
-                top._commit(value, is_said=is_said)
+                root._commit(value, is_asked=is_asked)
 
     def finish(self) -> None:
-        """Put into the state that the stream was synced to its end. That of children is told by the stream above.
+        """Update the state at the end of the stream. For substreams the stream above does that.
 
         Raises:
-            RecordError: the largest value is no time, of records that were not made to fit their schema.
-            StreamError: it is of another kind than the bookmark, where the schema does not say the kind.
+            RecordError: the largest value is not a time, because records were not validated.
+            StreamError: it cannot be compared with the bookmark, and the schema has no type.
         """
         if self.parent is not None:
             return
-        for member in [self, *self._below()]:
-            if member._has_failed:
+        for each in [self, *self._descendants()]:
+            if each._attempt.has_failed:
                 continue
-            parents = {above: above._end for above in member._above() if above.key is not None}
-            if any(below._has_failed for below in member._below()):
-                member._roll_up(parents)
+            parents = {above: above._final_bookmark for above in each._ancestors() if above.key is not None}
+            if each._has_failed_descendant():
+                each._save_rollup(parents)
             else:
-                member._move(member._end)
-                member._move_position()
-                member._roll_up(parents, is_whole=True)
+                each._advance(each._final_bookmark)
+                each._save_position()
+                each._save_rollup(parents, is_complete=True)
 
     def fail(self) -> None:
-        """Say that this stream failed: what is of it, and of those below, stays where it was before."""
+        """Mark this stream and its substreams as failed: their bookmarks stay where they are."""
         self.checkpoint()
-        for member in [self, *self._below()]:
-            member._has_failed = True
+        for each in [self, *self._descendants()]:
+            each._attempt.has_failed = True
 
-    # -- what is written into the state ----------------------------------------------------------------------------
+    # -- the state ------------------------------------------------------------------------------------------------
 
-    def _commit(self, value: Any, *, is_said: bool) -> None:
-        if is_said:
-            self._own = self._latest(self._own, value)
-        if not any(member._has_failed for member in self._below()):
-            self._move(value)
-        for member in self._below():
-            if not member._has_failed:
-                member._roll_up({self: value})
+    def _commit(self, value: Any, *, is_asked: bool) -> None:
+        if is_asked:
+            self._tap_bookmark = self._latest(self._tap_bookmark, value)
+        if not self._has_failed_descendant():
+            self._advance(value)
+        for each in self._descendants():
+            if not each._attempt.has_failed:
+                each._save_rollup({self: value})
 
     @property
-    def _end(self) -> Any:
+    def _final_bookmark(self) -> Any:
         """The bookmark that the stream has when all was synced."""
-        seen = self._watch.highest if self._watch is not None else None
-        return self._latest(self.start, self._rollup.highest, self._own, seen)
+        highest = self._watermark.highest if self._attempt.has_watermark else None
+        return self._latest(self.start, self._rollup.highest, self._tap_bookmark, highest)
 
-    def _move(self, value: Any) -> bool:
-        """Move the bookmark forward; nothing moves it back."""
+    def _advance(self, value: Any) -> bool:
+        """Move the bookmark forward, never back. Return whether it moved."""
         if self.key is None or value is None or not self._is_selected:
             return False
-        now = self._state.get(self.stream, self.key)
-        later = self._latest(now, value)
-        if later == now:
+        current = self._state.get(self.stream, self.key)
+        later = self._latest(current, value)
+        if later == current:
             return False
         self._state.set(self.stream, self.key, later)
         return True
 
-    def _move_position(self) -> bool:
-        if not self._position or any(member._has_failed for member in self._below()):
+    def _save_position(self) -> bool:
+        if not self._attempt.position or self._has_failed_descendant():
             return False
-        (value,) = self._position
+        (value,) = self._attempt.position
         if self._is_selected:
             self._state.set(self.stream, _POSITION, value)
-        for member in self._below():
-            member._rollup.keep({**member._rollup.marks, self.stream: value})
+        for each in self._descendants():
+            each._rollup.save({**each._rollup.parents, self.stream: value})
         return True
 
-    def _roll_up(self, parents: dict[Progress, Any], *, is_whole: bool = False) -> None:
-        """Keep how far this stream is in those above, and until it is whole its largest value so far."""
+    def _save_rollup(self, parents: dict[Progress, Any], *, is_complete: bool = False) -> None:
+        """Save up to which bookmarks of streams above it this stream is complete, and its own largest value so far."""
         if not parents or not self._is_selected:
             return
-        marks = dict(self._rollup.marks)
+        bookmarks = dict(self._rollup.parents)
         for above, value in parents.items():
-            later = above._latest(marks.get(above.stream), value)
+            later = above._latest(bookmarks.get(above.stream), value)
             if later is not None:
-                marks[above.stream] = later
-        self._rollup.keep(marks, None if is_whole or self.key is None else self._end)
+                bookmarks[above.stream] = later
+        self._rollup.save(bookmarks, None if is_complete or self.key is None else self._final_bookmark)
 
-    def _go_back(self) -> None:
-        """Take back what was written in the middle: the source gives records out of order, so it said too much."""
-        if self._is_told:
+    def _revert(self) -> None:
+        """Revert the bookmarks of this sync: records are out of order, so the bookmarks were too late."""
+        if self._is_reverted:
             return
-        self._is_told = True
-        for member in [self, *self._below()]:
-            member._rollup.take_back()
-            if member.key is not None and self._state.has(member.stream):
-                self._state.set(member.stream, member.key, member._latest(member.start, member._own))
-        self._warn("Records are out of order: no bookmark is written before the end; say is_sorted=False", key=self.key)
+        self._is_reverted = True
+        for each in [self, *self._descendants()]:
+            each._rollup.revert()
+            if each.key is not None and self._state.has(each.stream):
+                self._state.set(each.stream, each.key, each._latest(each.start, each._tap_bookmark))
+        self._warn(
+            "Records are out of order: no bookmark is written before the end; declare is_sorted=False", key=self.key
+        )
 
-    # -- the family ------------------------------------------------------------------------------------------------
+    # -- the family -----------------------------------------------------------------------------------------------
 
     @property
-    def _top(self) -> Progress:
-        return self.parent._top if self.parent is not None else self
+    def _root(self) -> Progress:
+        return self.parent._root if self.parent is not None else self
 
-    def _above(self) -> list[Progress]:
-        return [self.parent, *self.parent._above()] if self.parent is not None else []
+    def _ancestors(self) -> list[Progress]:
+        return [self.parent, *self.parent._ancestors()] if self.parent is not None else []
 
-    def _below(self) -> list[Progress]:
-        return [member for child in self.children for member in (child, *child._below())]
+    def _descendants(self) -> list[Progress]:
+        return [each for child in self.children for each in (child, *child._descendants())]
+
+    def _has_failed_descendant(self) -> bool:
+        return any(each._attempt.has_failed for each in self._descendants())
 
     def _latest(self, *values: Any) -> Any:
         try:

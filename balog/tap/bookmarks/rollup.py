@@ -1,4 +1,4 @@
-"""How far a stream of children is in the streams above it, as the state has it."""
+"""The ``rollup`` in a substream's state: how complete it is in the streams above it."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ class Rollup:
     """The ``rollup`` of one stream in one sync.
 
     Args:
-        state: has it, and gets it.
+        state: the state that has it.
         stream: its ``tap_stream_id``.
-        is_selected: its records are written; else what the state has stays.
+        is_selected: its records are written; otherwise the state is not changed.
 
     Attributes:
-        marks: for each stream above the bookmark, or the position, of that one up to which all was written.
-        highest: the largest value of its own until then; None when the bookmark says it.
+        parents: for each stream above, the bookmark (or position) of that stream up to which all records of this one
+            were written.
+        highest: the largest replication value of this stream until then; None if the bookmark has it.
     """
 
     def __init__(self, state: State, stream: str, *, is_selected: bool) -> None:
         self._state, self._stream, self._is_selected = state, stream, is_selected
-        self._given = state.entry(stream).get("rollup")
-        self.marks: dict[str, Any] = {}
+        self._original = state.entry(stream).get("rollup")
+        self.parents: dict[str, Any] = {}
         self.highest: Any = None
-        self._take(self._given)
+        self._load()
 
-    def keep(self, marks: Mapping[str, Any], highest: Any = None) -> None:
-        """Put into the state how far it is; a mark that is None is taken away."""
+    def save(self, parents: Mapping[str, Any], highest: Any = None) -> None:
+        """Write the rollup to the state; parents whose value is None are removed."""
         if self._is_selected:
-            self.marks = {name: mark for name, mark in marks.items() if mark is not None}
+            self.parents = {name: value for name, value in parents.items() if value is not None}
             self.highest = highest
-            said = {"parents": self.marks or None, "highest": highest}
-            value = {name: part for name, part in said.items() if part is not None}
-            self._state.set(self._stream, "rollup", value or None)
+            parts = {"parents": self.parents or None, "highest": highest}
+            rollup = {name: part for name, part in parts.items() if part is not None}
+            self._state.set(self._stream, "rollup", rollup or None)
 
-    def take_back(self) -> None:
-        """Put into the state what it had at the beginning."""
-        self._take(self._given)
-        self._state.set(self._stream, "rollup", self._given)
+    def revert(self) -> None:
+        """Write the rollup that the state had at the start of the sync."""
+        self._load()
+        self._state.set(self._stream, "rollup", self._original)
 
-    def _take(self, given: Any) -> None:
-        said = given if isinstance(given, Mapping) else {}
-        marks = said.get("parents")
-        self.marks = dict(marks) if isinstance(marks, Mapping) else {}
-        self.highest = said.get("highest")
+    def _load(self) -> None:
+        rollup = self._original if isinstance(self._original, Mapping) else {}
+        parents = rollup.get("parents")
+        self.parents = dict(parents) if isinstance(parents, Mapping) else {}
+        self.highest = rollup.get("highest")

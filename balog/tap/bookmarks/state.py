@@ -1,4 +1,4 @@
-"""A tap's state in the form that Singer's practice gives it.
+"""A tap's state, in the form that Singer taps use.
 
 ``{"currently_syncing": "contacts", "bookmarks": {"contacts": {"date_modified": "2026-11-20T00:00:00Z"}}}``
 """
@@ -8,19 +8,19 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-__all__ = ["NO_KEYS", "State"]
+__all__ = ["RESERVED_KEYS", "State"]
 
-NO_KEYS = frozenset({"version", "initial_full_table_complete", "position", "rollup"})
-"""What a stream's entry may hold beside the bookmark of its replication key: of full tables the ``version`` while one
-is unfinished and whether there ever was a whole one; a ``position`` that the tap set itself; and ``rollup``, which is
-how far a stream of children is in its parents (see ``balog.tap.bookmarks.progress``)."""
+RESERVED_KEYS = frozenset({"version", "initial_full_table_complete", "position", "rollup"})
+"""Keys of a stream's entry that are not replication keys: ``version`` of an unfinished full table, whether there ever
+was a complete one, the ``position`` that the tap set, and ``rollup``, how complete a substream is in the streams above
+it (see ``balog.tap.bookmarks.progress``)."""
 
 
 class State:
-    """What was synced up to where; unknown keys of a given state are kept.
+    """The bookmarks of all streams; unknown keys of the original state are kept.
 
     Args:
-        value: a state as it came from ``--state``; None for a first run.
+        value: the state from ``--state``; None for a first run.
     """
 
     def __init__(self, value: dict[str, Any] | None = None) -> None:
@@ -29,7 +29,7 @@ class State:
 
     @property
     def currently_syncing(self) -> str | None:
-        """The stream at which a run was, or is; None between streams."""
+        """The stream that is being synced, or was when the run was interrupted; None between streams."""
         found = self._value.get("currently_syncing")
         return found if isinstance(found, str) else None
 
@@ -41,26 +41,26 @@ class State:
             self._value["currently_syncing"] = stream
 
     def has(self, stream: str) -> bool:
-        """Tell whether the stream has an entry, if an empty one."""
+        """Return whether the stream has an entry, which may be empty."""
         return stream in self._value["bookmarks"]
 
     def entry(self, stream: str) -> dict[str, Any]:
-        """Give a copy of all that there is of a stream."""
+        """Return a copy of a stream's entry, {} if there is none."""
         found: dict[str, Any] = copy.deepcopy(self._value["bookmarks"].get(stream) or {})
         return found
 
     def get(self, stream: str, key: str, default: Any = None) -> Any:
-        """Give a stream's bookmark by the name of its key."""
+        """Return a value of a stream's entry, such as the bookmark of its replication key."""
         return (self._value["bookmarks"].get(stream) or {}).get(key, default)
 
     def set(self, stream: str, key: str, value: Any) -> None:
-        """Set a stream's bookmark; None takes it away."""
-        marks = self._value["bookmarks"].setdefault(stream, {})
+        """Set a value of a stream's entry; None removes it."""
+        entry = self._value["bookmarks"].setdefault(stream, {})
         if value is None:
-            marks.pop(key, None)
+            entry.pop(key, None)
         else:
-            marks[key] = value
+            entry[key] = value
 
     def as_json(self) -> dict[str, Any]:
-        """Give a copy of the value of a STATE message."""
+        """Return a copy of the state as the value of a STATE message."""
         return copy.deepcopy(self._value)

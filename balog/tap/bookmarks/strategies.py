@@ -1,4 +1,4 @@
-"""When a stream's bookmark is written in the middle of it."""
+"""When a stream's bookmark is written before the end of the stream."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from typing import Any
 
 from balog.tap.errors import TapError
 
-__all__ = ["BookmarkStrategy", "EndOfStream", "EveryN", "EverySeconds", "counting", "make_strategy"]
+__all__ = ["BookmarkStrategy", "EndOfStream", "EveryN", "EverySeconds", "make_strategy"]
 
 
 class BookmarkStrategy:
-    """Decides after each record whether the state is written now. One object serves one sync of one stream.
+    """Decides after each record whether the state is written. One object serves one sync of one stream.
 
     Attributes:
-        in_middle: whether it ever wants a bookmark before the end of the stream.
+        in_middle: whether it can write a bookmark before the end of the stream.
     """
 
     in_middle = True
 
     def is_due(self, record: dict[str, Any], count: int) -> bool:
-        """Tell whether the state is to be written after this record, the ``count``-th of the sync."""
+        """Return whether to write the state after this record, the ``count``-th of the sync."""
         raise NotImplementedError
 
     def fresh(self) -> BookmarkStrategy:
-        """Give one for another sync."""
+        """Return a strategy for another sync."""
         return self
 
 
 class EndOfStream(BookmarkStrategy):
-    """Only at the end: for a source that does not give records in the order of their replication key."""
+    """Writes the bookmark only at the end, which suits sources that do not sort by the replication key."""
 
     in_middle = False
 
     def is_due(self, record: dict[str, Any], count: int) -> bool:
-        """Never in the middle."""
+        """Return False."""
         return False
 
 
 class EveryN(BookmarkStrategy):
-    """After each ``n`` records."""
+    """Writes the bookmark after each ``n`` records."""
 
     def __init__(self, n: int) -> None:
         if n < 1:
@@ -50,12 +50,12 @@ class EveryN(BookmarkStrategy):
         self.n = n
 
     def is_due(self, record: dict[str, Any], count: int) -> bool:
-        """Tell whether ``count`` is a multiple of ``n``."""
+        """Return whether ``count`` is a multiple of ``n``."""
         return count % self.n == 0
 
 
 class EverySeconds(BookmarkStrategy):
-    """When ``seconds`` have passed since the state was written."""
+    """Writes the bookmark when ``seconds`` have passed since the last time."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         if not seconds > 0:
@@ -65,7 +65,7 @@ class EverySeconds(BookmarkStrategy):
         self._last = clock()
 
     def is_due(self, record: dict[str, Any], count: int) -> bool:
-        """Tell whether the time is over; begins a new one when it is."""
+        """Return whether the time has passed; if so, start again."""
         now = self._clock()
         if now - self._last < self.seconds:
             return False
@@ -73,50 +73,32 @@ class EverySeconds(BookmarkStrategy):
         return True
 
     def fresh(self) -> BookmarkStrategy:
-        """Give one whose time begins now."""
+        """Return a strategy whose time starts now."""
         return EverySeconds(self.seconds, self._clock)
 
 
-class _Own(BookmarkStrategy):
+class _Function(BookmarkStrategy):
     def __init__(self, function: Callable[[dict[str, Any], int], bool]) -> None:
         self.is_due = function  # type: ignore[assignment,method-assign]
 
 
-def make_strategy(said: Any) -> BookmarkStrategy:
-    """Make a strategy of what a stream declares: one of the classes here, ``"end_of_stream"`` or a function.
+def make_strategy(strategy: Any) -> BookmarkStrategy:
+    """Return the strategy that a stream declares: one of the classes here, ``"end_of_stream"`` or a function.
 
     Raises:
         TapError: it is none of these.
     """
-    if isinstance(said, BookmarkStrategy):
-        return said
-    if said is None or said == "end_of_stream":
+    if isinstance(strategy, BookmarkStrategy):
+        return strategy
+    if strategy is None or strategy == "end_of_stream":
         return EndOfStream()
-    if callable(said):
-        with suppress(ValueError):  # it does not tell, as some that are written in C
+    if callable(strategy):
+        with suppress(ValueError):  # functions written in C may have no signature
             try:
-                inspect.signature(said).bind({}, 1)
+                inspect.signature(strategy).bind({}, 1)
             except TypeError as error:
                 raise TapError(f"bookmark_strategy: want a function of record and count: {error}") from None
-        return _Own(said)
+        return _Function(strategy)
     raise TapError(
-        f"bookmark_strategy={said!r}: want end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function"
+        f"bookmark_strategy={strategy!r}: want end_of_stream, tap.every_n(…), tap.every_seconds(…) or a function"
     )
-
-
-def counting(
-    strategy: BookmarkStrategy, look: Callable[[dict[str, Any]], None] | None = None
-) -> Callable[[dict[str, Any]], bool | None]:
-    """Give what is called with each record of one sync: ``look`` sees it, and it tells whether a state is due."""
-    if not strategy.in_middle:
-        return look or (lambda record: None)
-    is_due, count = strategy.is_due, 0
-
-    def see(record: dict[str, Any]) -> bool:
-        nonlocal count
-        if look is not None:
-            look(record)
-        count += 1
-        return is_due(record, count)
-
-    return see

@@ -1,7 +1,7 @@
-"""Times in texts: put in their order as instants, whatever their offset and precision, and moved back by seconds.
+"""Times as text: compared as instants, whatever their offset and precision, and moved back by seconds.
 
-The forms are those of RFC 3339, and what sources give in its place: a date alone, a space for the ``T``, no seconds, an
-offset without colon or none at all, which is UTC.
+The formats are RFC 3339 and what sources write instead: a date alone, a space for the ``T``, no seconds, an offset
+without colon, or no offset, which means UTC.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _LAST_DAY = date.max.toordinal()
 
 
 def rank(text: str) -> str:
-    """Give a text whose order among others of this function is the order of the instants.
+    """Return a text that sorts like the instant.
 
-    It is the time in UTC without the zone and without zeros at the end of the fraction, so that ``…:00`` is before
-    ``…:00.5`` and ``…:00.5`` equal to ``…:00.500``. A leap second is after ``:59`` and before the next minute.
+    It is the time in UTC without the zone and without trailing zeros of the fraction, so that ``…:00`` is before
+    ``…:00.5``, which equals ``…:00.500``. A leap second is after ``:59`` and before the next minute.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: the text is not a time.
     """
     days, minute, second, fraction, _ = _parts(text)
     if 1 <= days <= _LAST_DAY:
@@ -39,22 +39,22 @@ def rank(text: str) -> str:
 
 
 def comparable_end(text: str) -> str:
-    """Give the zone of a time that can be compared as text, ``Z`` or ``+00:00``; "" where it cannot be.
+    """Return the zone of a time that can be compared as text, ``Z`` or ``+00:00``; "" if it cannot.
 
-    Two times of the same length with a ``T`` at index 10 and the same such zone at their ends are in the order of their
-    texts: all fields have the same widths at the same places, from the largest to the smallest, the fraction too.
+    Two times of the same length with a ``T`` at index 10 and the same such zone at the end sort like their texts,
+    because all fields have the same widths.
     """
     match = _COMPARABLE.fullmatch(text)
     return match[1] if match else ""
 
 
 def earlier(text: str, seconds: int) -> str:
-    """Give the time that is so many seconds earlier, in UTC, with the fraction that it had.
+    """Return the time that is some seconds earlier, in UTC, with the same fraction.
 
-    A date stays a date: the one on which that time is. What would be before the year 1 is its first second.
+    A date stays a date. The earliest result is the first second of the year 1.
 
     Raises:
-        ValueError: it is no time.
+        ValueError: the text is not a time.
     """
     days, minute, second, fraction, zone = _parts(text)
     total = max((days * _MINUTES + minute) * 60 + second - seconds, _MINUTES * 60)
@@ -68,9 +68,9 @@ def earlier(text: str, seconds: int) -> str:
 
 
 def _parts(text: str) -> tuple[int, int, int, str, str | None]:
-    """Give the day's ordinal, the minute of that day, both in UTC, second, fraction, and how the zone is written.
+    """Return the day's ordinal, the minute of that day, both in UTC, the second, the fraction, and the zone's text.
 
-    The zone is None for a date, "" where a time names none.
+    The zone is None for a date, "" for a time without one.
     """
     match = _TIME.fullmatch(text)
     if match is None:

@@ -1,8 +1,8 @@
-"""Full tables by versions: a target keeps showing the rows of the table before until the new one is whole.
+"""Versions of full tables: a target keeps the rows of the previous version until the new one is complete.
 
-As Singer's SPEC.md has it, RECORD messages of a full table carry ``version``, and ACTIVATE_VERSION tells a target that
-rows of other versions may go. As tap-mysql and tap-postgres practise it, that is written at once on a first sync, when
-there are no rows before that could go, so that its rows show while they come.
+In Singer's SPEC.md RECORD messages of a full table carry ``version``, and after ACTIVATE_VERSION a target may delete
+rows of other versions. On a first sync there are none, so it is also written at the start, as tap-mysql and
+tap-postgres do, and rows are visible at once.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from balog.tap.bookmarks.state import State
 
 __all__ = ["FullTable"]
 
-_WHOLE = "initial_full_table_complete"
-_MOST = 1 << 53  # what readers of JSON that know doubles alone keep
+_COMPLETE = "initial_full_table_complete"
+_MAX_VERSION = 1 << 53  # the largest integer that JSON readers with doubles keep
 
 
 class FullTable:
-    """One whole sync of a stream, as a context: ``with FullTable(…) as version``.
+    """One full sync of a stream, as a context manager: ``with FullTable(…) as version``.
 
-    The state keeps the version as long as the table is unfinished. A run that goes on where another was interrupted,
-    because the tap set a position (``context.set_bookmark``), goes on with that version; else the rows that were
-    written with it are not of this table, and it is a new one. A body that raises activates nothing.
+    The state keeps the version until the table is complete. An interrupted run is resumed with that version if the tap
+    set a position (``context.set_bookmark``). Otherwise the rows of that version are incomplete, and a new version
+    starts. If the body raises, the version is not activated.
 
     Args:
-        state: keeps the version.
+        state: stores the version.
         stream: its ``tap_stream_id``.
         activate: writes an ACTIVATE_VERSION.
-        can_go_on: the source begins where the state says.
-        clock: gives seconds since 1970.
+        can_resume: the source starts at the position in the state.
+        clock: returns seconds since 1970.
     """
 
     def __init__(
@@ -40,26 +40,26 @@ class FullTable:
         stream: str,
         activate: Callable[[int], Any],
         *,
-        can_go_on: bool = False,
+        can_resume: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._stream = stream
         self._activate = activate
-        self._can_go_on = can_go_on
+        self._can_resume = can_resume
         self._clock = clock
         self.version = 0
 
     def __enter__(self) -> int:
-        """Give the version: milliseconds since 1970, and larger than any before."""
+        """Return the version: milliseconds since 1970, larger than any before."""
         before = self._state.get(self._stream, "version")
-        last = before if type(before) is int and 0 < before < _MOST else 0
-        if last and self._can_go_on:
+        last = before if type(before) is int and 0 < before < _MAX_VERSION else 0
+        if last and self._can_resume:
             self.version = last
         else:
             self.version = max(int(self._clock() * 1000), last + 1)
             self._state.set(self._stream, "version", self.version)
-        if not self._state.get(self._stream, _WHOLE):
+        if not self._state.get(self._stream, _COMPLETE):
             self._activate(self.version)
         return self.version
 
@@ -68,4 +68,4 @@ class FullTable:
             return
         self._activate(self.version)
         self._state.set(self._stream, "version", None)
-        self._state.set(self._stream, _WHOLE, True)
+        self._state.set(self._stream, _COMPLETE, True)

@@ -107,7 +107,7 @@ def _with_those_above(known: dict[str, Declared], selected: set[str]) -> list[st
         above: Any = known[name]
         while above is not None and above.name not in wanted:
             wanted.add(above.name)
-            parent = above.parent or getattr(above, "given_by", None)
+            parent = above.parent or getattr(above, "source_stream", None)
             above = known.get(parent if isinstance(parent, str) else getattr(parent, "name", ""))
     return [name for name in known if name in wanted]
 

@@ -1,5 +1,5 @@
 """A tap's command line: ``--config --state --catalog --properties --discover --test --about --out-file --version``."""
 
-from balog.tap.command.running import run
+from balog.tap.command.program import run
 
 __all__ = ["run"]

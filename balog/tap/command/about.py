@@ -1,4 +1,4 @@
-"""What a tap says of itself: for a person, and as JSON in the names that the Meltano SDK's taps use."""
+"""``--about``: a description of the tap, as text and as JSON with the names that Meltano SDK taps use."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from balog.tap.config import environment_name
 from balog.tap.config.json_types import resolve_reference
 
 if TYPE_CHECKING:
-    from balog.tap.tap import Tap
+    from balog.tap.definition import TapDefinition
 
 __all__ = ["CAPABILITIES", "about", "as_text", "version_of"]
 
 CAPABILITIES = ("about", "batch", "catalog", "discover", "properties", "state", "test")
 
 
-def version_of(tap: Tap) -> str:
-    """Give the version of the package that brings the tap, found by its name; "" where there is none."""
+def version_of(tap: TapDefinition) -> str:
+    """Return the version of the distribution that has the tap's name; "" if there is none."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -26,8 +26,8 @@ def version_of(tap: Tap) -> str:
         return ""
 
 
-def about(tap: Tap) -> dict[str, Any]:
-    """Give the tap's name, version, capabilities, the JSON Schema of its config (``settings``) and its streams."""
+def about(tap: TapDefinition) -> dict[str, Any]:
+    """Return the tap's name, version, capabilities, the JSON Schema of its config (``settings``) and its streams."""
     import balog
 
     return {
@@ -49,19 +49,24 @@ def about(tap: Tap) -> dict[str, Any]:
     }
 
 
-def as_text(tap: Tap, said: dict[str, Any]) -> str:
-    """Say it for a person."""
+def as_text(tap: TapDefinition, document: dict[str, Any]) -> str:
+    """Return the description as text.
+
+    Args:
+        tap: the tap.
+        document: the result of ``about``.
+    """
     lines = [
-        f"{said['name']} {said['version']}".rstrip(),
+        f"{document['name']} {document['version']}".rstrip(),
         "",
-        f"capabilities: {', '.join(said['capabilities'])}",
+        f"capabilities: {', '.join(document['capabilities'])}",
         "",
         "settings:",
     ]
-    lines += [f"  {line}" for line in said["settings"].get("description", "").splitlines()]
-    lines += [f"  {line}" for line in _settings(tap, said["settings"])]
+    lines += [f"  {line}" for line in document["settings"].get("description", "").splitlines()]
+    lines += [f"  {line}" for line in _settings(tap, document["settings"])]
     lines += ["", "streams:"]
-    for stream in said["streams"]:
+    for stream in document["streams"]:
         by = f"{stream['replication_method']}{' by ' + stream['replication_key'] if stream['replication_key'] else ''}"
         keys = f", keys {', '.join(stream['key_properties'])}" if stream["key_properties"] else ""
         below = f", for each of {stream['parent']}" if stream["parent"] else ""
@@ -69,14 +74,14 @@ def as_text(tap: Tap, said: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _settings(tap: Tap, schema: dict[str, Any]) -> Iterator[str]:
+def _settings(tap: TapDefinition, schema: dict[str, Any]) -> Iterator[str]:
     required = schema.get("required", ())
     for name, inner in schema.get("properties", {}).items():
-        said = resolve_reference(inner, schema) if isinstance(inner, dict) else {}
-        kind = said.get("type", "any")
+        setting = resolve_reference(inner, schema) if isinstance(inner, dict) else {}
+        kind = setting.get("type", "any")
         parts = [kind if isinstance(kind, str) else " or ".join(kind)]
         parts += ["required"] if name in required else []
-        parts += [f"default {said['default']!r}"] if "default" in said else []
-        parts += ["secret"] if said.get("secret") else []
-        text = f": {said['description']}" if isinstance(said.get("description"), str) else ""
+        parts += [f"default {setting['default']!r}"] if "default" in setting else []
+        parts += ["secret"] if setting.get("secret") else []
+        text = f": {setting['description']}" if isinstance(setting.get("description"), str) else ""
         yield f"{name} ({', '.join(parts)}){text} [{environment_name(tap.name, name)}]"

@@ -1,4 +1,4 @@
-"""The options of every tap, in the names that Singer, singer-python and the Meltano SDK gave them."""
+"""The options of every tap, with the names that Singer, singer-python and the Meltano SDK use."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import click
 from balog.tap.config import environment_name
 
 if TYPE_CHECKING:
-    from balog.tap.tap import Tap
+    from balog.tap.definition import TapDefinition
 
 __all__ = ["options"]
 
 
-def options(tap: Tap) -> click.Command:
-    """Give a click command that reads a tap's options; ``--catalog`` is also in ``TAP_COOL_CATALOG`` and so on.
+def options(tap: TapDefinition) -> click.Command:
+    """Return a click command that reads a tap's options; ``--catalog`` is also ``TAP_COOL_CATALOG``, and so on.
 
-    A variable that the tap's config has a setting for is not taken for an option.
+    A variable of a setting in the tap's config is not an option.
     """
 
     def variable(option: str) -> str | None:
@@ -30,31 +30,34 @@ def options(tap: Tap) -> click.Command:
 
     return click.Command(
         tap.name,
-        help=f"{tap.name}, a Singer tap: writes what its source has to stdout, everything else to stderr.",
+        help=f"{tap.name}, a Singer tap: writes the records of its source to stdout, everything else to stderr.",
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
         params=[
             click.Option(
                 ["-c", "--config", "config"],
                 metavar="PATH",
                 multiple=True,
-                type=click.Path(),  # so that several in the variable are parted by ":", as in PATH
+                type=click.Path(),  # several in the variable are separated by ":", as in PATH
                 envvar=variable("config"),
-                help="A JSON file, a .env file, or ENV for the environment. Repeatable: the later counts.",
+                help="A JSON file, a .env file, or ENV for the environment. Repeatable; the last one wins.",
             ),
-            file("state", "-s", "A JSON file: the last STATE of the run before."),
-            file("catalog", "", "A JSON file: what --discover wrote, with what is selected."),
-            file("properties", "-p", "The same by its older name, selected inside of the schemas."),
-            file("out_file", "-o", "Write each state there, too, before it goes out."),
-            click.Option(["-d", "--discover", "discover"], is_flag=True, help="Write the catalog, and sync nothing."),
+            file("state", "-s", "A JSON file: the last STATE of the previous run."),
+            file("catalog", "", "A JSON file: the output of --discover, with the selection."),
+            file("properties", "-p", "Older form of --catalog, with the selection inside the schemas."),
+            file("out_file", "-o", "Also write each state to this file, before its message."),
+            click.Option(["-d", "--discover", "discover"], is_flag=True, help="Write the catalog and exit."),
             click.Option(
                 ["-t", "--test", "test"],
                 is_flag=True,
-                help="Ask each selected stream for its first record; say on stderr what came, and write nothing.",
+                help="Read the first record of each selected stream, report on stderr, and write nothing.",
             ),
-            click.Option(["--about", "about"], is_flag=True, help="Say what the tap is: settings, streams."),
+            click.Option(["--about", "about"], is_flag=True, help="Describe the tap: settings, streams."),
             click.Option(
-                ["--format", "format"], type=click.Choice(["text", "json"]), default="text", help="Of --about."
+                ["--format", "format"],
+                type=click.Choice(["text", "json"]),
+                default="text",
+                help="Format of --about.",
             ),
-            click.Option(["--version", "version"], is_flag=True, help="Say the version."),
+            click.Option(["--version", "version"], is_flag=True, help="Print the version."),
         ],
     )

@@ -1,4 +1,4 @@
-"""Stdout is for Singer messages alone: what else would be written there goes to stderr."""
+"""Stdout is for Singer messages only: other text for it goes to stderr."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from balog.outputs.streams import hold_stdout, write_line
 __all__ = ["messages_only", "without_log_messages"]
 
 
-class _Log(msgspec.Struct):
+class _LogMessage(msgspec.Struct):
     value: msgspec.Raw
 
 
-class _Aside(io.TextIOBase):
-    """Stands for ``sys.stdout``: text goes to stderr; ``buffer`` and ``fileno`` are those that messages go to."""
+class _RedirectedStdout(io.TextIOBase):
+    """Replaces ``sys.stdout``: text goes to stderr; ``buffer`` and ``fileno`` are those for messages."""
 
     def __init__(self, buffer: Any) -> None:
         self._messages = buffer
@@ -54,35 +54,36 @@ class _Aside(io.TextIOBase):
 
 @contextmanager
 def messages_only() -> Iterator[None]:
-    """A context in which bytes for ``sys.stdout.buffer`` are messages, and all else that is meant for stdout is not.
+    """Redirect everything but messages from stdout to stderr.
 
-    That is text, as ``print`` writes it, and what child processes and C libraries write to descriptor 1.
+    Messages are the bytes for ``sys.stdout.buffer``. Text from ``print``, and the output of child processes and C
+    libraries on descriptor 1, go to stderr.
 
     Raises:
-        OSError: at the end, where what was written cannot be handed on.
+        OSError: at the end, if the messages cannot be written.
     """
     old: TextIO = sys.stdout
     old.flush()
     real = _own_descriptor(old)
     buffer: Any = old.buffer if real is None else open(real, "wb")  # noqa: SIM115  # closed below
-    aside = _Aside(buffer)
-    sys.stdout = aside
+    redirected = _RedirectedStdout(buffer)
+    sys.stdout = redirected
     try:
         yield
         buffer.flush()
     finally:
-        if sys.stdout is aside:
+        if sys.stdout is redirected:
             sys.stdout = old
         if real is not None:
             with suppress(OSError):
                 sys.stderr.flush()
             os.dup2(real, 1)
-            with suppress(OSError):  # the reader has gone: what is left is for nobody
+            with suppress(OSError):  # the reader has gone
                 buffer.close()
 
 
 def _own_descriptor(stream: TextIO) -> int | None:
-    """Give a new descriptor of what stdout is, and let 1 be stderr's; None where stdout is not the process's own."""
+    """Duplicate the descriptor of stdout, and point 1 to stderr; None if stdout is not the process's own."""
     try:
         if stream is not sys.__stdout__ or stream.fileno() != 1:
             return None
@@ -91,7 +92,7 @@ def _own_descriptor(stream: TextIO) -> int | None:
         return None
     try:
         os.dup2(2, 1)
-    except OSError:  # stderr is closed: then nothing is said aside
+    except OSError:  # stderr is closed, too
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
         os.close(nowhere)
@@ -100,11 +101,11 @@ def _own_descriptor(stream: TextIO) -> int | None:
 
 @contextmanager
 def without_log_messages() -> Iterator[None]:
-    """A context in which the logger's output ``singer`` has no place on stdout: its events are lines on stderr."""
+    """Redirect the events of the logger's output ``singer`` from stdout to lines on stderr."""
 
     def write(line: bytes) -> None:
         if line:
-            write_line(sys.stderr, bytes(msgspec.json.decode(line, type=_Log).value) + b"\n")
+            write_line(sys.stderr, bytes(msgspec.json.decode(line, type=_LogMessage).value) + b"\n")
 
     with hold_stdout(write):
         yield

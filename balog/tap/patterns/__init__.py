@@ -1,4 +1,4 @@
-"""How taps ask sources: by windows of time, page by page, all and then in order, one account after another."""
+"""Patterns for reading sources: windows of time, pages, sorting, partitions, concurrent requests."""
 
 from balog.tap.patterns.concurrency import buffered, concurrently
 from balog.tap.patterns.ordering import ensure_ordering, request_then_emit

@@ -1,4 +1,4 @@
-"""Several requests at a time, and results that come in their order; long sources in pieces of time."""
+"""Concurrent requests with results in order; records of slow sources collected into pages."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _Result = TypeVar("_Result")
 def concurrently(
     items: Iterable[_Item], function: Callable[[_Item], _Result], *, workers: int = 4, ahead: int | None = None
 ) -> Iterator[_Result]:
-    """Call a function for each item in several threads; give the results in the order of the items.
+    """Call a function for each item in several threads; yield the results in the order of the items.
 
-    An exception, of the function or of the items, comes out where its result would, after those of the items before.
-    Then, and when the results are no longer wanted (a signal ends the run, the stream fails), nothing new is begun, the
-    retry policy's waits end at once, and what is in the middle of a request is not waited for.
+    An exception, of the function or of the items, is raised in place of its result, after the results before it. Then,
+    and when the results are no longer needed (a signal ends the run, the stream fails), no new call starts, the waits
+    of the retry policy end at once, and running requests are not awaited.
 
     Args:
-        items: taken in this thread, only as far ahead as is allowed.
-        function: must be safe in threads, as ``balog.tap.http.Client`` is. What it writes with ``context`` would come
-            in no order: let it return records instead.
-        workers: threads at most.
-        ahead: items whose results are not taken yet, at most: so many are held in memory. Twice the workers if None.
+        items: read in this thread, at most ``ahead`` in advance.
+        function: must be thread-safe, as ``balog.tap.http.Client`` is. It should return records, because records that
+            it writes with ``context`` come in no order.
+        workers: the maximum number of threads.
+        ahead: the maximum number of items in memory whose results were not yielded; None means twice the workers.
 
     Raises:
         TapError: ``workers`` or ``ahead`` is less than 1.
@@ -48,16 +48,16 @@ def concurrently(
 def buffered(
     records: Iterable[Any], *, seconds: float = 5.0, most: int = 1000, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[list[Any]]:
-    """Collect records into pages: a page is given when it is so old or so large.
+    """Collect records into pages, and yield a page when it is old or large enough.
 
-    Pages are written quicker than single records; and a source that gives few comes back to the tap in time, though a
-    single wait of its own is not cut short.
+    Pages are written faster than single records. The age is checked when a record comes, so a source that waits delays
+    its page.
 
     Args:
         records: dicts, or lists of dicts.
-        seconds: from a page's first record until it is given with the next that comes, or at the end.
-        most: records of a page.
-        clock: seconds.
+        seconds: the age of a page, from its first record.
+        most: the maximum number of records of a page.
+        clock: returns seconds.
 
     Raises:
         TapError: ``most`` is less than 1.

@@ -1,4 +1,4 @@
-"""The header ``Link`` (RFC 8288), by which many APIs say where the next page is."""
+"""The header ``Link`` (RFC 8288), in which many APIs have the URL of the next page."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _MAX = 16 * 1024
 
 
 def links(header: str, base: str = "") -> dict[str, str]:
-    """Give the targets by their relations in lower case; of several with one relation the first.
+    """Return the target URLs by their relations in lower case; the first if a relation has several.
 
-    What is no link ends the reading: the ones before it count.
+    Parsing stops at the first syntax error; the links before it are returned.
 
     Args:
         header: the value, or several joined by commas.
-        base: a URL, from which relative targets are seen.
+        base: the base URL of relative targets.
     """
     found: dict[str, str] = {}
     at = 0
@@ -29,12 +29,12 @@ def links(header: str, base: str = "") -> dict[str, str]:
         relations: str | None = None
         while parameter := _PARAMETER.match(header, at):
             at = parameter.end()
-            if (parameter[1] or "").lower() == "rel" and relations is None:  # a second one is passed over: section 3.3
+            if (parameter[1] or "").lower() == "rel" and relations is None:  # a second one is ignored: section 3.3
                 quoted, plain = parameter[2], parameter[3]
                 relations = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else plain or ""
         try:
             target = urljoin(base, match[1].strip())
-        except ValueError:  # no URL
+        except ValueError:  # not a URL
             break
         for relation in (relations or "").lower().split():
             found.setdefault(relation, target)

@@ -1,16 +1,17 @@
-"""Records in the order of their replication key: watched, or made.
+"""The order of records by their replication key: checked, or established by sorting.
 
-A bookmark in the middle of a stream is right only where records come in ascending order.
+A bookmark before the end of a stream is correct only if records come in ascending order.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from balog.tap.bookmarks.order import Order, is_number
 from balog.tap.errors import SourceError, TapError
+from balog.tap.patterns.sorted_table import SortedTable, sort_key
 
 __all__ = ["ensure_ordering", "request_then_emit"]
 
@@ -24,21 +25,19 @@ def ensure_ordering(
     *,
     kind: Literal["time", "number", "text"] | None = None,
 ) -> Iterator[Any]:
-    """Pass records, or pages of them, through as they are; stop at the first that is out of order.
+    """Pass records, or pages of them, through; raise at the first that is out of order.
 
-    To be put around the call that asks a source which promises an order. Equal values are in order; those that are null
-    are passed over.
+    Wrap the call of a source that promises an order. Equal values are in order; null values are ignored.
 
     Args:
         records: dicts, or lists of dicts.
         key: the property by which they are ordered.
         direction: ``ASC`` or ``DESC``.
-        kind: how values are compared: times as instants, whatever their offsets. Told by the first value if None.
+        kind: how values are compared: times as instants, whatever their offsets. None: that of the first value.
 
     Raises:
-        SourceError: a record is out of order, has no such property, or a value that cannot be compared; the message
-            says where.
-        TapError: the direction is neither.
+        SourceError: a record is out of order, has no such property, or a value that cannot be compared.
+        TapError: the direction is invalid.
     """
     if direction not in ("ASC", "DESC"):
         raise TapError(f"ensure_ordering(…, {direction!r}): want 'ASC' or 'DESC'")
@@ -72,21 +71,21 @@ def request_then_emit(
     in_memory: int = 100_000,
     folder: str | os.PathLike[str] | None = None,
 ) -> Iterator[list[dict[str, Any]]]:
-    """Take all records, put them in ascending order of a key, and give them in pages: for sources that have no order.
+    """Read all records of a source that does not sort, and yield them in pages in ascending order of a key.
 
-    So a bookmark in the middle is right, and an interrupted run goes on there. The price is that nothing is written
-    before everything was asked for. Records with equal values stay in their order; those with a null come first.
+    So a bookmark before the end is correct, and an interrupted run resumes there. In return no record is written
+    before all were read. Records with equal values stay in their order; those with null come first.
 
     Args:
         records: dicts, or lists of dicts.
         key: the replication key.
         kind: see ``ensure_ordering``.
-        in_memory: how many records are held; more are sorted in runs of so many and written to temporary files, which
-            have no name and are gone when this ends, however it does. At the end a page of each run is held.
-        folder: for these files; the system's for temporary files if None.
+        in_memory: the number of records in memory; if there are more, they are sorted in a temporary SQLite file,
+            which has no name and is gone when this ends, however it does.
+        folder: the folder of that file; None means the system's for temporary files.
 
     Raises:
-        SourceError: see ``ensure_ordering``; a temporary file cannot be written.
+        SourceError: see ``ensure_ordering``; the temporary file cannot be written.
         TapError: ``in_memory`` is less than 1.
     """
     if in_memory < 1:
@@ -97,95 +96,59 @@ def request_then_emit(
 def _sorted(
     records: Iterable[Any], ranks: _Ranks, in_memory: int, folder: str | os.PathLike[str] | None
 ) -> Iterator[list[dict[str, Any]]]:
-    import heapq
-
-    runs: list[IO[bytes]] = []
-    held: list[tuple[Any, int, dict[str, Any]]] = []
+    held: list[tuple[bytes, int, dict[str, Any]]] = []
+    table: SortedTable | None = None
     number = 0
     try:
         for given in records:
             for record in given if isinstance(given, list) else (given,):
                 number += 1
-                rank = ranks.of(record, number)
-                # Nulls first; then by rank; then as they came, so that records themselves are never compared.
-                held.append(((0,) if rank is None else (1, rank), number, record))
+                held.append((sort_key(ranks.of(record, number)), number, record))
                 if len(held) >= in_memory:
-                    runs.append(_spilled(held, folder))
+                    table = table or SortedTable(folder)
+                    table.insert(held)
                     held = []
-        held.sort(key=lambda item: item[:2])
-        merged = heapq.merge(*map(_read, runs), held, key=lambda item: item[:2]) if runs else iter(held)
-        page: list[dict[str, Any]] = []
-        for _, _, record in merged:
-            page.append(record)
-            if len(page) >= _PAGE:
-                yield page
-                page = []
-        if page:
-            yield page
+        if table is None:
+            held.sort(key=lambda item: item[:2])
+            for at in range(0, len(held), _PAGE):
+                yield [record for _, _, record in held[at : at + _PAGE]]
+        else:
+            table.insert(held)
+            held = []
+            yield from table.pages(_PAGE)
     finally:
-        for run in runs:
-            run.close()
-
-
-def _spilled(held: list[tuple[Any, int, dict[str, Any]]], folder: str | os.PathLike[str] | None) -> IO[bytes]:
-    import pickle
-    import tempfile  # slow to import, and seldom needed
-
-    held.sort(key=lambda item: item[:2])
-    file = None
-    try:
-        file = tempfile.TemporaryFile(dir=folder, prefix="balog-tap-")  # noqa: SIM115  # whoever asked closes it
-        for at in range(0, len(held), _PAGE):
-            page = [(rank, number, dict(record)) for rank, number, record in held[at : at + _PAGE]]
-            pickle.dump(page, file, pickle.HIGHEST_PROTOCOL)
-        file.seek(0)
-    except OSError as error:
-        if file is not None:
-            file.close()
-        place = folder or tempfile.gettempdir()
-        raise SourceError(f"records cannot be put aside in {place} to be sorted: {error.strerror}") from None
-    return file
-
-
-def _read(file: IO[bytes]) -> Iterator[tuple[Any, int, dict[str, Any]]]:
-    import pickle
-
-    while True:
-        try:
-            # Written by this process into a file without a name, so that nobody else can have put anything there.
-            yield from pickle.load(file)  # noqa: S301
-        except EOFError:
-            return
+        if table is not None:
+            table.close()
 
 
 class _Ranks:
-    """What is compared in the place of a record's value; one order for all of a source's."""
+    """Makes comparable values of records, all of one order."""
 
     def __init__(self, key: str, kind: Literal["time", "number", "text"] | None) -> None:
         self._key = key
         self._order = Order(kind) if kind else None
 
     def of(self, record: dict[str, Any], number: int) -> Any:
-        """Give the rank of a record's value; None where that is null.
+        """Return the rank of a record's value; None for null.
 
         Raises:
-            SourceError: there is no such property, or its value has no place in the order.
+            SourceError: the property is missing, or its value cannot be compared.
         """
         try:
             value = record[self._key]
         except (KeyError, TypeError):
-            raise SourceError(f"record {number} has no {self._key!r}, by which it should be in order") from None
+            raise SourceError(f"record {number} has no {self._key!r}, the key of the order") from None
         if value is None:
             return None
         if self._order is None:
-            self._order = _told_by(value)
+            self._order = _order_for(value)
         try:
             return self._order.rank(value)
         except ValueError as error:
-            raise SourceError(f"record {number}: {self._key!r} has no place in the order: {error}") from None
+            raise SourceError(f"record {number}: {self._key!r} cannot be compared: {error}") from None
 
 
-def _told_by(value: Any) -> Order:
+def _order_for(value: Any) -> Order:
     if is_number(value):
         return Order("number")
     try:

@@ -1,4 +1,4 @@
-"""Page by page: where the next page is, and the guard against a source that returns one page for ever.
+"""Paging: how to find the next page, and a guard against a source that returns the same page forever.
 
 ::
 
@@ -24,14 +24,14 @@ _REMEMBERED = 100_000  # pages
 
 
 class Page:
-    """One page, as what finds the next one sees it.
+    """One page, from which the next position is found.
 
     Attributes:
-        answer: what ``fetch`` gave.
-        body: the same, decoded: of a response its JSON.
-        items: the records in it; None when it has no list where they should be.
-        position: what ``fetch`` was given.
-        number: counts the pages, from 1.
+        answer: the result of ``fetch``.
+        body: the decoded result: the JSON of a response.
+        items: the records; None if the page has no list at their path.
+        position: the argument of ``fetch``.
+        number: the number of the page, from 1.
     """
 
     def __init__(self, answer: Any, position: Any, number: int, items: str | None) -> None:
@@ -43,7 +43,7 @@ class Page:
         self.items = found if isinstance(found, list) else None
 
     def at(self, path: str) -> Any:
-        """Give what is at a path in the body, ``meta.next``; None when there is nothing."""
+        """Return the value at a path in the body, such as ``meta.next``; None if there is none."""
         found = self.body
         for name in path.split("."):
             found = found.get(name) if isinstance(found, dict) else None
@@ -51,7 +51,7 @@ class Page:
 
 
 Next = Callable[[Page], Any]
-"""Gives the position of the page after one, None when there is none."""
+"""Returns the position of the next page, None if there is none."""
 
 
 def pages(
@@ -62,28 +62,28 @@ def pages(
     items: str | None = None,
     may_repeat: bool | None = None,
 ) -> Iterator[list[Any]]:
-    """Ask for one page after another, and give the records of each as a list; empty ones are passed over.
+    """Fetch one page after another, and yield the records of each as a list; empty pages are skipped.
 
     Args:
-        fetch: called with a position, first with ``first``; gives a response (of this toolkit's client, of
-            ``requests`` or ``httpx``), or what was decoded already.
-        next: tells the next position; one of the functions here, or the tap's own.
+        fetch: called with a position, first with ``first``; returns a response (of this toolkit's client, ``requests``
+            or ``httpx``), or a decoded body.
+        next: returns the next position; one of the functions here, or the tap's own.
         first: the position of the first page.
-        items: where the records are in the body, ``data.contacts``; the body itself is the list when None.
+        items: the path of the records in the body, ``data.contacts``; None means the body itself.
         may_repeat: whether two pages may be equal, as pages of a log can. None logs a warning about equal pages, and
             raises only when the same position returns the same page again. False raises for equal pages at any
             position. True only logs a warning when the same position returns the same page again.
 
     Raises:
-        SourceError: a page repeats, see ``may_repeat``; no list of records where it should be.
+        SourceError: a page repeats, see ``may_repeat``; a page has no list of records at their path.
     """
-    guard = _Guard(may_repeat)
+    guard = _RepeatGuard(may_repeat)
     position, number = first, 0
     while True:
         number += 1
         page = Page(fetch(position), position, number, items)
         if page.items is None:
-            raise SourceError(f"page {number} has no list of records at {items or 'its top'!r}")
+            raise SourceError(f"page {number} has no list of records at {items or 'its top level'!r}")
         guard.check(position, page.items, number)
         if page.items:
             yield page.items
@@ -93,11 +93,11 @@ def pages(
 
 
 def by_cursor(path: str, more: str | None = None) -> Next:
-    """Find the next cursor in the body; a null, an empty one or none ends.
+    """Take the next cursor from the body; null, an empty text or a missing one is the end.
 
     Args:
-        path: where it is, ``meta.next_cursor``.
-        more: where the body says whether there are further pages, ``has_more``; false ends, whatever the cursor.
+        path: the path of the cursor, ``meta.next_cursor``.
+        more: the path of a flag for further pages, ``has_more``; false is the end, whatever the cursor.
     """
 
     def next(page: Page) -> Any:
@@ -110,10 +110,10 @@ def by_cursor(path: str, more: str | None = None) -> Next:
 
 
 def by_offset(size: int) -> Next:
-    """Count records: the position is the number of those before the page; a page of fewer than ``size`` ends.
+    """Count records: the position is the number of records before the page; fewer than ``size`` records are the end.
 
-    Where records are inserted or deleted meanwhile, offsets slip: such a source should be asked by cursor or by windows
-    of its replication key, if it can be. The first position is 0: ``pages(…, first=0)``.
+    Offsets shift if records are inserted or deleted meanwhile: if possible, use cursors, or windows of the replication
+    key. The first position is 0: ``pages(…, first=0)``.
     """
     _check(size)
     return lambda page: (page.position or 0) + size if len(page.items or ()) >= size else None
@@ -123,8 +123,8 @@ def by_page(size: int | None = None, total: str | None = None) -> Next:
     """Count pages: the position is the page's number, ``pages(…, first=1)``.
 
     Args:
-        size: of a whole page; a page of fewer ends. None ends at an empty page only.
-        total: where the body says how many pages there are, ``meta.pages``, which ends at that number.
+        size: the number of records of a full page; fewer are the end. None ends only at an empty page.
+        total: the path of the number of pages, ``meta.pages``; the end is at that number.
     """
     if size is not None:
         _check(size)
@@ -132,9 +132,9 @@ def by_page(size: int | None = None, total: str | None = None) -> Next:
     def next(page: Page) -> Any:
         count, position = len(page.items or ()), 1 if page.position is None else page.position
         if total is not None:
-            said = page.at(total)
-            if isinstance(said, int):
-                return position + 1 if position < said else None
+            last = page.at(total)
+            if isinstance(last, int):
+                return position + 1 if position < last else None
         return position + 1 if count >= (size or 1) else None
 
     return next
@@ -145,8 +145,8 @@ def by_link(relation: str = "next") -> Next:
 
     def next(page: Page) -> Any:
         headers = getattr(page.answer, "headers", {})
-        said = headers.get("link") or headers.get("Link") or ""
-        return links(said, str(getattr(page.answer, "url", ""))).get(relation)
+        header = headers.get("link") or headers.get("Link") or ""
+        return links(header, str(getattr(page.answer, "url", ""))).get(relation)
 
     return next
 
@@ -159,21 +159,21 @@ def by_url(path: str) -> Next:
         try:
             return urljoin(str(getattr(page.answer, "url", "")), found) if isinstance(found, str) and found else None
         except ValueError:
-            raise SourceError(f"page {page.number} says what is no URL for the next one, at {path!r}") from None
+            raise SourceError(f"page {page.number} has no valid URL of the next page at {path!r}") from None
 
     return next
 
 
-class _Guard:
-    """Looks for pages that repeat.
+class _RepeatGuard:
+    """Detects pages that repeat.
 
     An equal page at another position may be data: one row of a log that is toggled, records without keys. The same
-    position with the same page leads to the same next position, so the source goes round in a circle.
+    position with the same page leads to the same next position, so the source repeats forever.
     """
 
     def __init__(self, may_repeat: bool | None) -> None:
-        self._positions: dict[bytes, tuple[int, bytes]] = {}  # the page, and its content
-        self._contents: dict[bytes, tuple[int, int]] = {}  # the page, and which of those that had records it was
+        self._positions: dict[bytes, tuple[int, bytes]] = {}  # the page's number and content
+        self._contents: dict[bytes, tuple[int, int]] = {}  # the page's number, and its number without empty pages
         self._count = 0
         self._like = 0
         self._warn_from = 0
@@ -190,7 +190,7 @@ class _Guard:
         _remember(self._positions, place, (number, content))
         if before and seen == content:
             self._report(
-                f"page {number} is at the position of page {before} and holds the same, so this may go on for ever",
+                f"page {number} is at the position of page {before} and holds the same, so this may go on forever",
                 is_error=not self._may_repeat,
                 number=number,
                 hint="may_repeat=True where such pages are data",
@@ -203,7 +203,7 @@ class _Guard:
         before, at = self._contents.pop(content, (0, 0))
         if at and (self._count - at <= _NEAR or at == self._like + 1 > 1):
             self._report(
-                f"page {number} holds what page {before} does, so this may go on for ever",
+                f"page {number} holds what page {before} does, so this may go on forever",
                 is_error=self._may_repeat is False,
                 number=number,
                 hint="may_repeat=True where equal pages are data, may_repeat=False to end the stream here",
@@ -233,7 +233,7 @@ def _digest(value: Any) -> bytes:
 
     try:
         data = msgspec.json.encode(value, enc_hook=repr)
-    except (TypeError, ValueError):  # what was decoded by other means than JSON
+    except (TypeError, ValueError):  # not decoded from JSON
         data = repr(value).encode()
     return blake2b(data, digest_size=16, usedforsecurity=False).digest()
 

@@ -24,29 +24,29 @@ __all__ = ["Partition", "for_each"]
 
 
 class _Context(Protocol):
-    """What of a ``balog.tap.Context`` is used here."""
+    """The part of ``balog.tap.Context`` that is used here."""
 
     stream: str
     entry: Any
 
     @property
     def start_date(self) -> str | None:
-        """The config's."""
+        """See ``Context.start_date``."""
 
     def kept(self, name: str) -> Any:
-        """What is in the state beside the bookmark."""
+        """See ``Context.kept``."""
 
     def keep(self, name: str, value: Any, *, at_once: bool = False) -> None:
-        """Put it there."""
+        """See ``Context.keep``."""
 
 
 class Partition:
-    """One of the things that a stream is asked for.
+    """One partition of a stream, such as an account, with a bookmark of its own.
 
     Attributes:
-        item: it, as it was given.
+        item: the item of ``for_each``.
         id: its name in the state.
-        bookmark: where to go on from; ``start_date`` of the config, or None, on its first time.
+        bookmark: the value to start from; ``start_date`` of the config, or None, the first time.
     """
 
     def __init__(self, item: Any, id: str, bookmark: Any, key: str, order: Order) -> None:
@@ -59,10 +59,10 @@ class Partition:
         self.is_watched = False
 
     def watch(self, records: Iterable[Any]) -> Iterator[Any]:
-        """Pass this one's records, or pages of them, through; the largest replication value will be its bookmark.
+        """Pass the partition's records, or pages of them, through; the largest replication value becomes its bookmark.
 
         Raises:
-            SourceError: a record without the replication key, or a value that is none.
+            SourceError: a record has no replication key, or a value of another type.
         """
         self.is_watched = True
         rank: Any = None
@@ -85,26 +85,26 @@ class Partition:
 def for_each(
     context: _Context, items: Iterable[Any], *, key: str | None = None, name: str = "accounts", lookback: float = 0
 ) -> Iterator[Partition]:
-    """Give one after another with its bookmark, and keep that and write the state when the next is asked for.
+    """Yield a partition for each item, with its bookmark; the state is written before the next one.
 
-    An item that is new begins at ``start_date``, however far the others are. One that failed, and those after it, go on
-    at their old bookmarks in the next run. Those that no longer exist keep theirs.
+    A new item starts at ``start_date``, whatever the bookmarks of the others. One that failed, and those after it,
+    resume at their old bookmarks in the next run. Items that no longer exist keep theirs.
 
     Args:
-        context: the stream's, which has a replication key. Its own records come in no order over all accounts: declare
-            it with ``is_sorted=False``.
-        items: the things.
-        key: where the identity of one is, when it is a dict; else the item itself is it.
-        name: under which they are in the state.
-        lookback: subtracted from each one's bookmark: seconds for times, a number for numbers.
+        context: the context of the stream, which needs a replication key. Its records are not sorted over all items:
+            declare it with ``is_sorted=False``.
+        items: the items, such as accounts.
+        key: the name of an item's identity, if it is a dict; otherwise the item itself is the identity.
+        name: the name of the bookmarks in the state.
+        lookback: subtracted from each bookmark: seconds for times, a number for numbers.
 
     Raises:
         TapError: the stream has no replication key.
-        SourceError: two items are the same, one has no identity, or a bookmark in the state is not of the key's kind.
+        SourceError: two items are the same, one has no identity, or a bookmark in the state has the wrong type.
     """
     replication_key = context.entry.replication_key
     if replication_key is None:
-        raise TapError(f"stream {context.stream!r}: for_each wants a stream with a replication key")
+        raise TapError(f"stream {context.stream!r}: for_each needs a stream with a replication key")
     return _each(context, items, key, name, replication_key, order_of(context.entry.schema, replication_key), lookback)
 
 
@@ -123,7 +123,7 @@ def _each(
     for item in items:
         id = _identity(item, key)
         if id in seen:
-            raise SourceError(f"{name}: the source gives {id!r} twice")
+            raise SourceError(f"{name}: the source returns {id!r} twice")
         seen.add(id)
         held = marks.get(id)
         mark = held.get(replication_key) if isinstance(held, dict) else None
@@ -134,9 +134,9 @@ def _each(
             raise SourceError(f"{name}: the bookmark of {id!r} in the state: {error}") from None
         partition = Partition(item, id, since, replication_key, order)
         yield partition
-        # Asked for the next, the run has written all of this one.
+        # When the next one is requested, the run has written all of this one.
         if not partition.is_watched:
-            raise TapError(f"stream {context.stream!r}: the records of each want to be passed through watch(…)")
+            raise TapError(f"stream {context.stream!r}: pass the records of each partition through watch(…)")
         highest = partition.highest
         if highest is not None and (reached is None or order.rank(highest) > reached):
             marks = {**marks, id: {replication_key: highest}}

@@ -1,4 +1,4 @@
-"""Waiting that ends when nobody wants what comes after it."""
+"""Waits that end when they are cancelled."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ _thread = threading.local()
 
 
 class Cancelled(BaseException):
-    """Raised in a worker's thread whose results nobody wants any more; no ``except Exception`` may hold it up."""
+    """Raised in a worker's thread whose results are no longer needed; no ``except Exception`` catches it."""
 
 
 def cancelled_by(event: threading.Event) -> None:
-    """Have ``pause`` in this thread end with ``Cancelled`` when the event is set."""
+    """Make ``pause`` in this thread raise ``Cancelled`` when the event is set."""
     _thread.event = event
 
 
 def pause(seconds: float) -> None:
-    """Wait. In the main thread a signal's handler that raises ends it, in a worker's thread its cancellation.
+    """Wait. In the main thread a signal handler that raises ends it, in a worker's thread its cancellation.
+
+    Args:
+        seconds: how long to wait.
 
     Raises:
-        Cancelled: see there.
+        Cancelled: the thread's event was set; see ``cancelled_by``.
     """
     event: threading.Event | None = getattr(_thread, "event", None)
     if event is None:

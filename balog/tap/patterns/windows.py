@@ -1,4 +1,4 @@
-"""Windows of time: a source is asked for a span after the other, and the bookmark moves with each.
+"""Windows of time: a source is queried for one after another, and the bookmark moves with each.
 
 ::
 
@@ -24,7 +24,7 @@ _TIME = re.compile(
 
 
 class Window(NamedTuple):
-    """From ``start`` until before ``end``: two datetimes with a zone, or two dates."""
+    """The time from ``start``, inclusive, to ``end``, exclusive: two datetimes with a zone, or two dates."""
 
     start: Any
     end: Any
@@ -43,23 +43,23 @@ def date_windows(
     overlap: timedelta = timedelta(0),
     zone: tzinfo | None = None,
 ) -> Iterator[Window]:
-    """Give windows one after another that cover all from ``start`` until before ``end``, without gaps.
+    """Yield consecutive windows from ``start``, inclusive, to ``end``, exclusive.
 
-    With ``days`` and ``months`` a window begins at the same time of day in ``zone`` as the first, also where clocks are
-    changed in between; a month's window begins on the same day of the month, or on the last where there is none. With
-    ``step`` it is so long in elapsed time. When both ends are dates, the windows are of dates.
+    With ``days`` and ``months`` each window starts at the same time of day in ``zone`` as the first, also across clock
+    changes. With ``months`` it starts on the same day of the month, or on the last if there is none. With ``step`` it
+    has this elapsed time. If both ends are dates, the windows are of dates.
 
     Args:
-        start: where to begin; a datetime, a date, or either as ISO 8601. What has no zone is in ``zone``.
-        end: where to end. The last window may be shorter.
-        days: length in days; this, ``months`` or ``step``.
+        start: a datetime, a date, or either as ISO 8601. Without a zone it is in ``zone``.
+        end: likewise. The last window may be shorter.
+        days: length in days; set one of ``days``, ``months`` and ``step``.
         months: length in months.
-        step: length.
-        overlap: all windows but the first begin so much earlier: for sources whose records arrive late.
-        zone: in which days begin, and of the datetimes, as ``ZoneInfo("Europe/Berlin")``; UTC if none.
+        step: length in elapsed time.
+        overlap: all windows but the first start earlier by this, for sources whose records arrive late.
+        zone: the zone of days and datetimes, such as ``ZoneInfo("Europe/Berlin")``; None means UTC.
 
     Raises:
-        TapError: no length or several, a length or an overlap below 0, a text that is no time, a zone that is no
+        TapError: no length or several, a negative length or overlap, a text that is not a time, a zone that is not a
             tzinfo.
     """
     lengths = [bool(days), bool(months), step is not None]
@@ -91,16 +91,16 @@ def bisected(
     *,
     smallest: timedelta = timedelta(seconds=1),
 ) -> Iterator[tuple[Window, Any]]:
-    """Ask for a window, and for its halves where the answer has too many; give the windows and answers in order.
+    """Fetch a window, or its halves if the answer has too many records; yield the windows and answers in order.
 
-    For sources that answer with so many records at most and have no further pages. Halves begin at whole seconds (or
-    days), which every source understands.
+    For sources that limit the number of records and have no pages. Halves start at whole seconds (or days), which
+    every source supports.
 
     Args:
-        window: as ``date_windows`` gives it.
-        fetch: asks for a window.
-        has_too_many: tells of an answer whether it may be cut off.
-        smallest: a window that is not divided any more.
+        window: a window of ``date_windows``.
+        fetch: returns the answer for a window.
+        has_too_many: returns whether an answer may be cut off.
+        smallest: the length of a window that is not divided further.
 
     Raises:
         SourceError: even the smallest window has too many.
@@ -113,29 +113,29 @@ def bisected(
             yield now, answer
             continue
         is_dates = not isinstance(now.start, datetime)
-        # Halved in UTC: datetimes of one zone are subtracted by what clocks show, and those may be changed in between.
+        # Halved in UTC: the difference of datetimes in one zone ignores clock changes.
         start, end = (at if is_dates else at.astimezone(timezone.utc) for at in now)
         middle = start + (end - start) / 2
         if not is_dates:
             middle = middle.replace(microsecond=0)
         if end - start <= smallest or not start < middle < end:
-            raise SourceError(f"the source has too many records in {now}, and there is no smaller window to ask for")
+            raise SourceError(f"the source has too many records in {now}, and there is no smaller window")
         middle = middle if is_dates else middle.astimezone(now.start.tzinfo)
         left += [Window(middle, now.end), Window(now.start, middle)]
 
 
-def _windows(bounds: Iterator[Any], overlap: timedelta, shown: Callable[[Any], Any]) -> Iterator[Window]:
+def _windows(bounds: Iterator[Any], overlap: timedelta, localize: Callable[[Any], Any]) -> Iterator[Window]:
     start: Any = next(bounds, None)
     is_first = True
     for end in bounds:
-        yield Window(shown(start if is_first else start - overlap), shown(end))
+        yield Window(localize(start if is_first else start - overlap), localize(end))
         start, is_first = end, False
 
 
 def _bounds(
     begin: datetime, until: datetime, days: int, months: int, step: timedelta | None, zone: tzinfo
 ) -> Iterator[datetime]:
-    """Give where windows begin and where the last one ends, in UTC; nothing when there is none."""
+    """Yield the starts of all windows and the end of the last one, in UTC; nothing if there are none."""
     if begin >= until:
         return
     local = begin.astimezone(zone)
@@ -152,7 +152,7 @@ def _bounds(
             at = until
         if at >= until:
             break
-        if at > before:  # clocks may be set so that a day is left out, as Samoa's of 2011-12-30
+        if at > before:  # a clock change may skip a day, as in Samoa on 2011-12-30
             yield at
             before = at
     yield until
@@ -176,7 +176,7 @@ def _date_bounds(begin: date, until: date, days: int, months: int) -> Iterator[d
 
 
 def _later(at: Any, days: int, months: int) -> Any:
-    """Give the same time of day, so many days or months later."""
+    """Return the same time of day, some days or months later."""
     if days:
         return at + timedelta(days=days)
     from calendar import monthrange
@@ -194,12 +194,12 @@ def _instant(at: date, zone: tzinfo) -> datetime:
     return (at if at.tzinfo else at.replace(tzinfo=zone)).astimezone(timezone.utc)
 
 
-def _parsed(said: str | date) -> date:
-    if not isinstance(said, str):
-        if not isinstance(said, date):
-            raise TapError(f"date_windows: want a datetime, a date or a text, not {type(said).__name__}")
-        return said
-    match = _TIME.fullmatch(said.strip())
+def _parsed(value: str | date) -> date:
+    if not isinstance(value, str):
+        if not isinstance(value, date):
+            raise TapError(f"date_windows: want a datetime, a date or a text, not {type(value).__name__}")
+        return value
+    match = _TIME.fullmatch(value.strip())
     try:
         if match is None:
             raise ValueError
@@ -213,7 +213,7 @@ def _parsed(said: str | date) -> date:
         micro = int((fraction or "")[:6].ljust(6, "0"))
         return datetime(int(year), int(month), int(day), int(hour), int(minute), int(second or 0), micro, zone)
     except ValueError:
-        raise TapError(f"date_windows: want a time as ISO 8601 has it, not {said[:60]!r}") from None
+        raise TapError(f"date_windows: want an ISO 8601 time, not {value[:60]!r}") from None
 
 
 def _text(at: date) -> str:

@@ -1,20 +1,20 @@
-"""What a stream is, declared by decorator or by class, and the order in which streams run."""
+"""Streams, declared by decorator or by class, and the order in which they run."""
 
-from balog.tap.streams.calling import by_names, did_you_mean
-from balog.tap.streams.declaring import add, declare, link
-from balog.tap.streams.order import below, in_order, root_of
-from balog.tap.streams.stream import Records, Stream, place_of_caller
+from balog.tap.streams.family import in_run_order, link, root_of, with_descendants
+from balog.tap.streams.injection import Providers, did_you_mean, inject
+from balog.tap.streams.stream import Records, Stream, add, declare, place_of_caller
 
 __all__ = [
+    "Providers",
     "Records",
     "Stream",
     "add",
-    "below",
-    "by_names",
     "declare",
     "did_you_mean",
-    "in_order",
+    "in_run_order",
+    "inject",
     "link",
     "place_of_caller",
     "root_of",
+    "with_descendants",
 ]

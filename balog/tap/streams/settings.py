@@ -1,16 +1,13 @@
-"""The settings of streams: which there are, and what each of them may be."""
+"""The settings of streams and the values that each allows."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from balog.tap.errors import TapError
-from balog.tap.streams.calling import did_you_mean
-
-if TYPE_CHECKING:
-    from balog.tap.streams.stream import Stream
+from balog.tap.streams.injection import did_you_mean
 
 __all__ = ["SETTINGS", "check_settings"]
 
@@ -34,8 +31,8 @@ def _is_errors(value: Any) -> bool:
 
 def _is_metadata(value: Any) -> bool:
     return isinstance(value, Mapping) and all(
-        isinstance(crumb, tuple) and all(isinstance(part, str) for part in crumb) and isinstance(said, Mapping)
-        for crumb, said in value.items()
+        isinstance(crumb, tuple) and all(isinstance(part, str) for part in crumb) and isinstance(entry, Mapping)
+        for crumb, entry in value.items()
     )
 
 
@@ -64,7 +61,6 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "client": _FUNCTION,
     "created_key": _TEXT,
     "epoch": _one_of("seconds", "milliseconds"),
-    "given_by": _STREAM,
     "has_time": _BOOL,
     "is_sorted": _BOOL,
     "key_properties": (_is_key, "a list of different names"),
@@ -76,44 +72,50 @@ SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "replication_method": _one_of("FULL_TABLE", "INCREMENTAL", "LOG_BASED"),
     "retries": _COUNT,
     "retry_on": (_is_errors, "an exception, or a tuple of them"),
-    "schema": (lambda value: isinstance(value, (dict, type)) or callable(value), "a JSON Schema or what gives one"),
+    "schema": (lambda value: isinstance(value, (dict, type)) or callable(value), "a JSON Schema or a source of one"),
     "select": _BOOL,
+    "source_stream": _STREAM,
 }
-"""What tells whether a value may be there, and what is wanted, in words."""
+"""For each setting, a check of its value and a description of the allowed values."""
 
 
-def check_settings(kind: type[Stream], given: Mapping[str, Any], title: str) -> dict[str, Any]:
-    """Check what a class of streams and a declaration say, and give all of it that is not a default.
+def check_settings(kind: type, declared: Mapping[str, Any], title: str) -> dict[str, Any]:
+    """Check the settings of a class of streams and of a declaration, and return those that are not defaults.
+
+    Args:
+        kind: the class of the stream.
+        declared: settings of the declaration, which override those of the class.
+        title: the stream's name and place, for errors.
 
     Raises:
-        TapError: a setting that there is not, or a value that cannot be.
+        TapError: an unknown setting, or an invalid value.
     """
-    for name in given:
+    for name in declared:
         if name not in SETTINGS:
             raise TapError(f"{title}: there is no setting {name!r}{did_you_mean(name, SETTINGS)}")
-    said = {name: _of_class(kind, name) for name in SETTINGS if _is_said(kind, name)}
-    said.update(given)
-    for name, value in said.items():
-        is_right, wanted = SETTINGS[name]
-        if value is not None and not is_right(value):
+    settings = {name: _class_value(kind, name) for name in SETTINGS if _is_overridden(kind, name)}
+    settings.update(declared)
+    for name, value in settings.items():
+        is_valid, wanted = SETTINGS[name]
+        if value is not None and not is_valid(value):
             raise TapError(f"{title}: {name}={value!r}: want {wanted}")
-    keys = said.get("key_properties")
+    keys = settings.get("key_properties")
     if keys is not None:
-        said["key_properties"] = list(keys)
-    errors = said.get("retry_on")
+        settings["key_properties"] = list(keys)
+    errors = settings.get("retry_on")
     if errors is not None:
-        said["retry_on"] = errors if isinstance(errors, tuple) else (errors,)
-    return {name: value for name, value in said.items() if value is not None or name in given}
+        settings["retry_on"] = errors if isinstance(errors, tuple) else (errors,)
+    return {name: value for name, value in settings.items() if value is not None or name in declared}
 
 
-def _is_said(kind: type[Stream], name: str) -> bool:
+def _is_overridden(kind: type, name: str) -> bool:
     return any(name in vars(base) for base in kind.__mro__ if not base.__module__.startswith("balog.tap.streams"))
 
 
-def _of_class(kind: type[Stream], name: str) -> Any:
-    """Give an attribute of a class; a method (its first parameter is ``self``) stays where it is, and gets its stream.
+def _class_value(kind: type, name: str) -> Any:
+    """Return a class attribute, or None for a method (its first parameter is ``self``), which stays a method.
 
-    Any other function that stands in the body, such as a source of schemas, is a value as everywhere else.
+    Any other function in the body, such as a source of schemas, is a value.
     """
     value = getattr(kind, name)
     if inspect.isfunction(value) and next(iter(inspect.signature(value).parameters), "") == "self":

@@ -1,66 +1,66 @@
-"""A stream: its name, how it is replicated, and the function that gives its records."""
+"""A stream: its name, how it is replicated, and the function that yields its records."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from balog.tap.bookmarks import BookmarkStrategy, make_strategy
 from balog.tap.catalog import Method
 from balog.tap.errors import TapError
 from balog.tap.records import EpochUnit, Policy
-from balog.tap.streams.calling import Givers, by_names
+from balog.tap.streams.injection import Providers, inject
 from balog.tap.streams.settings import check_settings
 
 if TYPE_CHECKING:
     from balog.tap.schema import SchemaSource
 
-__all__ = ["Records", "Stream", "place_of_caller"]
+__all__ = ["Records", "Stream", "add", "declare", "place_of_caller"]
 
 Records = Iterable[Any]
-"""Records as dicts, one by one or in lists (pages, the quick path); or ``Emitted``, made by ``context.to``."""
+"""Records as dicts, one by one or in lists (pages, which are faster); or ``Emitted``, made by ``context.to``."""
 
-_NAMES = ("client", "config", "context")
+_PARAMETERS = ("client", "config", "context")
 
 
 class Stream:
-    """One stream of a tap. ``tap.stream`` makes one of a function or of a class; ``records`` gives its records.
+    """One stream of a tap. ``tap.stream`` makes one of a function or a class; ``records`` yields its records.
 
     Each setting is an attribute: a subclass sets it in its body, a decorator by name. Their types are checked.
 
     Attributes:
         name: its ``tap_stream_id``, and its name in messages.
-        key_properties: what identifies a record; [] when nothing does.
+        key_properties: the properties that identify a record; may be empty.
         replication_key: the property whose largest value is the bookmark; None replicates the full table.
-        replication_method: told by the key when None.
-        bookmark_strategy: when the bookmark is written in the middle; at the end of the stream when not said.
-        is_sorted: the source gives records in ascending order of the replication key: only then is a bookmark in the
-            middle right, and a strategy that writes one is refused otherwise.
-        lookback: subtracted from the bookmark when the source is asked: seconds for times, a number for numbers.
+        replication_method: None derives it from the replication key.
+        bookmark_strategy: when the bookmark is written before the end of the stream; by default it is not.
+        is_sorted: the source returns records in ascending order of the replication key. A strategy that writes
+            bookmarks before the end requires this.
+        lookback: subtracted from the bookmark before the source is queried: seconds for times, a number for numbers.
         policy: see ``balog.tap.records.Policy``.
-        epoch: what numbers are where the schema wants a ``date-time``: "seconds" or "milliseconds" since 1970.
-        has_time: each record says when it was written, ``time_extracted``.
-        retry_on: exceptions after which the stream is begun again from its original bookmark.
-        retries: how often.
-        before_retry: called before that by the names of its parameters, any of ``context`` and ``error``: to wait, to
-            reset a client.
-        schema: a JSON Schema, or what gives it; see ``balog.tap.schema``.
-        metadata: of the catalog, by breadcrumb, beside what is written by default.
-        after: called with each record that is about to be written; gives the one that is, or None to leave it out.
-        bookmark_of: called by the names of its parameters, any of ``record`` and ``state`` (what the state says of this
-            stream, a dict); gives the value that is held against the bookmark instead of the replication key's.
-        created_key: the property with the time at which a record was made: those made after the bookmark count as new,
-            the others as updated.
+        epoch: the unit of integers where the schema has a ``date-time``: "seconds" or "milliseconds" since 1970.
+        has_time: each RECORD carries ``time_extracted``.
+        retry_on: exceptions after which the stream is restarted from its original bookmark.
+        retries: the maximum number of restarts.
+        before_retry: called before a restart, to wait or to reset a client. It may have the parameters ``context`` and
+            ``error``.
+        schema: a JSON Schema, or a source of one; see ``balog.tap.schema``.
+        metadata: catalog metadata by breadcrumb, in addition to the defaults.
+        after: called with each record before it is written; returns the record to write, or None to drop it.
+        bookmark_of: returns a record's replication value if that is not the value of the replication key. It may have
+            the parameters ``record`` and ``state`` (the stream's entry in the state, a dict).
+        created_key: the property with a record's creation time: records created after the bookmark count as new, the
+            others as updated.
         client: makes a client for this stream alone, as ``tap.client`` does for all.
-        select: whether the stream is synced where no catalog says so.
-        buffer_seconds: how long the records of one parent may take before what was written is handed on and the
-            parents' bookmarks are looked at; see ``balog.tap.syncing``.
-        parent: the stream, or its name, for each of whose records this one is asked; None at the top.
-        given_by: the stream, or its name, whose function emits this one's records beside its own; this one has no
-            function then.
+        select: the stream is synced when there is no catalog.
+        buffer_seconds: after this time within one parent record, written records are flushed and the parents'
+            bookmarks are checkpointed; see ``balog.tap.syncing``.
+        parent: the stream, or its name, whose records this one is synced for; None at the top level.
+        source_stream: the stream, or its name, whose function also emits this stream's records; this one then has no
+            function.
         children: the streams whose parent this is.
-        given: the streams that this one gives.
+        emitted_streams: the streams whose ``source_stream`` this is.
         place: where it was declared, ``file:line``.
     """
 
@@ -86,84 +86,156 @@ class Stream:
     select: bool = True
     buffer_seconds: float = 5.0
     parent: Stream | str | None = None
-    given_by: Stream | str | None = None
+    source_stream: Stream | str | None = None
 
     def __init__(self, name: str = "", *, place: str = "", **settings: Any) -> None:
         self.name = name or self.name
         self.place = place or place_of_caller()
         self.children: list[Stream] = []
-        self.given: list[Stream] = []
+        self.emitted_streams: list[Stream] = []
         self.family: dict[str, Stream] = {}
-        """All the streams it was declared with, by name."""
+        """All streams of the same tap, by name."""
         for key, value in check_settings(type(self), settings, self.title).items():
             setattr(self, key, value)
         if not self.name:
             raise TapError(f"{self.title}: a stream needs a name")
         if not self.is_sorted and self.bookmark_strategy not in (None, "end_of_stream"):
             raise TapError(
-                f"{self.title}: is_sorted=False leaves bookmark_strategy='end_of_stream' alone: a bookmark in the "
-                "middle would leave out the records that come late"
+                f"{self.title}: is_sorted=False requires bookmark_strategy='end_of_stream': a bookmark in the middle "
+                "would skip records that come later"
             )
         if self.replication_method == "INCREMENTAL" and not self.replication_key:
             raise TapError(f"{self.title}: replication_method='INCREMENTAL' needs a replication_key")
-        if self.parent is not None and self.given_by is not None:
-            raise TapError(f"{self.title}: has a parent, and is given by another stream; want one of them")
+        if self.parent is not None and self.source_stream is not None:
+            raise TapError(f"{self.title}: has a parent and a source_stream; set one of them")
         if bool(self.retry_on) != bool(self.retries):
-            raise TapError(f"{self.title}: retry_on= and retries= are of use together alone")
+            raise TapError(f"{self.title}: retry_on= and retries= must be set together")
         try:
             make_strategy(self.bookmark_strategy)
         except TapError as error:
             raise TapError(f"{self.title}: {error}") from None
         if self.before_retry is not None:
-            by_names(self.before_retry, ("context", "error"), f"{self.title}: before_retry")
+            inject(self.before_retry, ("context", "error"), f"{self.title}: before_retry")
         if self.bookmark_of is not None:
-            by_names(self.bookmark_of, ("record", "state"), f"{self.title}: bookmark_of")
-        names = (*_NAMES, "parent") if self.parent is not None else _NAMES
-        self._ask = by_names(self.records, names, self.title)
+            inject(self.bookmark_of, ("record", "state"), f"{self.title}: bookmark_of")
+        parameters = (*_PARAMETERS, "parent") if self.parent is not None else _PARAMETERS
+        self._call = inject(self.records, parameters, self.title)
 
     def records(self, *args: Any, **kwargs: Any) -> Records:
-        """Give the records. Written by subclasses, with any of the parameters client, context, config and parent."""
-        raise TapError(f"{self.title}: has no function that gives records")
+        """Yield the records. Subclasses define it with any of the parameters client, context, config and parent."""
+        raise TapError(f"{self.title}: has no function that yields records")
 
-    def ask(self, has: Givers) -> Records:
-        """Call ``records`` with what it wants of ``has``: client, context, config and, below another stream, parent."""
-        found: Records | None = self._ask(has)
+    def call(self, providers: Providers) -> Records:
+        """Call ``records`` with the arguments that it asks for, and return its records."""
+        found: Records | None = self._call(providers)
         return () if found is None else found
 
     def __call__(self, *args: Any, **kwargs: Any) -> Records:
-        """Call the function that gives the records as it is written, as a test does."""
+        """Call the declared function with these arguments, as a test does."""
         return self.records(*args, **kwargs)
 
     def substream(self, name: str, **settings: Any) -> Callable[[Any], Any]:
-        """Declare a stream that is asked for once for each record of this one; see ``Tap.stream``.
+        """Declare a stream that is synced once for each record of this one; see ``Tap.stream``.
 
-        Its function may ask for ``parent``, the record as this stream's source gave it.
+        Its function may have the parameter ``parent``: the record as this stream's source returned it.
         """
-        from balog.tap.streams.declaring import declare
-
         return declare(self.family, (name,), {**settings, "parent": self}, place_of_caller())
 
     @property
+    def has_function(self) -> bool:
+        """Whether it has a function of its own that yields records."""
+        return "records" in vars(self) or type(self).records is not Stream.records
+
+    @property
     def title(self) -> str:
-        """Its name and where it was declared, for errors."""
+        """Its name and the place of its declaration, for errors."""
         return f"stream {self.name!r} ({self.place})"
 
     @property
     def method(self) -> Method:
-        """How it is replicated."""
+        """The replication method."""
         return self.replication_method or ("INCREMENTAL" if self.replication_key else "FULL_TABLE")
 
     @property
     def strategy(self) -> BookmarkStrategy:
-        """Give a strategy for one sync."""
+        """A new bookmark strategy for one sync."""
         return make_strategy(self.bookmark_strategy).fresh()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
 
 
+class _FunctionStream(Stream):
+    def __init__(self, name: str, function: Callable[..., Records], place: str, settings: Mapping[str, Any]) -> None:
+        self.records = function  # type: ignore[method-assign]
+        super().__init__(name, place=place, **settings)
+
+    @property
+    def __wrapped__(self) -> Callable[..., Records]:
+        return self.records
+
+
+def declare(
+    family: dict[str, Stream], names: Sequence[str], settings: Mapping[str, Any], place: str
+) -> Callable[[Any], Any]:
+    """Return a decorator that makes a stream for each name and adds it to ``family``.
+
+    A function under one name becomes its ``Stream``, which can still be called; otherwise the decorated object stays
+    what it is. A class may be a ``Stream`` or any other with a method ``records``: one object is made for each name,
+    which is its ``self.name``.
+
+    Raises:
+        TapError: a name is taken, or a setting is invalid.
+    """
+    if not all(isinstance(name, str) for name in names):
+        raise TapError(f"a stream ({place}): want names, and parentheses after the decorator also without any")
+
+    def decorate(subject: Any) -> Any:
+        if isinstance(subject, type):
+            kind = subject if issubclass(subject, Stream) else _stream_class(subject, place)
+            for name in names or (getattr(subject, "name", ""),):
+                add(family, kind(name, place=place, **settings))
+            return subject
+        if not callable(subject):
+            raise TapError(f"stream {', '.join(names)!r} ({place}): want a function or a class")
+        made = [_FunctionStream(name, subject, place, settings) for name in names or (subject.__name__,)]
+        for stream in made:
+            add(family, stream)
+        return made[0] if len(made) == 1 else subject
+
+    return decorate
+
+
+def add(family: dict[str, Stream], stream: Stream) -> None:
+    """Add a stream to a family.
+
+    Raises:
+        TapError: the family has a stream of this name.
+    """
+    other = family.get(stream.name)
+    if other is not None:
+        raise TapError(f"{stream.title}: there is a stream of this name already ({other.place})")
+    stream.family = family
+    family[stream.name] = stream
+
+
+def _stream_class(subject: type, place: str) -> type[Stream]:
+    """Return a class of streams for a class that has a method ``records``."""
+    if not callable(getattr(subject, "records", None)):
+        raise TapError(f"class {subject.__name__} ({place}): has no method 'records'")
+
+    own_init = vars(subject).get("__init__")
+
+    def init(self: Stream, name: str = "", **settings: Any) -> None:
+        Stream.__init__(self, name, **settings)
+        if own_init is not None:
+            own_init(self)
+
+    return type(subject.__name__, (subject, Stream), {"__init__": init, "__module__": subject.__module__})
+
+
 def place_of_caller() -> str:
-    """Give ``file:line`` of what called into this toolkit."""
+    """Return ``file:line`` of the code that called the toolkit."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("balog.tap."):
         frame = frame.f_back

@@ -1,8 +1,8 @@
-"""One run of a tap: its streams one after another, errors collected, interrupted and resumed."""
+"""One run of a tap: streams one after another, errors collected, interrupted and resumed."""
 
-from balog.tap.syncing.failing import say_failures
-from balog.tap.syncing.interrupting import Interrupted, Stop
-from balog.tap.syncing.observing import Counts, Observer
+from balog.tap.syncing.failures import report_failures
+from balog.tap.syncing.interrupts import Interrupted, Stop
+from balog.tap.syncing.observer import Observer, StreamStats
 from balog.tap.syncing.sync import Sync
 
-__all__ = ["Counts", "Interrupted", "Observer", "Stop", "Sync", "say_failures"]
+__all__ = ["Interrupted", "Observer", "Stop", "StreamStats", "Sync", "report_failures"]

@@ -7,35 +7,35 @@ from typing import Any
 
 from balog.tap.streams import Stream
 
-__all__ = ["Clients"]
+__all__ = ["ClientCache"]
 
 
-class Clients:
-    """Makes the tap's client, and those that streams have for themselves.
+class ClientCache:
+    """Makes the tap's client and the streams' own clients, and keeps them.
 
     Args:
-        config: what they are made of.
-        make: makes the tap's; None for a tap that needs none.
-        made: the tap's, when it was made already.
+        config: the argument of the functions that make clients.
+        make: makes the tap's client; None for a tap without one.
+        client: the tap's client, if it exists already.
     """
 
-    def __init__(self, config: Any, make: Callable[[Any], Any] | None, made: Any = None) -> None:
+    def __init__(self, config: Any, make: Callable[[Any], Any] | None, client: Any = None) -> None:
         self._config, self._make = config, make
-        self._made: dict[Any, tuple[Any, BaseException | None]] = {}
-        if make is not None and made is not None:
-            self._made[make] = made, None
+        self._results: dict[Any, tuple[Any, BaseException | None]] = {}
+        if make is not None and client is not None:
+            self._results[make] = client, None
 
     def of(self, stream: Stream) -> Any:
-        """Give the stream's own client, else the tap's; one that failed is not tried again: its error is raised."""
+        """Return the stream's own client, or the tap's. One that failed is not made again: its error is raised."""
         make = stream.client or self._make
         if make is None:
             return None
-        if make not in self._made:
+        if make not in self._results:
             try:
-                self._made[make] = make(self._config), None
-            except (Exception, SystemExit) as error:  # a wrong password, asked for each stream, locks an account
-                self._made[make] = None, error
-        client, failed = self._made[make]
-        if failed is not None:
-            raise failed
+                self._results[make] = make(self._config), None
+            except (Exception, SystemExit) as error:  # a wrong password, tried for each stream, locks an account
+                self._results[make] = None, error
+        client, failure = self._results[make]
+        if failure is not None:
+            raise failure
         return client

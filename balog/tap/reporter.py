@@ -1,4 +1,4 @@
-"""What a tap says by itself: lines where streams begin and end, metrics, and the report of rows at the end."""
+"""The reporter of a run: log lines when streams start and end, metrics, and the report at the end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from balog.payload import RunPayload, StreamCount
 from balog.recording import configuration
 from balog.tap.errors import StreamError
 from balog.tap.streams import Stream
-from balog.tap.syncing.observing import Counts, Observer
+from balog.tap.syncing.observer import Observer, StreamStats
 
 __all__ = ["Reporter", "table"]
 
@@ -28,18 +28,18 @@ _ticker = Ticker("balog tap")
 
 
 class Reporter(Observer):
-    """Watches a sync and reports it through balog's logger; where that writes to is the logger's configuration.
+    """Reports a sync through balog's logger, whose configuration decides where that goes.
 
-    - ``log`` events at INFO: the tap, and each stream, begins and ends; a WARNING for a stream that is begun again.
-    - ``metric`` events under the names of singer-python: ``record_count`` by stream (``endpoint``), as deltas, at least
+    - ``log`` events at INFO when the tap and each stream start and end; a WARNING when a stream is restarted.
+    - ``metric`` events with the names of singer-python: ``record_count`` by stream (``endpoint``), as deltas, at least
       each minute while records come; ``job_duration`` of each stream in seconds, with its status.
-    - One ``run`` event at the end, with rows by stream: written, new, updated, set aside, and why a stream failed.
-      ``balog run`` makes it part of its own.
-    - A table of the same on a terminal.
+    - One ``run`` event at the end, with rows by stream: written, new, updated, quarantined, and why a stream failed.
+      ``balog run`` includes it in its own.
+    - The same as a table on a terminal.
 
     Args:
-        name: the tap's, ``tap-cool``.
-        version: of its distribution; "" when it has none.
+        name: the tap's name, ``tap-cool``.
+        version: the version of its distribution; "" if it has none.
         stderr: where the table goes, if that is a terminal.
     """
 
@@ -48,57 +48,58 @@ class Reporter(Observer):
         self._version = version
         self._log = balog.get_logger(name)
         self._stderr = sys.stderr if stderr is None else stderr
-        self._streams: dict[str, _Watched] = {}
-        self._began, self._started = time.monotonic(), time.time_ns()
+        self._streams: dict[str, _StreamMetrics] = {}
+        self._started_at, self._started_ns = time.monotonic(), time.time_ns()
 
     def begin(self, selected: Sequence[str], resumed: str | None = None) -> None:
-        """Say that the tap starts.
+        """Log that the tap starts.
 
         Args:
             selected: the streams that will be synced.
-            resumed: the one at which the run before was interrupted.
+            resumed: the one at which the previous run was interrupted.
         """
         fields: dict[str, Any] = {"streams": list(selected)}
         if resumed is not None:
             fields["resumed_at"] = resumed
         self._log.info("Starting {}", f"{self._name} {self._version}".rstrip(), **fields)
 
-    def started(self, stream: Stream, counts: Counts) -> None:
-        """Begin to count a stream."""
+    def started(self, stream: Stream, stats: StreamStats) -> None:
+        """Log that a stream starts, and start its metrics."""
         self._log.info("Starting sync of stream {}", stream.name, method=stream.method)
-        self._streams[stream.name] = _Watched(stream.name, counts)
+        self._streams[stream.name] = _StreamMetrics(stream.name, stats)
 
     def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
-        """Say nothing: the loop itself has said why."""
+        """Do nothing: the run has logged the error."""
 
-    def ended(self, stream: Stream, counts: Counts, error: StreamError | None) -> None:
-        """Say how many rows a stream gave, in which time."""
-        watched = self._streams[stream.name]
-        watched.end(None if error is None else error.reason)
-        said = f"Finished sync of stream {stream.name}" if error is None else f"Sync of stream {stream.name} failed"
-        self._log.info("{}: {:,} records in {:.1f} s", said, counts.records, watched.seconds, records=counts.records)
+    def ended(self, stream: Stream, stats: StreamStats, error: StreamError | None) -> None:
+        """Log the number of records and the time of a stream."""
+        stream_metrics = self._streams[stream.name]
+        stream_metrics.end(None if error is None else error.reason)
+        result = f"Finished sync of stream {stream.name}" if error is None else f"Sync of stream {stream.name} failed"
+        records = stats.records
+        self._log.info("{}: {:,} records in {:.1f} s", result, records, stream_metrics.seconds, records=records)
 
     def finish(self, exit_code: int, problem: str = "", failures: Sequence[StreamError] = ()) -> None:
         """Write the report.
 
         Args:
-            exit_code: that the process will end with.
-            problem: why it failed where that was no stream's doing.
-            failures: streams that failed, those too that never began.
+            exit_code: the exit code of the process.
+            problem: why the run failed, if that was not because of a stream.
+            failures: streams that failed, including those that never started.
         """
-        for watched in self._streams.values():
-            watched.end("interrupted" if exit_code else None)
+        for stream_metrics in self._streams.values():
+            stream_metrics.end("interrupted" if exit_code else None)
         metrics.flush()  # the report comes last
-        counts = [watched.count() for watched in self._streams.values()]
+        counts = [stream_metrics.count() for stream_metrics in self._streams.values()]
         problems = {count.stream: count.problem for count in counts if count.problem is not UNSET}
         problems |= {failure.stream: failure.reason for failure in failures if failure.stream not in problems}
         failed = "; ".join(f"{stream}: {reason}" for stream, reason in problems.items())
         report = RunPayload(
             outcome="failed" if exit_code else "succeeded",
-            duration=round(time.monotonic() - self._began, 6),
+            duration=round(time.monotonic() - self._started_at, 6),
             exit_code=exit_code,
             command=self._name,
-            started=format_timestamp(self._started),
+            started=format_timestamp(self._started_ns),
             ended=format_timestamp(time.time_ns()),
             streams=counts,
             records=sum(count.records for count in counts),
@@ -110,12 +111,12 @@ class Reporter(Observer):
             self._stderr.write(table(counts))
 
 
-class _Watched:
-    """One stream while it is synced: its rows as a metric, written at least each minute, and its time in seconds."""
+class _StreamMetrics:
+    """The metrics of one stream: its rows, written at least each minute, and its time in seconds."""
 
-    def __init__(self, name: str, counts: Counts) -> None:
+    def __init__(self, name: str, stats: StreamStats) -> None:
         self.name = name
-        self.counts = counts
+        self.stats = stats
         self.problem: str | None = None
         self.seconds = 0.0
         self._counted = 0
@@ -126,11 +127,11 @@ class _Watched:
         self.flush()
 
     def due(self) -> float:
-        """Say when the rows are handed to the metric next."""
+        """Return when the rows are added to the metric next."""
         return self._due
 
     def flush(self) -> None:
-        """Hand the rows since the last time to the metric, and ask to be called again."""
+        """Add the rows since the last time to the metric, and schedule the next call."""
         if self._is_over:
             return
         self._add()
@@ -139,7 +140,7 @@ class _Watched:
         _ticker.watch(self)
 
     def end(self, problem: str | None) -> None:
-        """Write what the metrics still hold; the second call does nothing."""
+        """Write the metrics. The second call does nothing."""
         if self._is_over:
             return
         self._is_over = True
@@ -149,19 +150,19 @@ class _Watched:
         self.seconds = self._timer.stop(metrics.Status.succeeded if problem is None else metrics.Status.failed)
 
     def count(self) -> StreamCount:
-        """Give its part of the report."""
-        counts = self.counts
+        """Return its part of the report."""
+        stats = self.stats
         return StreamCount(
             stream=self.name,
-            records=counts.records,
-            new=UNSET if counts.new is None else counts.new,
-            updated=UNSET if counts.updated is None else counts.updated,
-            quarantined=counts.quarantined or UNSET,
+            records=stats.records,
+            new=UNSET if stats.new is None else stats.new,
+            updated=UNSET if stats.updated is None else stats.updated,
+            quarantined=stats.quarantined or UNSET,
             problem=UNSET if self.problem is None else self.problem,
         )
 
     def _add(self) -> None:
-        now = self.counts.records
+        now = self.stats.records
         if now != self._counted:
             self._counter.increment(now - self._counted)
             self._counted = now
@@ -171,7 +172,7 @@ _COLUMNS = ("records", "new", "updated", "quarantined")
 
 
 def table(counts: Sequence[StreamCount]) -> str:
-    """Lay rows by stream out for a terminal; a column that no stream has is left out, and so are control characters."""
+    """Format rows by stream as a table, without empty columns and control characters."""
     shown = [name for name in _COLUMNS if name == "records" or any(getattr(count, name) for count in counts)]
     lines = [["STREAM", *(name.upper() for name in shown), ""]]
     for count in counts:
@@ -188,10 +189,10 @@ def table(counts: Sequence[StreamCount]) -> str:
 
 
 def _is_wanted() -> bool:
-    """Tell whether the report is to be an event of its own.
+    """Return whether the report is an event of its own.
 
-    ``balog run`` reports the run itself, and takes this report in when it comes on stderr. By any other way the run
-    would be counted twice.
+    ``balog run`` reports the run itself, and includes this report if it comes on stderr. Otherwise the run would be
+    counted twice.
     """
     if not os.environ.get("BALOG_SIDECAR"):
         return True

@@ -1,7 +1,8 @@
-"""How a run hears that it is to end: between two records by a number, inside of a source's code by an exception.
+"""How signals end a run: by a flag between two records, by an exception inside the source's code.
 
-The first SIGTERM or SIGINT lets the record in hand be written. A source that waits, for a server or in a pause, is
-interrupted in that; while a record is made, written or waits for a slow reader nothing is. The second ends the process.
+After the first SIGTERM or SIGINT the current record is still written. A source that waits, for a server or in a pause,
+is interrupted. A record that is being made or written, or waits for a slow reader, is not. The second signal ends the
+process.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from balog.signals import StopSignals
 
 __all__ = ["Interrupted", "Stop"]
 
-_AGAIN = 0.02  # seconds
+_RETRY_SECONDS = 0.02
 
 
 class Interrupted(BaseException):
-    """The run was asked to end; no ``except Exception`` of a source may hold it up.
+    """The run was asked to end. It is not an ``Exception``, so that no source can catch it by mistake.
 
     Args:
         number: the signal.
@@ -35,18 +36,18 @@ class Interrupted(BaseException):
 
 
 class Stop(StopSignals):
-    """Whether the run is to end. As a context, which is for the main thread, it takes SIGTERM and SIGINT.
+    """Whether the run is to end. As a context manager in the main thread it handles SIGTERM and SIGINT.
 
     Attributes:
-        number: the signal that came; None as long as none did.
-        in_source: the source's own code is running, which may be interrupted by an exception: no record is in hand.
-            Who sets it asks ``check`` then, for a signal that came just before.
+        number: the signal that came; None if none did.
+        in_source: the source's own code is running, which an exception may interrupt, because no record is in flight.
+            After setting it, call ``check`` for a signal that came just before.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.in_source = False
-        self._is_entered = self._is_asked_again = False
+        self._is_entered = self._is_repeated = False
 
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():
@@ -62,13 +63,13 @@ class Stop(StopSignals):
             super().__exit__(kind, error, trace)
 
     def check(self) -> None:
-        """Raise ``Interrupted`` when the run is to end."""
+        """Raise ``Interrupted`` if the run is to end."""
         if self.number is not None:
             raise Interrupted(self.number)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the exception away while the source's code has this side do something that must be whole."""
+        """Delay the exception while the source's code calls something that must complete."""
         was, self.in_source = self.in_source, False
         try:
             yield
@@ -78,20 +79,20 @@ class Stop(StopSignals):
             self.check()
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._is_asked_again:
-            self._is_asked_again = False
+        if self._is_repeated:
+            self._is_repeated = False
         else:
             super()._handle(number, frame)
         if not self.in_source:
             return
         if not _is_writing(frame):
             raise Interrupted(number)
-        self._is_asked_again = True  # the source logs: that line is finished first
-        _thread.start_new_thread(_ask_again, (number,))  # threading.Thread takes locks, which may be held here
+        self._is_repeated = True  # the source is logging: finish that line first
+        _thread.start_new_thread(_send_again, (number,))  # threading.Thread takes locks, which may be held here
 
 
-def _ask_again(number: int) -> None:
-    time.sleep(_AGAIN)
+def _send_again(number: int) -> None:
+    time.sleep(_RETRY_SECONDS)
     signal.pthread_kill(cast("int", threading.main_thread().ident), number)
 
 

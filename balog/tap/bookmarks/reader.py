@@ -1,4 +1,4 @@
-"""A state as pipelines hand it over: Singer's, the Meltano SDK's, in Meltano's wrapping, as a whole STATE message."""
+"""Reading a state in the forms that pipelines use: Singer's, the Meltano SDK's, Meltano's wrapper, a STATE message."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ def read_state(path: str | os.PathLike[str], streams: Collection[str], log: Any 
     """Read the file of ``--state``.
 
     Args:
-        path: the file, of at most 4 MiB.
-        streams: the ``tap_stream_id`` of all that the tap has.
-        log: what is told of it; the logger ``balog.tap`` when None.
+        path: the file, at most 4 MiB.
+        streams: the ``tap_stream_id`` of all streams of the tap.
+        log: the logger for warnings; None means ``balog.tap.bookmarks``.
 
     Raises:
-        ConfigError: it cannot be read, is not JSON, has another shape, or is the state of another tap: one with
-            bookmarks, none of which is of a stream that this tap has.
-        ConfigProblems: it has a key twice.
+        ConfigError: it cannot be read, is not JSON, has another shape, or is the state of another tap: all of its
+            bookmarks are of unknown streams.
+        ConfigProblems: it has duplicate keys.
     """
     source = str(path)
-    document, found = read(path, float_hook=_number)
-    if found:
-        raise ConfigProblems(found)
+    document, problems = read(path, float_hook=_number)
+    if problems:
+        raise ConfigProblems(problems)
     return state_of(document, streams, source, log)
 
 
 def state_of(document: Any, streams: Collection[str], source: str = "", log: Any = None) -> State:
-    """Make a state of a JSON document; see ``read_state``."""
+    """Return the state that a JSON document has; see ``read_state``."""
     value, path = _unwrapped(document)
     if not isinstance(value, dict):
         raise ConfigError(f"want a state, an object, not {_kind(value)}", source, path)
@@ -71,14 +71,14 @@ def state_of(document: Any, streams: Collection[str], source: str = "", log: Any
             f"{path}.bookmarks",
         )
     if unknown:
-        log.warning("The state has bookmarks of streams that there are not; they are kept", streams=unknown)
+        log.warning("The state has bookmarks of unknown streams; they are kept", streams=unknown)
     if value and "bookmarks" not in value:
-        log.warning("The state has no bookmarks: all streams are synced from their beginning", keys=sorted(value))
+        log.warning("The state has no bookmarks: all streams are synced from the beginning", keys=sorted(value))
     kept = {**value, "bookmarks": {name: _singer(entry or {}) for name, entry in marks.items()}}
     syncing = kept.get("currently_syncing")
     if syncing is not None and syncing not in streams:
         if "currently_syncing" in kept and isinstance(syncing, str):
-            log.warning("The state says that a stream was being synced that there is not", stream=syncing)
+            log.warning("The state names an unknown stream as currently syncing", stream=syncing)
         del kept["currently_syncing"]
     return State(kept)
 
@@ -90,7 +90,7 @@ def _number(text: str) -> float | Decimal:
 
 
 def _unwrapped(document: Any) -> tuple[Any, str]:
-    """Give the value that is inside of a STATE message, or of Meltano's ``{"completed": {"singer_state": …}}``."""
+    """Return the value inside a STATE message, or inside Meltano's ``{"completed": {"singer_state": …}}``."""
     value, path = document, "$"
     if isinstance(value, dict) and value.get("type") == "STATE" and "value" in value:
         value, path = value["value"], "$.value"
@@ -101,10 +101,10 @@ def _unwrapped(document: Any) -> tuple[Any, str]:
 
 
 def _singer(entry: dict[str, Any]) -> dict[str, Any]:
-    """Give a stream's entry as singer-python writes it, also of one that a tap of the Meltano SDK wrote.
+    """Return a stream's entry in singer-python's form, also if a Meltano SDK tap wrote it.
 
-    Of the SDK's ``partitions`` the smallest value counts, and none when one of them has none. Its ``progress_markers``
-    are of a run that was interrupted, of a stream without order: nothing can be said of them.
+    The smallest value of the SDK's ``partitions`` is the bookmark; there is none if one of them has none. Its
+    ``progress_markers`` belong to an interrupted run of an unsorted stream, and are ignored.
     """
     if not _SDK_WORDS & entry.keys():
         return entry
@@ -124,8 +124,8 @@ def _sdk_values(entry: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     partitions = entry.get("partitions")
     if isinstance(partitions, list) and partitions:
         for partition in partitions:
-            said = partition if isinstance(partition, dict) else {}
-            yield said.get("replication_key"), said.get("replication_key_value")
+            member = partition if isinstance(partition, dict) else {}
+            yield member.get("replication_key"), member.get("replication_key_value")
     else:
         yield entry.get("replication_key"), entry.get("replication_key_value")
 

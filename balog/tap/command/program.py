@@ -1,4 +1,4 @@
-"""From a tap's command line to one of the things that it does."""
+"""A tap as a program: its command line, what it runs, and its exit codes."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from balog.tap.records import Output
 from balog.tap.records.output import why_unwritten
 
 if TYPE_CHECKING:
+    from balog.tap.definition import TapDefinition
     from balog.tap.streams import Stream
-    from balog.tap.tap import Tap
 
-__all__ = ["Run", "run"]
+__all__ = ["Program", "run"]
 
 
-def run(tap: Tap, arguments: Sequence[str] | None = None) -> None:
+def run(tap: TapDefinition, arguments: Sequence[str] | None = None) -> None:
     """Run a tap as a program.
 
     Args:
-        tap: what is declared.
-        arguments: those of the process when None.
+        tap: the tap.
+        arguments: those of the command line; None means those of the process.
 
     Raises:
-        SystemExit: always, with the exit code: 0 done; 1 a stream failed, or the reader of stdout has gone; 2 wrong
-            use, or a config, catalog or state that was refused before anything ran; 128 and the number of the signal
-            that ended the run: 130 (SIGINT), 143 (SIGTERM).
+        SystemExit: always, with the exit code: 0 success; 1 a stream failed, or the reader of stdout has gone; 2 wrong
+            usage, or an invalid config, catalog or state, before anything ran; 128 plus the number of the signal that
+            ended the run: 130 (SIGINT), 143 (SIGTERM).
     """
-    with ExitStack() as until_end:
-        code = _run(tap, list(sys.argv[1:] if arguments is None else arguments), until_end)
+    with ExitStack() as resources:
+        code = _run(tap, list(sys.argv[1:] if arguments is None else arguments), resources)
     sys.exit(code)
 
 
-def _run(tap: Tap, arguments: list[str], until_end: ExitStack) -> int:
-    def say(lines: str) -> None:
+def _run(tap: TapDefinition, arguments: list[str], resources: ExitStack) -> int:
+    def complain(lines: str) -> None:
         recorder = peek()
         redactor = recorder.redactor if recorder else None
         for line in lines.splitlines():
@@ -58,62 +58,62 @@ def _run(tap: Tap, arguments: list[str], until_end: ExitStack) -> int:
         sys.stderr.flush()
 
     if sys.stdout is None:
-        say("stdout is closed, and what a tap says goes there")
+        complain("stdout is closed, but messages go there")
         return 1
     try:
         with options(tap).make_context(tap.name, arguments) as context:
-            return Run(tap, until_end, **context.params).run()
+            return Program(tap, resources, **context.params).run()
     except click.exceptions.Exit as exit:  # --help
         return exit.exit_code
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except ConfigError as error:
-        say(str(error))
+        complain(str(error))
         return 2
     except BalogError as error:
-        say(str(error))
+        complain(str(error))
         return 1
     except OSError as error:
         if error.errno in (errno.EPIPE, errno.ESHUTDOWN):
-            say("the reader of stdout has gone")
+            complain("the reader of stdout has gone")
         else:
-            say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-        _forget_stdout()
+            complain(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        _discard_stdout()
         return 1
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # of the tap's own code, outside of its streams
+    except Exception as error:  # from the tap's own code, outside its streams
         from balog.recording.fallback_encoding import safe_str
-        from balog.tap.syncing.failing import say_failures
+        from balog.tap.syncing.failures import report_failures
 
         failure = StreamError(tap.name, f"{type(error).__name__}: {safe_str(error)}")
         failure.__cause__ = error
-        say_failures(_logger(tap), [failure])
+        report_failures(_logger(tap), [failure])
         return 1
 
 
-class Run:
+class Program:
     """One run of a tap as a program.
 
     Args:
-        tap: what is declared.
-        until_end: what is left there is left when all was said.
-        config: files of ``--config``, in their order.
+        tap: the tap.
+        resources: closed when the program ends, after its last output.
+        config: the files of ``--config``, in order.
         state: a file.
         catalog: a file.
         properties: a file.
-        out_file: where each state's value is written before its message goes out.
+        out_file: a file that gets each state before its message is written.
         discover: write the catalog.
-        test: ask each stream for its first record.
-        about: say what the tap is, in ``format``.
-        version: say the version.
+        test: read the first record of each stream.
+        about: describe the tap, in ``format``.
+        version: print the version.
     """
 
     def __init__(
         self,
-        tap: Tap,
-        until_end: ExitStack,
+        tap: TapDefinition,
+        resources: ExitStack,
         *,
         config: Sequence[str] = (),
         state: str | None = None,
@@ -127,19 +127,19 @@ class Run:
         version: bool = False,
     ) -> None:
         self.tap = tap
-        self._until_end = until_end
+        self._resources = resources
         self._config, self._state, self._catalog, self._properties = config, state, catalog, properties
         self._out_file = None if out_file is None else local_path(out_file, "--out-file")
         self._format = format
-        self._does: Callable[[], int] = self._sync
-        for asked, does in (
-            (version, self._say_version),
-            (about, self._say_about),
+        self._action: Callable[[], int] = self._sync
+        for is_asked, action in (
+            (version, self._print_version),
+            (about, self._print_about),
             (discover, self._discover),
             (test, self._test),
         ):
-            if asked:
-                self._does = does
+            if is_asked:
+                self._action = action
                 break
         self._client: list[Any] = []
         self._toolkit: dict[str, Any] = {}
@@ -147,33 +147,35 @@ class Run:
         self._batch_source = ""
 
     def run(self) -> int:
-        """Do what was asked for; give the exit code."""
+        """Run what the options ask for, and return the exit code."""
         from balog.tap.command.about import version_of
 
-        self._until_end.enter_context(introduced(self.tap.name, version_of(self.tap) or None))
-        return self._does()
+        self._resources.enter_context(introduced(self.tap.name, version_of(self.tap) or None))
+        return self._action()
 
-    # -- what is asked for ------------------------------------------------------------------------------------------
+    # -- actions ------------------------------------------------------------------------------------------------------
 
-    def _say_version(self) -> int:
+    def _print_version(self) -> int:
         from balog.tap.command.about import version_of
 
-        return _write(f"{self.tap.name} {version_of(self.tap) or 'of no version: no package of its name is installed'}")
+        return _write(
+            f"{self.tap.name} {version_of(self.tap) or 'has no version: no distribution of its name is installed'}"
+        )
 
-    def _say_about(self) -> int:
+    def _print_about(self) -> int:
         from balog.tap.command.about import about, as_text
 
         self.tap.link()
-        said = about(self.tap)
-        return _write(_as_json(said) if self._format == "json" else as_text(self.tap, said))
+        document = about(self.tap)
+        return _write(_as_json(document) if self._format == "json" else as_text(self.tap, document))
 
     def _discover(self) -> int:
         output = Output()
         with messages_only(), output.in_order(), without_log_messages():
             streams = list(self.tap.link().values())
-            config = self._checked(is_needed=bool(self._config))
+            config = self._read_config(is_needed=bool(self._config))
             catalog = discover(streams, self._schemas(config), self.tap.visitors)
-            self._say_failed(catalog)
+            self._report_failed(catalog)
             if not catalog.entries and catalog.failed:
                 return 1
             output.write(_as_json(catalog.as_json()).encode() + b"\n")
@@ -181,25 +183,25 @@ class Run:
 
     def _test(self) -> int:
         from balog.tap.bookmarks import State
-        from balog.tap.command.trying import try_streams
+        from balog.tap.command.trial import try_streams
 
         with messages_only(), Output().in_order(), without_log_messages():
-            config = self._checked()
-            catalog = self._chosen(config)
-            code = try_streams(self.tap, config, catalog, self._given_state() or State(), self._toolkit["start_date"])
+            config = self._read_config()
+            catalog = self._read_catalog(config)
+            code = try_streams(self.tap, config, catalog, self._read_state() or State(), self._toolkit["start_date"])
         return 1 if catalog.failed else code
 
     def _sync(self) -> int:
         from balog.tap.bookmarks import State
         from balog.tap.command.about import version_of
-        from balog.tap.reporting import Reporter
+        from balog.tap.reporter import Reporter
         from balog.tap.syncing import Stop, Sync
 
         output = Output(self._out_file)
         with messages_only(), output.in_order():
-            config = self._checked()
-            catalog = self._chosen(config)
-            state = self._given_state() or State()
+            config = self._read_config()
+            catalog = self._read_catalog(config)
+            state = self._read_state() or State()
             if self._batch is not None:
                 from balog.tap.records.batches import read_batch_config
 
@@ -209,8 +211,8 @@ class Run:
             try:
                 with Stop() as stop:
                     client = self._client[0] if self._client else None  # made for the schemas
-                    given: dict[str, Any] = {"observer": reporter, "stop": stop, "client": client, **self._toolkit}
-                    sync = Sync(self.tap, config, catalog, state, output, **given)
+                    options: dict[str, Any] = {"observer": reporter, "stop": stop, "client": client, **self._toolkit}
+                    sync = Sync(self.tap, config, catalog, state, output, **options)
                     code = sync.run()
             except BalogError as error:
                 reporter.finish(1, str(error))
@@ -219,35 +221,35 @@ class Run:
             reporter.finish(code, failures=sync.failures)
         return code
 
-    # -- what was given ---------------------------------------------------------------------------------------------
+    # -- input --------------------------------------------------------------------------------------------------------
 
-    def _checked(self, is_needed: bool = True) -> Any:
-        """Give the config as the tap's functions get it.
+    def _read_config(self, is_needed: bool = True) -> Any:
+        """Read the config and return it as the tap's functions get it.
 
-        Where none is needed, as for the discovery of schemas that lie in files, a config that is missing is refused
-        only when somebody asks for the client: this gives the error then.
+        If it is not needed, because schemas may be in files, an invalid config is an error only when the client is
+        made. In that case the error is returned.
         """
         spec = self.tap.spec
         try:
             given = read_config(spec, self.tap.name, self._config)
-            checked = spec.check(given.values, given.source, given.sources)
+            config = spec.check(given.values, given.source, given.sources)
         except ConfigProblems as error:
             if is_needed:
                 raise self._with_variables(error) from None
             return error
-        self._toolkit = spec.toolkit(given.values, checked)
+        self._toolkit = spec.toolkit(given.values, config)
         self._batch = self._toolkit.pop("batch_config")
         self._batch_source = given.sources.get("batch_config", given.source)
         secrets = spec.secrets(given.values)
         if secrets:
             as_in_urls = (quote(secret, safe="") for secret in secrets)
-            self._until_end.enter_context(concealed({*secrets, *as_in_urls}))
+            self._resources.enter_context(concealed({*secrets, *as_in_urls}))
         for line in spec.warnings(given.values):
             self._warn(f"{given.source}: {line}")
-        return checked
+        return config
 
     def _with_variables(self, error: ConfigProblems) -> ConfigProblems:
-        """Say of what is missing at the top how it can be given."""
+        """Add the environment variables of missing settings to the errors."""
         if self._config:
             return error
         return ConfigProblems([self._with_variable(problem) for problem in error.problems])
@@ -255,27 +257,27 @@ class Run:
     def _with_variable(self, problem: ConfigError) -> ConfigError:
         for name in self.tap.spec.settings if problem.path == "$" else ():
             if f"field {name!r} is missing" in problem.reason:
-                reason = f"{problem.reason}; give it by --config or {environment_name(self.tap.name, name)}"
+                reason = f"{problem.reason}; set it in --config or {environment_name(self.tap.name, name)}"
                 return ConfigError(reason, problem.source, "$")
         return problem
 
-    def _chosen(self, config: Any) -> Discovered:
+    def _read_catalog(self, config: Any) -> Discovered:
         given: Catalog | None = None
         source = self._catalog or self._properties or "catalog"
         if self._catalog:
             given = read_catalog(self._catalog)
             if self._properties:
-                self._warn(f"--catalog and --properties are both given: {self._properties} is not looked at")
+                self._warn(f"--catalog and --properties exclude each other: {self._properties} is ignored")
         elif self._properties:
             given = read_properties(self._properties)
         streams = list(self.tap.link().values())
         catalog, warnings = choose(streams, given, self._schemas(config), self.tap.visitors, source)
         for line in warnings:
             self._warn(line)
-        self._say_failed(catalog)
+        self._report_failed(catalog)
         return catalog
 
-    def _given_state(self) -> Any:
+    def _read_state(self) -> Any:
         from balog.tap.bookmarks import read_state
 
         return read_state(self._state, list(self.tap.streams), _logger(self.tap)) if self._state else None
@@ -292,19 +294,19 @@ class Run:
 
         return lambda stream: schema_of(stream.schema, client, stream.name)
 
-    # -- what is said -----------------------------------------------------------------------------------------------
+    # -- warnings -----------------------------------------------------------------------------------------------------
 
     def _warn(self, line: str) -> None:
         _logger(self.tap).warning("{}", line)
 
-    def _say_failed(self, catalog: Discovered) -> None:
+    def _report_failed(self, catalog: Discovered) -> None:
         if catalog.failed:
-            from balog.tap.syncing.failing import say_failures
+            from balog.tap.syncing.failures import report_failures
 
-            say_failures(_logger(self.tap), catalog.failed.values())
+            report_failures(_logger(self.tap), catalog.failed.values())
 
 
-def _logger(tap: Tap) -> Any:
+def _logger(tap: TapDefinition) -> Any:
     return balog.get_logger(tap.name)
 
 
@@ -317,13 +319,13 @@ def _write(text: str) -> int:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
     except OSError as error:
-        _forget_stdout()
+        _discard_stdout()
         raise OutputError(why_unwritten(error)) from None
     return 0
 
 
-def _forget_stdout() -> None:
-    """Let what stdout did not take go, so that the interpreter does not try it again at its end."""
+def _discard_stdout() -> None:
+    """Discard what stdout did not take, so that the interpreter does not try to write it at exit."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)

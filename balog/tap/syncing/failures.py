@@ -1,4 +1,4 @@
-"""What is said of streams that failed: one line each for people, and an event with the exception as data."""
+"""Failed streams, reported as one line on stderr each and as an event with the exception as data."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from balog.recording.fallback_encoding import safe_str
 from balog.tap.errors import StreamError
 from balog.tap.streams import Stream
 
-__all__ = ["reason_of", "say_failures"]
+__all__ = ["reason_of", "report_failures"]
 
 
-def say_failures(log: Any, failures: Iterable[StreamError]) -> None:
-    """Write ``CRITICAL contacts: message`` on stderr for each, without what looks like a secret, and log it."""
+def report_failures(log: Any, failures: Iterable[StreamError]) -> None:
+    """Write ``CRITICAL contacts: message`` to stderr for each failure, with secrets redacted, and log it."""
     failures = list(failures)
     if not failures:
         return
@@ -29,9 +29,9 @@ def say_failures(log: Any, failures: Iterable[StreamError]) -> None:
 
 
 def reason_of(stream: Stream, error: BaseException) -> str:
-    """Say an error in one line, without the stream's name where it begins with it.
+    """Return an error as one line, without the stream's name at its start.
 
-    A message that is a single word, as that of a ``KeyError``, gets the error's type before it.
+    A message of a single word, such as that of a ``KeyError``, gets the error's type before it.
     """
     text = " ".join(safe_str(error).split()).removeprefix(f"{stream.name}: ")
     if isinstance(error, SystemExit):

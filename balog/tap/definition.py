@@ -1,0 +1,186 @@
+"""The declarations of a tap: streams, client, schemas and metadata."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from balog.tap.bookmarks import EveryN, EverySeconds
+from balog.tap.config import make_spec
+from balog.tap.errors import TapError
+from balog.tap.records import MAX_QUARANTINED
+from balog.tap.schema import SchemaSource, generated
+from balog.tap.streams import Stream, add, declare, did_you_mean, inject, link, place_of_caller
+
+__all__ = ["TapDefinition"]
+
+_Any = TypeVar("_Any", bound=Callable[..., Any])
+
+
+class _Declaration(NamedTuple):
+    """A setting that was declared under a stream's name; "" stands for all streams, setting "" for none."""
+
+    stream: str
+    setting: str
+    value: Any
+    place: str
+
+
+class TapDefinition:
+    """The declarations of a tap. Use ``balog.tap.Tap``, which can also run them.
+
+    A stream's name may be used before the stream itself is declared. ``link`` resolves the names when the tap starts.
+
+    Args:
+        name: the program's name, ``tap-cool``.
+        config_spec: the settings of its config; see ``balog.tap.config.make_spec``.
+        quarantine: the file for records that break their schema; None means one file for each stream, see
+            ``balog.tap.records.default_quarantine``.
+        max_quarantined: the number of quarantined records after which a stream fails.
+
+    Attributes:
+        streams: all declared streams and substreams by name, in order.
+        make_client: see ``client``; None for a tap without a client.
+        visitors: functions declared by ``metadata``, with the stream's name, or "" for all.
+        place: where the tap was made, ``file:line``.
+    """
+
+    every_n = EveryN
+    every_seconds = EverySeconds
+
+    def __init__(
+        self,
+        name: str,
+        config_spec: Any = None,
+        *,
+        quarantine: str | None = None,
+        max_quarantined: int = MAX_QUARANTINED,
+    ) -> None:
+        self.name = name
+        self.quarantine = quarantine
+        self.max_quarantined = max_quarantined
+        self.place = place_of_caller()
+        self.spec = make_spec(config_spec)
+        self.streams: dict[str, Stream] = {}
+        self.make_client: Callable[[Any], Any] | None = None
+        self.visitors: list[tuple[str, Callable[..., Any]]] = []
+        self._declarations: list[_Declaration] = []
+
+    def client(self, function: _Any) -> _Any:
+        """Declare the function that makes the client from the config. It is called once in a run, on first use."""
+        self.make_client = function
+        return function
+
+    def stream(self, *names: str, **settings: Any) -> Callable[[Any], Any]:
+        """Declare streams by a function or a class that yields their records; ``settings`` are ``Stream``'s attributes.
+
+        A function may have the parameters ``client``, ``context``, ``config`` and, if the stream has a parent,
+        ``parent``. It yields records (dicts) or lists of them. Under one name it becomes a ``Stream``, whose
+        ``.substream(…)`` declares streams below it; it can still be called. A class has a method ``records`` of this
+        kind, and its attributes are settings; one object is made for each name, which is its ``self.name``.
+
+        Raises:
+            TapError: two streams of one name, an unknown setting, an invalid value or parameter.
+        """
+        return declare(self.streams, names, settings, place_of_caller())
+
+    def add(self, stream: Stream) -> Stream:
+        """Add a ``Stream`` object.
+
+        Raises:
+            TapError: there is a stream of this name.
+        """
+        add(self.streams, stream)
+        return stream
+
+    def schema(self, name: str = "", source: SchemaSource | dict[str, Any] | type | None = None) -> Any:
+        """Declare the schema of a stream; without a name, that of all streams that declare none.
+
+        Without a source it is a decorator of a function that returns the schema and may have the parameters ``client``
+        and ``stream`` (the name). ``@tap.schema()`` on a function without parameter ``stream`` returns all schemas by
+        name, and is called once.
+        """
+        place = _place_of(name, "schema")
+        if source is not None:
+            self._declarations.append(_Declaration(name, "schema", source, place))
+            return source
+
+        def declare_source(function: _Any) -> _Any:
+            call = inject(function, ("client", "stream"), f"schema of {name or 'all streams'} ({place})")
+            is_each = bool(name) or "stream" in inspect.signature(function).parameters
+            made: SchemaSource = (
+                (lambda client, stream: call({"client": client, "stream": lambda: stream}))
+                if is_each
+                else generated(lambda client: call({"client": lambda: client}))
+            )
+            self._declarations.append(_Declaration(name, "schema", made, place))
+            return function
+
+        return declare_source
+
+    def metadata(self, name: str = "") -> Callable[[_Any], _Any]:
+        """Declare a function that is called with each node of a stream's schema, or of all, during discovery.
+
+        Its arguments are the node (``name``, ``path``, ``level``, 0 for the stream itself; ``set(key, value)`` writes
+        metadata) and the node's schema. The default metadata is there already.
+        """
+        place = _place_of(name, "metadata")
+
+        def declare_visitor(function: _Any) -> _Any:
+            self.visitors.append((name, function))
+            self._declarations.append(_Declaration(name, "", None, place))
+            return function
+
+        return declare_visitor
+
+    def bookmark(self, name: str) -> Callable[[_Any], _Any]:
+        """Declare the function that returns a record's replication value; see ``Stream.bookmark_of``."""
+        return self._setting(name, "bookmark_of", ("record", "state"))
+
+    def after(self, name: str) -> Callable[[_Any], _Any]:
+        """Declare the function that changes or drops records before they are written; see ``Stream.after``."""
+        return self._setting(name, "after")
+
+    def link(self) -> dict[str, Stream]:
+        """Apply all declarations and return the streams. It may be called again after further declarations.
+
+        Raises:
+            TapError: a declaration for an unknown stream, an unknown parent, a stream without function or schema.
+        """
+        default_schema: Any = None
+        for name, setting, value, place in self._declarations:
+            if not name:
+                default_schema = value if setting == "schema" else default_schema
+                continue
+            if name not in self.streams:
+                raise TapError(f"there is no stream {name!r} ({place}){did_you_mean(name, self.streams)}")
+            if setting:
+                setattr(self.streams[name], setting, value)
+        link(self.streams)
+        for stream in self.streams.values():
+            if stream.schema is None:
+                if default_schema is None:
+                    raise TapError(f"{stream.title}: has no schema; call tap.schema({stream.name!r}, …)")
+                stream.schema = default_schema
+        return self.streams
+
+    def _setting(self, name: str, setting: str, parameters: Sequence[str] = ()) -> Callable[[_Any], _Any]:
+        place = _place_of(name, setting)
+
+        def declare_setting(function: _Any) -> _Any:
+            if parameters:
+                inject(function, parameters, f"{setting} of stream {name!r} ({place})")
+            self._declarations.append(_Declaration(name, setting, function, place))
+            return function
+
+        return declare_setting
+
+
+def _place_of(name: Any, decorator: str) -> str:
+    place = place_of_caller()
+    if not isinstance(name, str):
+        raise TapError(
+            f"{decorator} ({place}): want a stream's name, and parentheses after the decorator also without one"
+        )
+    return place

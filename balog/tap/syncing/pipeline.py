@@ -1,0 +1,120 @@
+"""The way of one stream's records: transformed, compared with the bookmark, written and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from balog.tap.bookmarks import Progress
+from balog.tap.bookmarks.order import order_of
+from balog.tap.catalog import Entry
+from balog.tap.errors import RecordError
+from balog.tap.records import Transformer, Writer
+from balog.tap.streams import Stream
+from balog.tap.syncing.observer import StreamStats
+from balog.tap.syncing.session import Session
+
+__all__ = ["RecordPipeline"]
+
+
+class RecordPipeline:
+    """Writes the records of one selected stream.
+
+    Args:
+        session: the run.
+        stream: the stream.
+        entry: its catalog entry.
+        progress: its progress, which sees each record before it is written.
+        log: a logger with the stream bound.
+
+    Attributes:
+        schema: the schema of the records that are written.
+        stats: the numbers of records.
+        can_write_pages: pages of records can be written at once.
+    """
+
+    def __init__(self, session: Session, stream: Stream, entry: Entry, progress: Progress, log: Any) -> None:
+        self._session, self._stream, self._entry, self._progress = session, stream, entry, progress
+        self._see = progress.see
+        self._transform = Transformer(
+            entry,
+            stream.policy,
+            stream.after,
+            epoch=stream.epoch,
+            quarantine=session.quarantine(entry.tap_stream_id, log),
+            log=log,
+        )
+        self.schema = self._transform.schema
+        self.stats = StreamStats(self._transform)
+        self.can_write_pages = stream.created_key is None
+        self._count_created = self._created_counter()
+        self.write_version(None)
+
+    def write_version(self, version: int | None) -> None:
+        """Write the next records with a version of the table; None writes them without."""
+        self._write: Writer = self._session.output.records(
+            self._entry.stream, version, has_time=self._stream.has_time, refuse=self._transform.refuse
+        )
+
+    def put(self, record: Any) -> bool | None:
+        """Write a record, or quarantine it. Return whether a STATE is due."""
+        made = self._transform(record)
+        if made is None:
+            return None
+        try:
+            is_due = self._see(made)
+        except RecordError as error:
+            self._transform.refuse(record, error)
+            return None
+        if self._write(made):
+            self.stats.records += 1
+            if self._count_created is not None:
+                self._count_created(made)
+        return is_due
+
+    def put_page(self, records: list[Any]) -> bool | None:
+        """Write a list of records, which is faster than one by one.
+
+        Returns:
+            Whether a STATE is due. None if one of the records ends the stream: none was written, and those before it
+            have to be put one by one.
+        """
+        try:
+            page = self._transform.page(records)
+        except RecordError:
+            return None
+        see, write, stats = self._see, self._write, self.stats
+        is_due, start = False, 0
+        try:
+            for index, record in enumerate(page):
+                try:
+                    if see(record):
+                        is_due = True
+                except RecordError as error:
+                    stats.records += write.page(page[start:index])
+                    start = index + 1
+                    self._transform.refuse(record, error)
+            stats.records += write.page(page[start:] if start else page)
+        except BaseException:
+            self._progress.restart()  # records that it has seen may not have been written
+            raise
+        return is_due
+
+    def _created_counter(self) -> Callable[[dict[str, Any]], None] | None:
+        stats, created_key, since = self.stats, self._stream.created_key, self._progress.start
+        if created_key is None or since is None:
+            return None
+        order = order_of(self._entry.schema, created_key)
+        stats.new = stats.updated = 0
+
+        def count(record: dict[str, Any]) -> None:
+            try:
+                is_new = order.is_before(since, record.get(created_key))
+            except ValueError:  # null, or not a time: it is unknown
+                return
+            if is_new:
+                stats.new = (stats.new or 0) + 1
+            else:
+                stats.updated = (stats.updated or 0) + 1
+
+        return count

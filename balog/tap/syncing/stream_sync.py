@@ -1,0 +1,398 @@
+"""The sync of one stream in one run: its source is read, its records written, its substreams synced."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from typing import Any
+
+from balog.tap.bookmarks import EndOfStream, FullTable, Progress
+from balog.tap.catalog import Entry
+from balog.tap.context import POSITION, Context, Emitted, replication_key_of
+from balog.tap.errors import OutputError, StreamError, TapError
+from balog.tap.streams import Providers, Stream, inject
+from balog.tap.syncing.failures import reason_of
+from balog.tap.syncing.interrupts import Interrupted
+from balog.tap.syncing.observer import StreamStats
+from balog.tap.syncing.pipeline import RecordPipeline
+from balog.tap.syncing.repeats import RepeatDetector
+from balog.tap.syncing.session import Session
+
+__all__ = ["LimitReached", "StreamSync"]
+
+
+class LimitReached(Exception):
+    """The stream has written as many records as were wanted."""
+
+
+class StreamSync:
+    """The sync of one stream in one run, with its substreams.
+
+    Args:
+        session: the run.
+        stream: the stream.
+        parent: the sync of the parent.
+        source: the sync of the stream whose function emits this one's records.
+        active: see there; None for a top-level stream.
+        is_emitted_only: the stream has a function of its own, but here another stream emits records for it. These do
+            not say how far its own source was read, so its bookmark does not move.
+
+    Attributes:
+        active: all syncs of the top-level stream that is running, by name, and those of streams it emits for.
+        entry: the catalog entry; an empty one if the catalog has none.
+        is_selected: its records are written; otherwise it is read only for its substreams.
+        is_over: it is not read again in this run: it failed, or its limit was reached.
+        failure: its own error, or that of a stream above it.
+        progress: its bookmarks.
+        pipeline: writes its records; None if it is not selected.
+        stats: the numbers of its records.
+        context: the argument ``context`` of the stream's function.
+        children: the syncs of its substreams.
+        emitted: the syncs of the streams whose records its function also emits.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        stream: Stream,
+        parent: StreamSync | None = None,
+        *,
+        source: StreamSync | None = None,
+        active: dict[str, StreamSync] | None = None,
+        is_emitted_only: bool = False,
+    ) -> None:
+        self.session, self.stream, self.parent = session, stream, parent
+        self.active: dict[str, StreamSync] = {} if active is None else active
+        entry = session.catalog.get(stream.name)
+        self.entry = entry = entry or Entry(tap_stream_id=stream.name, stream=stream.name, schema={})
+        self.is_selected, self.is_over = entry.is_selected, False
+        self.failure: StreamError | None = None
+        self._key = replication_key_of(stream, entry)
+        self._is_in_full_table = False
+        self.context = Context(
+            stream,
+            entry,
+            session.config,
+            session.state,
+            session.log.bind(stream=stream.name),
+            client=lambda: session.clients.of(stream),
+            now=session.now,
+            start_date=session.start_date,
+            run=self,
+        )
+        above = parent or (source if source and (source._key or source.parent) else None)
+        self.progress: Progress = Progress(
+            session.state,
+            stream.name,
+            key=self._key,
+            schema=entry.schema,
+            strategy=EndOfStream() if is_emitted_only else stream.strategy,
+            is_sorted=stream.is_sorted,
+            lookback=stream.lookback,
+            start_date=self.context.start_date,
+            value_of=self._value_of(),
+            is_selected=self.is_selected,
+            parent=above.progress if above else None,
+            log=self.context.log,
+        )
+        self.pipeline: RecordPipeline | None = None
+        if self.is_selected:
+            self.pipeline = RecordPipeline(session, stream, entry, self.progress, self.context.log)
+        self.stats = self.pipeline.stats if self.pipeline else StreamStats()
+        self._put = self.pipeline.put if self.pipeline else self.progress.see
+        self.children = [
+            StreamSync(session, child, self, active=self.active) for child in stream.children if session.wants(child)
+        ]
+        self.emitted = [
+            StreamSync(session, other, source=self, active=self.active)
+            for other in stream.emitted_streams
+            if session.wants(other)
+        ]
+        self._is_plain = self.is_selected and not (self.children or session.max_records)
+
+    def family(self) -> Iterator[StreamSync]:
+        """Yield this sync and all below it, in the order of ``streams.with_descendants``."""
+        yield self
+        for each in (*self.emitted, *self.children):
+            yield from each.family()
+
+    def restart(self) -> None:
+        """Prepare to read the source from the original bookmark: the first time, or again after an error."""
+        for root in (self, *self.emitted):
+            root.progress.restart()
+        for each in self.family():
+            if each.failure is not None:
+                each.progress.fail()
+            bookmark = each.progress.bookmark
+            each.context.bookmark = bookmark if each._key else None
+            if each._key is None and bookmark is None:
+                each.context.is_first_run = True
+
+    def announce(self) -> None:
+        """Write the SCHEMA, and notify the observer."""
+        if self.pipeline is not None:
+            self.session.observer.started(self.stream, self.stats)
+            keys = self.entry.key_properties or self.stream.key_properties
+            bookmarks = [self._key] if self._key else []
+            self.session.output.schema(self.entry.stream, self.pipeline.schema, keys, bookmarks)
+
+    # -- the source -----------------------------------------------------------------------------------------------
+
+    def read_source(self, parent: Any = None) -> None:
+        """Read all records of the source, from the start again after an error in ``retry_on``.
+
+        Args:
+            parent: the record of the parent.
+        """
+        stream, session, context = self.stream, self.session, self.context
+        providers: Providers = {
+            "client": lambda: session.clients.of(stream),
+            "config": lambda: session.config,
+            "context": lambda: context,
+            "parent": lambda: parent,
+        }
+        context.parent = parent
+        attempt = 0
+        while True:
+            try:
+                session.stop.in_source = True
+                session.stop.check()
+                if self._key is None:
+                    context.log_position = self.progress.bookmark
+                session.is_calling = True
+                items = stream.call(providers)
+                session.is_calling = False
+                self._read(items)
+                return
+            except OutputError:
+                raise
+            except stream.retry_on as error:
+                if attempt >= stream.retries:
+                    raise
+                attempt += 1
+                self._before_retry(error, attempt)
+                if self.parent is None:
+                    self.restart()
+            finally:
+                session.stop.in_source = session.is_calling = False
+
+    def _before_retry(self, error: Exception, attempt: int) -> None:
+        stream, session = self.stream, self.session
+        self.context.log.warning(f"Stream {stream.name} is restarted: {reason_of(stream, error)}")
+        session.observer.retried(stream, error, attempt)
+        if stream.before_retry is not None:
+            providers: Providers = {"context": lambda: self.context, "error": lambda: error}
+            session.stop.in_source = True  # it may wait
+            session.stop.check()
+            inject(stream.before_retry, providers, f"{stream.title}: before_retry")(providers)
+
+    def _read(self, items: Any) -> None:
+        stream, stop, is_substream = self.stream, self.session.stop, self.parent is not None
+        if isinstance(items, (Mapping, str, bytes)):
+            raise TapError(f"{stream.title}: returned a {type(items).__name__}: want records, yielded or in a list")
+        accept, monotonic, interval = self.accept, time.monotonic, stream.buffer_seconds
+        due = monotonic() + interval
+        repeats = RepeatDetector(self.context.log.warning) if self.entry.key_properties else None
+        try:
+            for number, item in enumerate(items, 1):
+                stop.in_source = False
+                if self.emitted and not _is_emitted(item):
+                    self.progress.done()  # all that the records before this one emit has come
+                if type(item) is dict:
+                    accept(item)
+                else:
+                    self._accept_item(item)
+                if is_substream and monotonic() >= due:
+                    self._checkpoint()
+                    due = monotonic() + interval
+                if repeats is not None:
+                    try:
+                        if item == repeats.anchor or number == repeats.power or repeats.is_following:
+                            repeats.check(item, number)
+                    except (TypeError, ValueError):  # items that cannot be compared, such as arrays of numbers
+                        repeats = None
+                stop.in_source = True
+                if stop.number is not None:
+                    raise Interrupted(stop.number)
+            stop.in_source = False
+            stop.check()  # the source may have ended early because of it
+        finally:
+            stop.in_source = False
+            close = getattr(items, "close", None)
+            if close is not None and hasattr(items, "send"):  # let a generator that was not exhausted clean up
+                close()
+
+    # -- records --------------------------------------------------------------------------------------------------
+
+    def accept(self, record: Any) -> None:
+        """Write a record of the source, and sync the substreams for it."""
+        is_due = self._put(record)
+        if self._is_plain:
+            if is_due:
+                self._checkpoint()
+            return
+        if self.children:
+            self._sync_children(record)
+        if not self.emitted:
+            self.progress.done()
+        if is_due:
+            self._checkpoint()
+        limit = self.session.max_records
+        if limit and self.stats.records >= limit:
+            raise LimitReached
+        if not (self.is_selected or self.emitted) and all(child.is_over for child in self.children):
+            raise LimitReached
+
+    def _accept_item(self, item: Any) -> None:
+        kind = type(item)
+        if kind is list:
+            if self.context.has_emitted and Emitted in map(type, item):
+                self.emit(item, self.stream.name)
+            else:
+                self._accept_page(item)
+        elif kind is Emitted:
+            self.emit(item, self.stream.name)
+        elif isinstance(item, (Iterator, Set)) or kind is tuple:
+            raise TapError(f"{self.stream.title}: yielded a {kind.__name__}: want a record, or a list of them")
+        else:
+            self.accept(item)
+
+    def _accept_page(self, records: list[Any]) -> None:
+        pipeline = self.pipeline if self._is_plain else None
+        is_due = pipeline.put_page(records) if pipeline is not None and pipeline.can_write_pages else None
+        if is_due is None:
+            for record in records:
+                self.accept(record)
+        elif is_due:
+            self._checkpoint()
+
+    def _sync_children(self, record: Any) -> None:
+        for child in self.children:
+            if child.is_over:
+                continue
+            try:
+                child.read_source(record)
+            except LimitReached:
+                child.is_over = True
+            except OutputError:
+                raise
+            except (Exception, SystemExit) as error:
+                failure = self.session.fail(child.stream, error)
+                child.progress.fail()
+                for each in child.family():
+                    each.is_over, each.failure = True, failure
+
+    def _checkpoint(self) -> None:
+        """Update the state in the middle of the stream, and write what has come."""
+        self.progress.checkpoint()
+        self.session.write_changed_state()
+
+    def _value_of(self) -> Callable[[dict[str, Any]], Any] | None:
+        if self.stream.bookmark_of is None:
+            return None
+        call = inject(self.stream.bookmark_of, ("record", "state"), f"{self.stream.title}: bookmark")
+        entry = self.session.state.entry(self.stream.name)
+        return lambda record: call({"record": lambda: record, "state": lambda: entry})
+
+    # -- the methods of a context ---------------------------------------------------------------------------------
+
+    @property
+    def is_stopping(self) -> bool:
+        """The run was asked to end."""
+        return self.session.stop.number is not None
+
+    def emit(self, record: Any, stream: str) -> None:
+        """Write a record, or a list of them, of this stream or another."""
+        with self.session.stop.held():
+            for each in record if isinstance(record, list) else (record,):
+                is_emitted = type(each) is Emitted
+                target = self._sync_of(each.stream if is_emitted else stream)
+                if target.is_selected or target.children:
+                    target.accept(each.record if is_emitted else each)
+
+    def set_bookmark(self, value: Any) -> None:
+        """See ``Context.set_bookmark``."""
+        with self.session.stop.held():
+            self.progress.set(value)
+            if self._key is None:
+                self.context.log_position = value
+
+    def checkpoint(self, *, asked: bool) -> None:
+        """See ``Context.checkpoint``."""
+        with self.session.stop.held():
+            if asked:
+                if self.emitted:
+                    self.progress.done()
+                self.progress.checkpoint(asked=True)
+            self.session.write_state()
+
+    def context_of(self, stream: str) -> Context:
+        """Return the context of another stream of this run."""
+        return self._sync_of(stream).context
+
+    @contextmanager
+    def full_table(self) -> Iterator[int]:
+        """See ``Context.full_table``."""
+        title, state, name = self.stream.title, self.session.state, self.stream.name
+        if self.parent is not None:
+            raise TapError(f"{title}: full_table() is for streams without a parent")
+        if self._is_in_full_table:
+            raise TapError(f"{title}: full_table() within full_table()")
+        if self.session.is_calling:
+            raise TapError(f"{title}: full_table() needs a function that yields: returned records come after its end")
+        version = 0
+        if self.pipeline is None:
+            yield version
+        else:
+            can_resume = self.context.log_position is not None
+            self._is_in_full_table = True
+            with FullTable(state, name, self._version_activator(), can_resume=can_resume) as version:
+                self.pipeline.write_version(version)
+                try:
+                    yield version
+                    self.session.stop.check()  # the body may have ended early because of it
+                finally:
+                    self.pipeline.write_version(None)
+                    self._is_in_full_table = False
+        if (self.entry.replication_method or self.stream.method) != "FULL_TABLE":
+            return
+        if not self.progress.set(None) and state.get(name, POSITION) is not None:
+            # A substream failed: the next run resumes there, with this version.
+            state.set(name, "version", version or None)
+        self.context.log_position = None
+
+    def _version_activator(self) -> Callable[[int], None]:
+        quarantined_before = self.stats.quarantined
+
+        def activate(version: int) -> None:
+            if self.stats.quarantined == quarantined_before:
+                self.session.output.activate_version(self.entry.stream, version)
+            else:
+                self.context.log.warning(
+                    f"{self.entry.stream}: the rows of the previous version are kept, because this version lacks "
+                    "quarantined records",
+                    version=version,
+                )
+
+        return activate
+
+    def _sync_of(self, name: str) -> StreamSync:
+        """Return the sync of a stream that records are emitted for; it starts if it is not active.
+
+        Raises:
+            TapError: there is no such stream.
+        """
+        found = self.active.get(name)
+        if found is None:
+            stream = self.session.streams.get(name)
+            if stream is None:
+                raise TapError(f"there is no stream {name!r} to emit for; there are: {', '.join(self.session.streams)}")
+            found = self.active[name] = StreamSync(self.session, stream, active=self.active, is_emitted_only=True)
+            if found.is_selected:
+                found.announce()
+        return found
+
+
+def _is_emitted(item: Any) -> bool:
+    return type(item) is Emitted or (type(item) is list and {*map(type, item)} == {Emitted})
