@@ -325,7 +325,7 @@ class TestContext:
         context = Context(Stream("contacts"), entry, {}, State(), None)
 
         assert context.bookmark is None
-        with pytest.raises(TapError, match="this context is of no run"):
+        with pytest.raises(TapError, match="this context belongs to no run"):
             context.emit({"id": 1})
 
 

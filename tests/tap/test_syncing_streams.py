@@ -648,4 +648,4 @@ class TestAReplicationKeyThatTheUserChose:
 
         ran = sync(tap, chosen={"contacts": {"replication-key": "created"}})
 
-        assert "the stream's bookmark has that name" in ran.failures[0]
+        assert "the bookmark has this name" in ran.failures[0]
