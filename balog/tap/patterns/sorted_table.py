@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import MsgspecError, msgpack
 
 from balog.tap.errors import SourceError
-from balog.tap.records.faults import Fault
+from balog.tap.records.mismatch import MismatchError
 from balog.tap.records.plain import simplify
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ _DECIMAL, _DATETIME, _DATE, _INTEGER, _TEXT = 1, 2, 3, 4, 5
 def _encoded(record: dict[str, Any], number: int) -> bytes:
     try:
         return msgpack.encode(_packable(dict(record)))
-    except (Fault, MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
+    except (MismatchError, MsgspecError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise SourceError(f"record {number} cannot be stored to be sorted: {error}") from None
 
 
