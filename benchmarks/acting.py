@@ -25,7 +25,7 @@ import click
 
 from balog.consumers import Consumer, ConsumerHub, Engine
 from balog.consumers.outcomes import Reject
-from balog.consumers.routing import Router
+from balog.consumers.routing import ConsumerRouter
 from balog.event import Event, decode, encode
 from balog.topics import Message
 from balog.topics.local import LocalTopics
@@ -222,7 +222,7 @@ def routing(number: int, rounds: int) -> None:
             )
             for n in range(number)
         ]
-        router = Router(consumers)
+        router = ConsumerRouter(consumers)
         wanted = sum(len(router.wanting(event)) for event in some) / number
         ways = {"router": _routed(router, some), "each": _asked(consumers, some[: max(1, number // 20)])}
         found = alternate(ways, rounds)
@@ -236,7 +236,7 @@ def routing(number: int, rounds: int) -> None:
     )
 
 
-def _routed(router: Router, some: list[Event]) -> Way:
+def _routed(router: ConsumerRouter, some: list[Event]) -> Way:
     def way() -> Took:
         watch = Stopwatch()
         for event in some:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from balog.consumers import Consumer, ConsumerHub, Counts, Engine
+from balog.consumers import Consumer, ConsumerHub, Engine, EngineStats
 from balog.consumers.hooks import Hook
 from balog.event import Event, encode
 from balog.topics import Message, Received, Topic
@@ -70,7 +70,7 @@ def hub_of(handler: Callable[..., object]) -> ConsumerHub:
     return hub
 
 
-def check(counts: Counts, number: int) -> None:
+def check(counts: EngineStats, number: int) -> None:
     """Make sure that an engine did what is timed."""
     assert (counts.succeeded, counts.failed, counts.dead) == (number, 0, 0), counts
 

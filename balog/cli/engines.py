@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from balog.consumers import ConsumerHub, Counts, Engine
+from balog.consumers import ConsumerHub, Engine, EngineStats
 from balog.consumers.failures import FailureEvents
 from balog.consumers.hooks import Hook
 from balog.consumers.operator import Operator
@@ -142,7 +142,7 @@ class _DeadLetterEvents(FailureEvents):
     retried = Hook.retried
 
 
-def summary(counts: Counts) -> str:
+def summary(counts: EngineStats) -> str:
     """Return the counts of a run as one line."""
     return (
         f"{counts.received} received, {counts.succeeded} succeeded, {counts.duplicates} duplicates, "

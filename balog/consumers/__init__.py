@@ -1,22 +1,25 @@
-"""Consumers act on events: ``@consumer_config`` marks a handler, a hub finds the handlers of a package, an engine
-receives events from topics, hands each to the handlers that want it, and acks it once they all succeeded.
+"""Act on events: ``@consumer_config`` declares a handler, a hub finds the handlers of a package, and an engine receives
+events from topics, calls the handlers that want them, and acks each event after they succeeded.
 """
 
 from balog.consumers.consumer import Consumer, consumer_config
-from balog.consumers.engine import Counts, Engine
-from balog.consumers.hooks import Hook, Work
+from balog.consumers.engine import Engine
+from balog.consumers.hooks import Hook, ObservedEngine, Work
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import ConsumerOperator
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
+from balog.consumers.stats import EngineState, EngineStats
 
 __all__ = [
     "Consumer",
     "ConsumerHub",
     "ConsumerOperator",
-    "Counts",
     "Engine",
+    "EngineState",
+    "EngineStats",
     "Halt",
     "Hook",
+    "ObservedEngine",
     "PartialFailure",
     "Reject",
     "Retry",

@@ -1,4 +1,4 @@
-"""One thread with an event loop, which runs ``async def`` handlers, many at once."""
+"""A thread with an event loop that runs ``async def`` handlers concurrently."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from functools import partial
 from inspect import isawaitable
 from typing import Any
 
-from balog.consumers.calling import Caller, too_long
-from balog.consumers.delivery import Call
+from balog.consumers.caller import HandlerCaller, timeout_error
+from balog.consumers.delivery import HandlerCall
 from balog.consumers.scheduling import GRACE, Schedule
 
 __all__ = ["AsyncLoop"]
@@ -21,33 +21,33 @@ log = logging.getLogger("balog.consumers")
 
 
 class AsyncLoop:
-    """Runs what the schedule has for it. The thread begins with the first call."""
+    """Runs the schedule's async calls. The thread starts with the first call."""
 
     def __init__(self) -> None:
         self._schedule: Schedule
-        self._caller: Caller
+        self._caller: HandlerCaller
         self._start = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_ending = False
 
-    def serve(self, schedule: Schedule, caller: Caller) -> None:
-        """Say whose calls are run, before the first one."""
+    def serve(self, schedule: Schedule, caller: HandlerCaller) -> None:
+        """Set the source of the calls, before the first one."""
         self._schedule = schedule
         self._caller = caller
 
     def wake(self) -> None:
-        """Have the thread look for calls. May be called from any thread."""
+        """Let the thread take ready calls. May be called from any thread."""
         self._running_loop().call_soon_threadsafe(self._take)
 
-    def go_on(self, call: Call, awaitable: Awaitable[Any]) -> None:
-        """Await what a plain handler returned, in the context of the calling thread."""
+    def await_result(self, call: HandlerCall, awaitable: Awaitable[Any]) -> None:
+        """Await what a plain handler returned, in the context variables of the calling thread."""
         call.retire = None
         self._running_loop().call_soon_threadsafe(self._begin, call, awaitable, context=copy_context())
 
     def stop(self) -> None:
-        """Cancel what still runs and end the thread, if it can be ended."""
+        """Cancel the running calls and end the thread, unless a call blocks it."""
         with self._start:
             self._is_ending = True
             loop, thread = self._loop, self._thread
@@ -89,29 +89,29 @@ class AsyncLoop:
         while (call := self._schedule.take_async()) is not None:
             self._begin(call, None)
 
-    def _begin(self, call: Call, awaitable: Awaitable[Any] | None) -> None:
+    def _begin(self, call: HandlerCall, awaitable: Awaitable[Any] | None) -> None:
         assert self._loop is not None  # noqa: S101
         task = self._loop.create_task(self._handle(call, awaitable))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         call.cancel = partial(self._loop.call_soon_threadsafe, task.cancel)
 
-    async def _handle(self, call: Call, awaitable: Awaitable[Any] | None) -> None:
+    async def _handle(self, call: HandlerCall, awaitable: Awaitable[Any] | None) -> None:
         error: BaseException | None = None
         try:
             if awaitable is not None:
                 await awaitable
             else:
-                given = self._caller.prepare(call)
+                argument = self._caller.prepare(call)
                 with self._caller.binding(call):
-                    result = call.desk.call(given)
+                    result = call.handler.function(argument)
                     if isawaitable(result):
                         await result
             if call.is_expired:  # the handler caught its cancellation and returned
-                error = too_long(call)
+                error = timeout_error(call)
         except BaseException as raised:  # a loop whose task lets SystemExit through would end
-            error = too_long(call) if call.is_expired and isinstance(raised, asyncio.CancelledError) else raised
+            error = timeout_error(call) if call.is_expired and isinstance(raised, asyncio.CancelledError) else raised
         try:
             self._caller.end(call, error)
         finally:
-            error = None  # its traceback leads to this frame: a circle would be left to the garbage collector
+            error = None  # its traceback leads to this frame: only the garbage collector would free the circle

@@ -1,102 +1,91 @@
-"""What an engine has in hand: a delivery (one message), its tasks (one for each consumer), calls of handlers."""
+"""The objects of a run: subscription (a topic), delivery (a message), task (of one consumer), call (of a handler)."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from balog.consumers.attempts import Calls, describe_calls, describe_giving_up, describe_success
-from balog.consumers.ledger import Entry
+from balog.consumers.handler import Handler
+from balog.consumers.hooks import Work
+from balog.consumers.ledger import LedgerEntry
+from balog.consumers.routing import ConsumerRouter
 from balog.event import Event, decode
 from balog.topics import Received, Topic
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from balog.consumers.desk import Desk
-    from balog.consumers.hooks import Work
-    from balog.consumers.routing import Router
-
-__all__ = ["Call", "Delivery", "Lane", "Task"]
+__all__ = ["HandlerCall", "HandlerTask", "MessageDelivery", "Subscription"]
 
 
-class Lane:
-    """One topic as the engine reads it, and all of its messages that are in hand.
-
-    ``io`` is held while messages are released or their leases extended: a message that is given back for later must not
-    have its lease extended a moment after.
-    """
-
-    def __init__(self, topic: Topic, desks: Mapping[str, Desk], router: Router, default: Desk | None) -> None:
-        self.topic = topic
-        self.name = topic.name
-        self.desks = desks
-        self.router = router
-        self.default = default
-        self.held: dict[str, Delivery] = {}
-        """By receipt: received and neither acked, released nor dead-lettered yet."""
-        self.in_hand: dict[str, Delivery] = {}
-        """By event id: the one copy whose tasks are under way."""
-        self.io = threading.Lock()
-        self.is_flowing = False
-        """The last receive gave something and the next one will come at once."""
-        self.last_receive: float | None = None
-        self.trouble = ""
-
-    @property
-    def all_desks(self) -> list[Desk]:
-        """The desks, and the default's behind them."""
-        return [*self.desks.values(), *([self.default] if self.default else [])]
-
-
-class Delivery:
-    """One message in hand, and what became of it so far.
+class Subscription:
+    """One topic as an engine reads it, with the messages in flight.
 
     Attributes:
-        id: the event's; the message's when it is no event.
-        done: consumers that are through with success, now or as the ledger knows.
+        held: by receipt, the messages that are received and neither acked, released nor dead-lettered yet.
+        by_event: by event id, the one delivery whose tasks run; other copies of the event follow it.
+        lease_lock: held while messages are released or their leases extended, so that no released message has its lease
+            extended a moment later.
+        is_flowing: the last receive returned messages and the next one follows at once.
+        last_receive: when the topic last answered, in seconds since the epoch.
+        error: why the topic does not answer; "" while it does.
+    """
+
+    def __init__(
+        self, topic: Topic, handlers: Mapping[str, Handler], router: ConsumerRouter, default: Handler | None
+    ) -> None:
+        self.topic = topic
+        self.name = topic.name
+        self.handlers = handlers
+        self.router = router
+        self.default = default
+        self.held: dict[str, MessageDelivery] = {}
+        self.by_event: dict[str, MessageDelivery] = {}
+        self.lease_lock = threading.Lock()
+        self.is_flowing = False
+        self.last_receive: float | None = None
+        self.error = ""
+
+    @property
+    def all_handlers(self) -> list[Handler]:
+        """The handlers, and the default one behind them."""
+        return [*self.handlers.values(), *([self.default] if self.default else [])]
+
+
+class MessageDelivery:
+    """One delivery of a message, and its progress.
+
+    Attributes:
+        id: the event's id; the message's id when it holds no event.
+        done: consumers that succeeded, now or according to the ledger.
         gave_up: consumers that gave up, with the reason in the first line and the traceback below.
-        entries: what the ledger has not been told yet.
-        tasks: what is to be done, the first of which may use ``event`` up.
-        open: tasks that are neither through nor to be tried at a later delivery.
-        running: tasks in a call that is under way.
-        delay: seconds after which to be delivered again, since some consumer failed; None when none did.
-        has_failed: some consumer failed, so that the delivery counts as an attempt.
-        is_concluded: nothing more happens to it here; it is to be settled.
-        is_left: it was concluded with tasks undone, since the run stops.
-        calls: by consumer, its calls that did not succeed, in this generation.
-        routing_error: what a consumer's own ``match_event`` raised.
-        followers: other copies of the event, which came while this one was in hand and wait for what it comes to.
+        entries: what the ledger does not hold yet.
+        tasks: what is to be done; the first task may use ``event`` up.
+        open: tasks that are neither finished nor left to a later delivery.
+        running: tasks in running calls.
+        delay: seconds until the next delivery, because a consumer failed; None when none did.
+        has_failed: a consumer failed, so the delivery counts as an attempt.
+        is_concluded: nothing more happens to it here; the settler settles it.
+        is_left: it was concluded with unfinished tasks, because the run stops.
+        calls: by consumer, its unsuccessful calls in this generation.
+        routing_error: the exception of a consumer's own ``match_event``.
+        followers: later copies of the event, which wait for the result of this one.
     """
 
     __slots__ = (
-        *(
-            "begun",
-            "calls",
-            "delay",
-            "done",
-            "entries",
-            "event",
-            "followers",
-            "gave_up",
-            "has_failed",
-            "id",
-            "is_concluded",
-        ),
-        *("is_duplicate", "is_left", "is_unwanted", "lane", "leased_at", "message", "open", "routing_error"),
-        *("running", "tasks"),
+        *("begun", "calls", "delay", "done", "entries", "event", "followers", "gave_up", "has_failed", "id"),
+        *("is_concluded", "is_duplicate", "is_left", "is_unwanted", "leased_at", "message", "open", "routing_error"),
+        *("running", "subscription", "tasks"),
     )
 
-    def __init__(self, lane: Lane, message: Received, leased_at: float) -> None:
-        self.lane = lane
+    def __init__(self, subscription: Subscription, message: Received, leased_at: float) -> None:
+        self.subscription = subscription
         self.message = message
         self.leased_at = leased_at
         self.event: Event | None = None
         self.id = message.id
         self.done: set[str] = set()
         self.gave_up: dict[str, str] = {}
-        self.entries: list[Entry] = []
-        self.tasks: list[Task] = []
+        self.entries: list[LedgerEntry] = []
+        self.tasks: list[HandlerTask] = []
         self.open = 0
         self.running = 0
         self.delay: float | None = None
@@ -108,35 +97,35 @@ class Delivery:
         self.is_unwanted = False
         self.is_duplicate = False
         self.routing_error: BaseException | None = None
-        self.followers: list[Delivery] = []
+        self.followers: list[MessageDelivery] = []
 
     def succeed(self, consumer: str) -> None:
-        """Note that a consumer is through."""
+        """Record that a consumer succeeded."""
         self.done.add(consumer)
-        self.entries.append(Entry(self.id, consumer, describe_success(self.message.generation)))
+        self.entries.append(LedgerEntry(self.id, consumer, describe_success(self.message.generation)))
 
     def give_up(self, consumer: str, reason: str) -> None:
-        """Note that a consumer will not try again."""
+        """Record that a consumer will not try again."""
         self.gave_up[consumer] = reason
-        self.entries.append(Entry(self.id, consumer, describe_giving_up(reason, self.message.generation)))
+        self.entries.append(LedgerEntry(self.id, consumer, describe_giving_up(reason, self.message.generation)))
 
     def note_calls(self, consumer: str, calls: Calls) -> None:
-        """Note a consumer's calls so far."""
+        """Record a consumer's calls until now."""
         self.calls[consumer] = calls
         self.entries.append(self.calls_entry(consumer, calls))
 
-    def calls_entry(self, consumer: str, calls: Calls) -> Entry:
+    def calls_entry(self, consumer: str, calls: Calls) -> LedgerEntry:
         """Return the ledger's entry for a consumer's calls."""
-        return Entry(self.id, consumer, describe_calls(calls, self.message.generation))
+        return LedgerEntry(self.id, consumer, describe_calls(calls, self.message.generation))
 
     @property
     def wanted_by(self) -> list[str]:
-        """The names of the consumers that want it; an empty name where a failure keeps the engine from knowing."""
-        return [""] if self.routing_error is not None else [task.desk.name for task in self.tasks]
+        """The names of the consumers that want it; an empty name where routing failed."""
+        return [""] if self.routing_error is not None else [task.handler.name for task in self.tasks]
 
     @property
     def unexplained(self) -> int:
-        """Earlier deliveries that ended and no call explains: a process ended, or a stop gave the message back."""
+        """The number of earlier deliveries that no call explains: a process ended, or a stop released the message."""
         explained = max([calls.explained for calls in self.calls.values()], default=0)
         return max(0, self.message.attempts - 1 - explained)
 
@@ -144,37 +133,38 @@ class Delivery:
 _NONE = Calls()
 
 
-class Task:
+class HandlerTask:
     """One consumer's share of a delivery.
 
     Attributes:
-        waits: calls that asked for another one later, which are no attempts.
-        is_suspect: it was delivered before, and no failure explains why it came again. A handler may have ended its
-            process, or the event was only prefetched by one that ended. The ledger records the call before it begins.
-        runs_alone: a call of such a task runs while no other one like it does, so that a process that ends says which
-            event ended it.
+        postponements: calls that asked for a later one, which do not count as attempts.
+        is_suspect: no recorded failure explains why the message was delivered again. A handler may have ended its
+            process, or the event was only prefetched by a process that ended. The ledger records the call before it
+            begins.
+        runs_alone: no other such call runs at the same time, so that a process that ends identifies the event that
+            ended it.
     """
 
-    __slots__ = ("delivery", "desk", "is_suspect", "is_used", "key", "runs_alone", "waits")
+    __slots__ = ("delivery", "handler", "is_suspect", "is_used", "key", "postponements", "runs_alone")
 
-    def __init__(self, delivery: Delivery, desk: Desk, key: str | None) -> None:
+    def __init__(self, delivery: MessageDelivery, handler: Handler, key: str | None) -> None:
         self.delivery = delivery
-        self.desk = desk
+        self.handler = handler
         self.key = key
-        self.waits = 0
+        self.postponements = 0
         self.is_suspect = False
         self.runs_alone = False
         self.is_used = False
 
     @property
     def calls(self) -> Calls:
-        """Calls of the consumer at the event that did not succeed."""
-        return self.delivery.calls.get(self.desk.name, _NONE)
+        """The consumer's unsuccessful calls for the event."""
+        return self.delivery.calls.get(self.handler.name, _NONE)
 
     def calls_after(self, failed: bool) -> Calls:
-        """Return the calls after one more that failed, or that asked for another one later.
+        """Return the calls after one more that failed, or that asked for a later one.
 
-        A task of a key stays in hand when it fails, so that nothing explains the end of its delivery yet.
+        A failed task with a key stays in flight, so nothing explains the end of its delivery yet.
         """
         calls, delivery = self.calls, self.delivery.message.attempts
         explained = delivery if failed and self.key is None else delivery - 1
@@ -188,11 +178,11 @@ class Task:
 
     @property
     def attempt(self) -> int:
-        """The number of the attempt that is next or under way."""
+        """The number of the next or running attempt."""
         return self.calls.spent + 1
 
     def take_event(self) -> Event:
-        """Give the event for one call: a handler may change what it gets, so each gets its own."""
+        """Return the event for one call. Each call gets its own copy, because a handler may change it."""
         event = self.delivery.event
         if event is None or self.is_used or self is not self.delivery.tasks[0]:
             return decode(self.delivery.message.body)
@@ -200,24 +190,24 @@ class Task:
         return event
 
 
-class Call:
+class HandlerCall:
     """One call of a handler, with one task or, for a batch, several.
 
     Attributes:
-        deadline: in monotonic seconds, when the consumer has a timeout.
-        is_expired: it took too long and was asked to end.
-        is_over: what it comes to was decided without waiting for its end, so a late return changes nothing.
-        cancel: asks it to end, where that is possible.
-        retire: replaces the thread that runs it, so that others need not wait.
+        deadline: when the call must end, in seconds of ``time.monotonic``; 0 without a timeout.
+        is_expired: the call took too long and was asked to end.
+        is_over: the result was decided without the call's end; a late return changes nothing.
+        cancel: asks the call to end, where that is possible.
+        retire: replaces the thread that runs the call, so that other calls need not wait.
     """
 
     __slots__ = (
-        *("cancel", "deadline", "desk", "events", "is_expired", "is_over", "is_suspect", "retire", "runs_alone"),
+        *("cancel", "deadline", "events", "handler", "is_expired", "is_over", "is_suspect", "retire", "runs_alone"),
         *("started", "tasks", "work"),
     )
 
-    def __init__(self, desk: Desk, tasks: list[Task]) -> None:
-        self.desk = desk
+    def __init__(self, handler: Handler, tasks: list[HandlerTask]) -> None:
+        self.handler = handler
         self.tasks = tasks
         self.events: list[Event] = []
         self.work: Work | None = None

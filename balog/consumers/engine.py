@@ -1,115 +1,75 @@
-"""The engine: receives events from topics, hands each to the consumers that want it, acks it once they succeeded."""
+"""The engine: receives events from topics, calls the consumers that want them, and acks what they handled."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from balog.backoff import LONGEST_BACKOFF, Backoff
 from balog.consumers.consumer import Consumer
-from balog.consumers.ending import running
+from balog.consumers.engine_run import EngineRun
+from balog.consumers.exit_callbacks import running
 from balog.consumers.hooks import Hook
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.ledger import Ledger
 from balog.consumers.operator import ConsumerOperator, Operator
+from balog.consumers.settings import EngineSettings
+from balog.consumers.stats import EngineState, EngineStats
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.signals import StopSignals
 from balog.topics import Topics
-from balog.topics.base import DEFAULT_LEASE, check_name
+from balog.topics.base import DEFAULT_LEASE
 
-if TYPE_CHECKING:
-    from balog.consumers.running import Run
-
-__all__ = ["Counts", "Engine", "State"]
+__all__ = ["Engine"]
 
 DEFAULT_DRAIN = 30.0
-
-
-class Counts(Struct):
-    """What a run did, in messages; ``failed`` counts failed attempts, of each consumer at each event.
-
-    Of the messages whose handling began (``received``), ``succeeded`` went through every consumer that wanted them,
-    ``unwanted`` were acked since none did, ``duplicates`` since all who want them had succeeded before, and ``dead``
-    were dead-lettered: no events, or failed too often.
-    """
-
-    received: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    dead: int = 0
-    unwanted: int = 0
-    duplicates: int = 0
-
-
-class State(Struct, frozen=True):
-    """A snapshot of an engine, for those who watch it.
-
-    Attributes:
-        draining: it was told to stop and waits for handlers.
-        alive: when its main loop last turned, in seconds of ``time.monotonic``; it does at least every second.
-        in_flight: messages in hand.
-        calls: calls of handlers under way.
-        hung: handlers that took longer than their timeout and can't be ended; more than ``hung_limit`` end the run.
-        last_receive: by topic, when it last answered a receive, in seconds since the epoch; None before.
-        trouble: by topic, what is wrong with it; empty when it answers.
-    """
-
-    running: bool = False
-    draining: bool = False
-    alive: float = 0.0
-    in_flight: int = 0
-    calls: int = 0
-    hung: int = 0
-    hung_limit: int = 1
-    last_receive: dict[str, float | None] = {}
-    trouble: dict[str, str] = {}
 
 
 class Engine:
     """Runs the consumers of a hub on the topics that they name.
 
-    Pollers receive, workers call plain handlers, an event loop runs ``async def`` ones, and what was handled is acked
-    together with others, within a second. Leases of all that is in hand are extended as long as it takes.
+    Pollers receive messages, worker threads call plain handlers, an event loop runs ``async def`` handlers, and the
+    settler acks handled messages in groups, within a second. The leases of all messages in flight are extended.
 
-    A message is acked after every consumer that wants it succeeded. When some fail, it is released with a backoff that
-    grows, and comes again for those alone: the ledger knows who succeeded, in whichever process that was. A consumer
-    that used up its attempts gives up, and when all others are through, the message is dead-lettered with the reasons,
-    tracebacks and names. Attempts are failed calls, which the ledger counts; calls during which the process ended are
-    among them from the second such delivery on, deliveries are not. A redrive and a replay begin anew.
-    :class:`~balog.consumers.outcomes.Reject` gives up at once, :class:`~balog.consumers.outcomes.Retry` waits in here
-    without counting. Of what a handler raises, :class:`~balog.consumers.outcomes.Halt` alone ends the run.
-
-    Handlers of batches get first attempts together and each later one alone. Where a consumer asks for order by key, a
-    failed event is tried again in here, and only later ones of its key wait. At most 10,000 messages or 128 MiB are in
-    hand; then no more is received until some are settled.
-
-    With ``concurrency=1`` the plain handlers take the events of a topic that keeps order one after the other, and so
-    does each ``async def`` handler that does not set its own ``concurrency``.
+    - The engine acks a message after every consumer that wants it succeeded.
+    - When a consumer fails, the message is released with a growing backoff and delivered again for the failed consumers
+      only. The ledger knows which consumers succeeded, in whichever process.
+    - A consumer that used up its attempts gives up. When all other consumers are finished, the message is dead-lettered
+      with the reasons, tracebacks and names.
+    - An attempt is a failed call. Deliveries do not count, except that from the second delivery on, calls during which
+      the process ended do. A redrive and a replay start afresh.
+    - :class:`~balog.consumers.outcomes.Reject` gives up at once. :class:`~balog.consumers.outcomes.Retry` keeps the
+      event in the engine and does not count. Only :class:`~balog.consumers.outcomes.Halt` ends the run.
+    - Handlers of batches get first attempts together and each later attempt alone.
+    - A consumer with order by key retries a failed event in the engine, and only later events of its key wait.
+    - At most 10,000 messages or 128 MiB are in flight; then the engine receives no more until some are settled.
+    - With ``concurrency=1``, plain handlers handle the events of an ordered topic one after the other, and so does each
+      ``async def`` handler that does not set its own ``concurrency``.
 
     Args:
-        hub: whose consumers run.
-        topics: the home of their topics. A topic that does not exist yet is waited for.
-        consumer_operator: gives the topics' names and calls the handlers; :class:`ConsumerOperator` when omitted.
-        group: engines of one group share the events, each group gets all of them.
-        concurrency: threads for plain handlers. An ``async def`` handler is called 8 times as often at once, unless it
-            is 1 or the handler's own.
-        pollers: threads that receive from each queue (SQS); topics that keep order, of all or by key, have one.
-        batch: messages to receive at once.
+        hub: the consumers to run.
+        topics: the backend of their topics. The engine waits for a topic that does not exist yet.
+        consumer_operator: resolves the topics' names and calls the handlers; :class:`ConsumerOperator` when omitted.
+        group: engines of one group share the events; each group gets all of them.
+        concurrency: threads for plain handlers. An ``async def`` handler has 8 times as many concurrent calls, unless
+            this is 1 or the handler sets its own.
+        pollers: threads that receive from each queue (SQS). A topic that keeps order, of all or by key, has one.
+        batch: messages per receive.
         lease: seconds that messages stay with this engine if it dies.
-        max_attempts: attempts of a consumer at an event before it gives up, unless it has its own ``retries``.
+        max_attempts: attempts of a consumer for an event before it gives up, unless it sets ``retries``.
         first_delay: upper limit of the seconds before the second attempt, doubled for each further one up to 60, unless
-            the consumer has its own ``backoff``. When omitted 1, or 0.1 in a run that ends when nothing is left. Each
-            delay is drawn from 0 to its limit (full jitter), so that events that failed together do not retry together.
-            When several consumers fail at one event, the longest delay counts.
-        drain: seconds that a stop waits for handlers. What they have in hand then is given back, as an attempt.
-        ledger: who is through with what; a SQLite file of the topics' home and the group when omitted.
-        hooks: see all that happens.
-        default_event_handler: gets each event that no consumer wants, with the same retries.
+            the consumer sets ``backoff``. When omitted 1, or 0.1 in a run that ends when nothing is left. Each delay is
+            drawn from 0 to its limit (full jitter), so that events that failed together do not retry together. When
+            several consumers fail for an event, the longest delay counts.
+        drain: seconds that a stop waits for handlers. Then it releases their events, which counts as an attempt.
+        ledger: the record of what each consumer handled; a SQLite file of the topics' backend and the group when
+            omitted.
+        hooks: observers of the run.
+        default_event_handler: called with each event that no consumer wants, with the same retries.
+
+    Raises:
+        ConfigError: a value out of its range.
     """
 
     def __init__(
@@ -131,33 +91,45 @@ class Engine:
         default_event_handler: Callable[[Event], object] | None = None,
     ) -> None:
         self.hub = hub
-        self.topics = topics
-        self.operator = consumer_operator if consumer_operator is not None else ConsumerOperator()
-        self.group = check_name("group", group)
-        self.concurrency = _at_least("concurrency", concurrency, 1)
-        self.pollers = _at_least("pollers", pollers, 1)
-        self.batch = _at_least("batch", batch, 1)
-        self.lease = lease
-        self.max_attempts = _at_least("max_attempts", max_attempts, 1)
-        self.first_delay = first_delay
-        self.drain = drain
-        self.ledger = ledger
-        self.hooks = tuple(hooks)
-        self.default_event_handler = default_event_handler
-        self._run: Run | None = None
+        self._settings = EngineSettings(
+            topics=topics,
+            operator=consumer_operator if consumer_operator is not None else ConsumerOperator(),
+            group=group,
+            concurrency=concurrency,
+            pollers=pollers,
+            batch=batch,
+            lease=lease,
+            max_attempts=max_attempts,
+            first_delay=first_delay,
+            drain=drain,
+            ledger=ledger,
+            hooks=tuple(hooks),
+            default_event_handler=default_event_handler,
+        )
+        self._run: EngineRun | None = None
         self._is_running = False
         self._stopping = False
 
     @property
-    def counts(self) -> Counts:
-        """What the run that is under way did so far, or the last one."""
-        return self._run.counts() if self._run is not None else Counts()
+    def topics(self) -> Topics:
+        """The backend of the topics."""
+        return self._settings.topics
 
     @property
-    def state(self) -> State:
-        """How the engine is, now."""
+    def group(self) -> str:
+        """The group that shares the events."""
+        return self._settings.group
+
+    @property
+    def counts(self) -> EngineStats:
+        """The counters of the current run, or of the last one."""
+        return self._run.counts() if self._run is not None else EngineStats()
+
+    @property
+    def state(self) -> EngineState:
+        """A snapshot of the engine."""
         if self._run is None or not self._is_running:
-            return State(hung_limit=self.concurrency)
+            return EngineState(hung_limit=self._settings.concurrency)
         return self._run.state()
 
     @property
@@ -165,41 +137,42 @@ class Engine:
         """The consumers with the names of their topics.
 
         Raises:
-            ConfigError: no consumers, or a topic's name that can't be.
+            ConfigError: no consumers, or an invalid topic name.
         """
-        found = [(self.operator.get_topic(consumer), consumer) for consumer in self.hub.consumers]
+        found = [(self._settings.operator.get_topic(consumer), consumer) for consumer in self.hub.consumers]
         if not found:
             raise ConfigError("no consumers: no function that was scanned has @consumer_config")
         return found
 
-    def stop(self) -> None:
-        """End the run: begin nothing more, wait for handlers, give the rest back.
+    def stop(self, drain: float | None = None) -> None:
+        """End the run: begin no further call, wait for handlers, release the rest.
 
         May be called from any thread, a handler or a signal handler.
+
+        Args:
+            drain: seconds to wait for handlers, instead of the engine's.
         """
         self._stopping = True
         if self._run is not None:
-            self._run.stop()
+            self._run.stop(drain)
 
-    def run(self, until_empty: bool = False) -> Counts:
+    def run(self, until_empty: bool = False) -> EngineStats:
         """Handle events until stopped: by :meth:`stop`, or, in the main thread, by SIGTERM or SIGINT.
 
-        The first signal waits for handlers in hand and gives the rest back, the second ends the process with exit code
-        128 and its number.
+        The first signal waits for running handlers and releases the rest. The second signal ends the process with exit
+        code 128 plus its number.
 
         Args:
             until_empty: return when the group has nothing left, in flight or waiting for a retry.
 
         Raises:
-            ConfigError: no consumers, or a topic's name that can't be.
+            ConfigError: no consumers, or an invalid topic name.
             Halt: a handler raised it; its events are as they were.
-            TopicError: a topic or the ledger is damaged; with ``until_empty``, also when none of the topics exists or
-                one can't be reached. Without, what may pass is waited out.
+            TopicError: a topic or the ledger is damaged. With ``until_empty``, also when none of the topics exists or
+                one can't be reached; without it, the engine waits for a topic that can't be reached.
             BalogError: more handlers hang than there are workers.
         """
-        from balog.consumers.running import Run  # on top of what is here
-
-        run = Run(self, self.consumers, until_empty)
+        run = EngineRun(self, self._settings, self.consumers, until_empty)
         self._run = run
         self._is_running = True
         try:
@@ -210,18 +183,7 @@ class Engine:
             self._is_running = self._stopping = False
         return run.counts()
 
-    def backoff(self, until_empty: bool) -> Backoff:
-        """Give the delays of consumers that have none of their own."""
-        first = self.first_delay if self.first_delay is not None else 0.1 if until_empty else 1.0
-        return Backoff(first, max(first, LONGEST_BACKOFF))
-
     def _signals(self) -> AbstractContextManager[StopSignals | None]:
         if threading.current_thread() is not threading.main_thread():
             return nullcontext()  # only the main thread gets signals
         return StopSignals(lambda number: self.stop())
-
-
-def _at_least(name: str, value: int, least: int) -> int:
-    if not isinstance(value, int) or value < least:
-        raise ConfigError(f"{name} {value!r} can't be; want a whole number from {least}")
-    return value

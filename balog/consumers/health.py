@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from balog.consumers.hooks import Hook
+from balog.consumers.hooks import Hook, ObservedEngine
 from balog.consumers.metrics_hook import MetricsHook
 from balog.errors import BalogError, ConfigError
 from balog.signals import signals_for_main_thread
 
 if TYPE_CHECKING:
-    from balog.consumers.engine import Engine
     from balog.sinks.scrape_server import Answer, HttpServer
 
 __all__ = ["Watch", "read_address"]
@@ -56,7 +55,7 @@ class Watch(Hook):
         self.metrics = metrics if metrics is not None else MetricsHook()
         self._family, self._address = read_address(listen)
         self._registry = self.metrics.registry()
-        self._engine: Engine | None = None
+        self._engine: ObservedEngine | None = None
         self._is_over = False
         self._server: HttpServer | None = None
         self._lock = threading.Lock()
@@ -66,11 +65,11 @@ class Watch(Hook):
         """What the engine needs to be watched."""
         return (self.metrics, self)
 
-    def started(self, engine: Engine) -> None:
+    def started(self, engine: ObservedEngine) -> None:
         """See a run begin."""
         self._engine, self._is_over = engine, False
 
-    def stopped(self, engine: Engine) -> None:
+    def stopped(self, engine: ObservedEngine) -> None:
         """See it end."""
         self._is_over = True
 
@@ -148,7 +147,7 @@ class Watch(Hook):
             problems.append("the engine was told to stop and finishes what is in hand")
         if state.hung >= max(1, state.hung_limit):
             problems.append(f"{state.hung} handlers took longer than their timeout and have not come back")
-        return problems + [trouble for _, trouble in sorted(state.trouble.items()) if trouble]
+        return problems + [error for _, error in sorted(state.errors.items()) if error]
 
     def _metrics_page(self, accept: str) -> Answer:
         from balog.sinks.scrape_server import metrics_answer

@@ -1,4 +1,4 @@
-"""Calls hooks: only methods that are overridden, and none of them can do harm."""
+"""Calls of hooks: only of overridden methods, and without letting an exception through."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from balog.consumers.error_line import error_line
 from balog.consumers.hooks import Hook
-from balog.consumers.verdicts import describe
 
 __all__ = ["HookCalls"]
 
@@ -17,10 +17,10 @@ Methods = tuple[Callable[..., Any], ...]
 
 
 class HookCalls:
-    """The methods of several hooks by name, so that an engine without hooks pays for an empty tuple.
+    """The overridden methods of several hooks by name, so that an engine without hooks pays only for an empty tuple.
 
     Args:
-        hooks: asked in this order.
+        hooks: called in this order.
     """
 
     def __init__(self, hooks: Sequence[Hook]) -> None:
@@ -40,15 +40,15 @@ class HookCalls:
         self.retried = overridden("retried")
         self.dead = overridden("dead")
         self.watch_calls = bool(self.before_process or self.after_process or self.retried)
-        self._told: set[Callable[..., Any]] = set()
+        self._reported: set[Callable[..., Any]] = set()
 
     def call(self, methods: Methods, *arguments: Any) -> None:
-        """Call each; what one raises is logged once for that method and otherwise ignored."""
+        """Call each method; an exception is logged once for that method and otherwise ignored."""
         for method in methods:
             try:
                 method(*arguments)
             except BaseException as error:
-                if method not in self._told:
-                    self._told.add(method)
+                if method not in self._reported:
+                    self._reported.add(method)
                     name = getattr(method, "__qualname__", repr(method))
-                    log.warning("hook %s failed, now and maybe again: %s", name, describe(error))
+                    log.warning("hook %s failed, now and maybe again: %s", name, error_line(error))

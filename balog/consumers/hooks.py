@@ -1,26 +1,45 @@
-"""Hooks: what wants to see an engine at work (metrics, traces, error reporters) without being part of it."""
+"""Hooks: observers of an engine, such as metrics, traces and error reporters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
 
 from balog.consumers.consumer import Consumer
+from balog.consumers.stats import EngineState
 from balog.event import Event
-from balog.topics import Received
+from balog.topics import Received, Topics
 
-if TYPE_CHECKING:
-    from balog.consumers.engine import Engine
+__all__ = ["Hook", "ObservedEngine", "Work"]
 
-__all__ = ["Hook", "Work"]
+
+class ObservedEngine(Protocol):
+    """The attributes of an :class:`~balog.consumers.Engine` that hooks may read."""
+
+    @property
+    def topics(self) -> Topics:
+        """The backend of the topics."""
+
+    @property
+    def group(self) -> str:
+        """The engine's group."""
+
+    @property
+    def consumers(self) -> list[tuple[str, Consumer]]:
+        """The consumers with the names of their topics."""
+
+    @property
+    def state(self) -> EngineState:
+        """A snapshot of the engine."""
 
 
 class Work(Struct, frozen=True, dict=True):
-    """One call of one consumer: a single event, or a batch. A hook may keep things in its ``__dict__``.
+    """One call of one consumer, with one event or a batch. A hook may store values in its ``__dict__``.
 
-    ``attempt`` counts this consumer's calls for the event, this one included; of a batch it is the highest.
+    Attributes:
+        attempt: the number of this consumer's attempt for the event, from 1; of a batch the highest.
     """
 
     topic: str
@@ -30,39 +49,39 @@ class Work(Struct, frozen=True, dict=True):
 
 
 class Hook:
-    """Methods that an engine calls on its way; override the ones that are wanted, the others cost nothing.
+    """Methods that an engine calls while it runs. Override those that you need; the others cost nothing.
 
-    They are called from the engine's threads, possibly several at once, ``process`` methods from the thread (or, for
-    ``async def`` handlers, the event loop's thread) that runs the handler. What they raise is logged once per hook and
+    The engine's threads call them, possibly several at once. The thread that runs the handler calls the ``process``
+    methods; for ``async def`` handlers, that is the event loop's thread. An exception is logged once per hook and
     method and otherwise ignored: a hook can't fail an event.
     """
 
-    def started(self, engine: Engine) -> None:
-        """A run begins."""
+    def started(self, engine: ObservedEngine) -> None:
+        """Called when a run begins."""
 
-    def stopped(self, engine: Engine) -> None:
-        """A run is over."""
+    def stopped(self, engine: ObservedEngine) -> None:
+        """Called when a run is over."""
 
     def before_receive(self, topic: str) -> None:
-        """Messages are about to be asked for."""
+        """Called before a receive."""
 
     def after_receive(self, topic: str, received: Sequence[Received]) -> None:
-        """Messages came, maybe none."""
+        """Called after a receive, also an empty one."""
 
     def before_process(self, work: Work) -> None:
-        """A handler is about to be called."""
+        """Called before a handler."""
 
     def after_process(self, work: Work, error: BaseException | None, seconds: float) -> None:
-        """A handler returned, or raised ``error``; a ``PartialFailure`` names the events that it is about."""
+        """Called after a handler returned or raised ``error``; a ``PartialFailure`` names the events that failed."""
 
     def before_ack(self, topic: str, received: Sequence[Received]) -> None:
-        """Handled messages are about to be acked."""
+        """Called before messages are acked."""
 
     def after_ack(self, topic: str, received: Sequence[Received]) -> None:
-        """They were acked."""
+        """Called after messages were acked."""
 
     def retried(self, work: Work, event: Event, error: BaseException, delay: float) -> None:
-        """An event failed at a consumer, and will be tried there again in ``delay`` seconds."""
+        """Called for each event that failed at a consumer and is retried there in ``delay`` seconds."""
 
     def dead(self, topic: str, received: Received, event: Event | None, reason: str, consumers: Sequence[str]) -> None:
-        """A message was dead-lettered; ``event`` is None when it could not be decoded."""
+        """Called after a message was dead-lettered; ``event`` is None when it could not be decoded."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from balog.consumers.engine import Counts, Engine
+from balog.consumers.engine import Engine
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import Operator
+from balog.consumers.stats import EngineStats
 from balog.topics.kafka import KafkaTopics
 
 __all__ = ["KafkaEngine"]
@@ -38,7 +39,7 @@ class KafkaEngine(Engine):
     ) -> None:
         super().__init__(hub, KafkaTopics(kafka_server, kafka_options), consumer_operator, group, **options)
 
-    def run(self, until_empty: bool = False) -> Counts:
+    def run(self, until_empty: bool = False) -> EngineStats:
         """Handle events until stopped, or until the group has nothing left."""
         with self.topics:
             return super().run(until_empty)

@@ -1,4 +1,4 @@
-"""Leases of all that is in hand are extended, however long a handler takes or a message waits for its turn."""
+"""Leases of the messages in flight, extended however long a handler takes or a message waits for its turn."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 
-from balog.consumers.delivery import Lane
+from balog.consumers.delivery import Subscription
 from balog.consumers.scheduling import Schedule
 from balog.errors import TopicError
 
@@ -16,10 +16,10 @@ log = logging.getLogger("balog.consumers")
 
 
 class LeaseKeeper:
-    """A thread that extends leases when a third of them is over.
+    """A thread that extends leases when a third of their time is over.
 
     Args:
-        lease: seconds from each extension.
+        lease: seconds that each extension lasts.
     """
 
     def __init__(self, schedule: Schedule, group: str, lease: float) -> None:
@@ -30,25 +30,25 @@ class LeaseKeeper:
         self.thread = threading.Thread(target=self._run, name="balog-leases", daemon=True)
 
     def end(self) -> None:
-        """Let leases run out."""
+        """Stop extending leases."""
         self._end.set()
 
     def _run(self) -> None:
         while not self._end.wait(self._lease / 3):
-            for lane in self._schedule.lanes:
+            for subscription in self._schedule.subscriptions:
                 try:
-                    self._extend(lane)
+                    self._extend(subscription)
                 except TopicError as error:
                     log.warning("leases could not be extended: %s", error)
                 except Exception:
-                    log.exception("leases in %s could not be extended", lane.name)
+                    log.exception("leases in %s could not be extended", subscription.name)
 
-    def _extend(self, lane: Lane) -> None:
-        with lane.io:
-            # What came a moment ago can wait for the next time: most of it will be handled by then.
-            held = self._schedule.in_hand(lane, older_than=time.monotonic() - self._lease / 6)
+    def _extend(self, subscription: Subscription) -> None:
+        with subscription.lease_lock:
+            # A message that arrived a moment ago can wait for the next turn: most of them are handled by then.
+            held = self._schedule.leased_before(subscription, time.monotonic() - self._lease / 6)
             if held:
                 extended_at = time.monotonic()
-                lane.topic.extend(self._group, [delivery.message for delivery in held], self._lease)
+                subscription.topic.extend(self._group, [delivery.message for delivery in held], self._lease)
                 for delivery in held:
                     delivery.leased_at = extended_at

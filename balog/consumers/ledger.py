@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
-__all__ = ["DEFAULT_WINDOW", "Entry", "Ledger", "Memory", "memory_of"]
+__all__ = ["DEFAULT_WINDOW", "Ledger", "LedgerEntry", "Memory", "memory_of"]
 
 DEFAULT_WINDOW = 4 * 86400.0
 """Seconds that an entry is remembered at least: the longest that SQS keeps a message by default."""
@@ -19,7 +19,7 @@ Memory = Literal["none", "process", "lasting"]
 """How long a ledger remembers: not at all, as long as this process lives, or for its window whatever happens."""
 
 
-class Entry(NamedTuple):
+class LedgerEntry(NamedTuple):
     """What a consumer did with an event: it succeeded (``gave_up`` is empty), or what ``gave_up`` says.
 
     An engine writes there what :mod:`balog.consumers.attempts` describes: a success after a replay, calls that failed,
@@ -40,7 +40,7 @@ class Ledger(Protocol):
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
         """Give what is known of events: by event id, by consumer, why it gave up or an empty text; no other ids."""
 
-    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
+    def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
         """Write entries, which every process sees once this returns; a later one replaces an earlier of the same pair.
 
         Args:

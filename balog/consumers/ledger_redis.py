@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from balog.consumers.ledger import DEFAULT_WINDOW, Entry
+from balog.consumers.ledger import DEFAULT_WINDOW, LedgerEntry
 from balog.errors import ConfigError, MissingExtraError, TopicError
 from balog.secrets import Secret
 
@@ -96,7 +96,7 @@ class RedisLedger:
                     found[event] = {_text(name): _text(reason) for name, reason in fields.items()}
         return found
 
-    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
+    def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
         """Write entries; an event's own are written together, or none of them."""
         by_event: dict[str, dict[str, str]] = {}
         for entry in entries:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from balog.consumers.ledger import DEFAULT_WINDOW, Entry
+from balog.consumers.ledger import DEFAULT_WINDOW, LedgerEntry
 from balog.topics.sqlite_file import SqliteFile
 
 __all__ = ["SqliteLedger"]
@@ -67,7 +67,7 @@ class SqliteLedger:
                     found.setdefault(event, {})[names[consumer]] = gave_up
         return found
 
-    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
+    def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
         """Write entries in one transaction."""
         if not entries:
             return

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-from balog.consumers.ledger import DEFAULT_WINDOW, Entry, Ledger, Memory
+from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry, Memory
 from balog.consumers.ledger_sqlite import SqliteLedger
 from balog.errors import ConfigError
 from balog.local_path import local_path
@@ -62,7 +62,7 @@ class MemoryLedger:
             found = {event: self._entries.get((group, event)) for event in events}
             return {event: dict(entry[1]) for event, entry in found.items() if entry is not None and entry[0] >= oldest}
 
-    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
+    def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
         """Remember entries."""
         now = self._clock()
         with self._lock:
@@ -96,7 +96,7 @@ class NoLedger:
         """Know nothing."""
         return {}
 
-    def record(self, group: str, entries: Sequence[Entry], *, durable: bool = True) -> None:
+    def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
         """Forget entries."""
 
     def close(self) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from balog.consumers.engine import Counts, Engine
+from balog.consumers.engine import Engine
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import Operator
+from balog.consumers.stats import EngineStats
 from balog.topics.local import LocalTopics
 
 __all__ = ["LocalEngine"]
@@ -31,7 +32,7 @@ class LocalEngine(Engine):
     ) -> None:
         super().__init__(hub, LocalTopics(path), consumer_operator, group, **options)
 
-    def run(self, until_empty: bool = False) -> Counts:
+    def run(self, until_empty: bool = False) -> EngineStats:
         """Handle events until stopped, or until nothing is left."""
         with self.topics:
             return super().run(until_empty)

@@ -6,18 +6,15 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from balog.consumers.hooks import Hook, Work
+from balog.consumers.hooks import Hook, ObservedEngine, Work
 from balog.consumers.lag import MAX_AGE, Lag
 from balog.consumers.outcomes import PartialFailure, Retry
 from balog.errors import ConfigError
 from balog.event import Event
 from balog.sinks.families import registry_of
 from balog.topics import Received
-
-if TYPE_CHECKING:
-    from balog.consumers.engine import Engine
 
 __all__ = ["BUCKETS", "MetricsHook"]
 
@@ -66,12 +63,12 @@ class MetricsHook(Hook):
         self._acked: dict[str, int] = {}
         self._dead: dict[str, int] = {}
         self._figures: dict[tuple[str, str], _Figures] = {}
-        self._engine: Engine | None = None
+        self._engine: ObservedEngine | None = None
         self._lag: Lag | None = None
 
     # -- as a hook ------------------------------------------------------------------------------------------------
 
-    def started(self, engine: Engine) -> None:
+    def started(self, engine: ObservedEngine) -> None:
         """Begin with all that there is at zero, so that a rate is right from the first failure on."""
         consumers = engine.consumers
         with self._lock:
@@ -82,7 +79,7 @@ class MetricsHook(Hook):
         self._engine = engine
         self._lag = Lag(engine.topics, (topic for topic, _ in consumers), engine.group, self._max_age)
 
-    def stopped(self, engine: Engine) -> None:
+    def stopped(self, engine: ObservedEngine) -> None:
         """Ask for no more of an engine whose topics may be closed."""
         self._engine = self._lag = None
 
@@ -183,8 +180,8 @@ class MetricsHook(Hook):
         yield GaugeMetricFamily("balog_consumer_hung", "Handlers that took longer than their timeout.", state.hung)
         states = lag.states()
         up = GaugeMetricFamily("balog_consumer_up", "Whether the topic answers.", labels=("topic",))
-        for topic in sorted({*state.trouble, *states}):
-            up.add_metric((topic,), 0.0 if state.trouble.get(topic) or topic not in states else 1.0)
+        for topic in sorted({*state.errors, *states}):
+            up.add_metric((topic,), 0.0 if state.errors.get(topic) or topic not in states else 1.0)
         yield up
         for name, field, about in _OF_GROUP:
             family = GaugeMetricFamily(f"balog_consumer_{name}", about, labels=("topic", "group"))

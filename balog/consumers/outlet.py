@@ -11,7 +11,7 @@ from functools import partial
 from msgspec import Struct
 
 from balog.backoff import BackoffSequence
-from balog.consumers.ending import at_end
+from balog.consumers.exit_callbacks import at_end
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 from balog.errors import ConfigError, MissingExtraError, complain
 from balog.event import Event, encode

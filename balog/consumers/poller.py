@@ -1,4 +1,4 @@
-"""Pollers: threads that receive from topics and read what came."""
+"""Pollers: threads that receive messages, decode them and route them to consumers."""
 
 from __future__ import annotations
 
@@ -10,56 +10,60 @@ from dataclasses import dataclass
 
 from balog.backoff import Backoff, BackoffSequence
 from balog.consumers.attempts import Calls, read
-from balog.consumers.delivery import Delivery, Lane, Task
+from balog.consumers.delivery import HandlerTask, MessageDelivery, Subscription
+from balog.consumers.error_line import error_line
+from balog.consumers.failure_log import FailureLog
 from balog.consumers.hook_calls import HookCalls
-from balog.consumers.ledger import Entry, Ledger, memory_of
+from balog.consumers.ledger import Ledger, LedgerEntry, memory_of
 from balog.consumers.scheduling import Schedule
-from balog.consumers.telling import FailureLines
-from balog.consumers.verdicts import describe
 from balog.errors import EventError, TopicError
 from balog.event import decode
 
-__all__ = ["Intake", "Poller"]
+__all__ = ["Poller", "PollerContext"]
 
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 """Seconds between tries while a topic or the ledger is out of reach."""
 
-LAST_PATIENCE = 1.0
-"""Seconds to wait for messages where having none ends the run: the shortest for which SQS asks all of its servers."""
+LAST_WAIT = 1.0
+"""Seconds to wait for messages where an empty topic ends the run: the shortest wait for which SQS asks all servers."""
 
 log = logging.getLogger("balog.consumers")
 
 
 @dataclass(frozen=True)
-class Intake:
-    """What all pollers of a run share."""
+class PollerContext:
+    """What all pollers of a run share.
+
+    Attributes:
+        max_attempts, backoff: of events that can't be routed.
+        is_patient: wait while a topic or the ledger is unreachable; otherwise that ends the run.
+    """
 
     schedule: Schedule
     ledger: Ledger
     hooks: HookCalls
-    lines: FailureLines
+    failure_log: FailureLog
     group: str
     batch: int
     lease: float
     max_attempts: int
     backoff: Backoff
     is_patient: bool
-    """What may pass is waited out; else it is an error, as in a run that ends when nothing is left."""
     fail: Callable[[BaseException], None]
     wake_main: Callable[[], object]
 
 
 class Poller:
-    """Receives from one topic as long as there is room.
+    """Receives from one topic while there is room.
 
     Attributes:
-        saw_nothing: the last receive gave nothing, and nobody has reset this since.
+        saw_nothing: the last receive returned nothing. The main thread resets it.
     """
 
-    def __init__(self, lane: Lane, intake: Intake, name: str) -> None:
-        self._lane = lane
-        self._intake = intake
+    def __init__(self, subscription: Subscription, context: PollerContext, name: str) -> None:
+        self._subscription = subscription
+        self._context = context
         self._exists = False
         self.saw_nothing = False
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -68,22 +72,21 @@ class Poller:
         try:
             self._poll()
         except BaseException as error:
-            self._intake.fail(error)
+            self._context.fail(error)
 
     def _poll(self) -> None:
-        schedule, topic = self._intake.schedule, self._lane.topic
+        schedule, topic = self._context.schedule, self._subscription.topic
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
-        patience = topic.patience if self._intake.is_patient else min(topic.patience, LAST_PATIENCE)
-        # Where asking is cheap and the answer exact, the first that comes back empty is one that did not wait: what is
-        # done is acked then.
-        wait = 0.0 if topic.keeps_groups else patience
+        longest_wait = topic.patience if self._context.is_patient else min(topic.patience, LAST_WAIT)
+        # Where a receive is cheap and exact, the first one to find nothing does not wait, so that acks are not delayed.
+        wait = 0.0 if topic.keeps_groups else longest_wait
         while schedule.wait_for_room():
             try:
                 received = self._receive(wait)
             except TopicError as error:
                 self._exists = False
-                self._lane.trouble = str(error)
-                if not self._intake.is_patient or not error.retryable:
+                self._subscription.error = str(error)
+                if not self._context.is_patient or not error.retryable:
                     raise
                 delay = delays.next()
                 log.warning("%s; trying again in %g s", error, delay)
@@ -91,114 +94,116 @@ class Poller:
                 continue
             delays.reset()
             if received:
-                wait = 0.0 if topic.keeps_groups else patience
+                wait = 0.0 if topic.keeps_groups else longest_wait
                 schedule.admit(received)
             else:
-                wait = patience
-                schedule.ebb(self._lane, is_last=not self._intake.is_patient)
+                wait = longest_wait
+                schedule.note_empty(self._subscription, is_last=not self._context.is_patient)
                 self.saw_nothing = True
-                if not self._intake.is_patient:
-                    self._intake.wake_main()
+                if not self._context.is_patient:
+                    self._context.wake_main()
                 if not self._exists:
-                    schedule.sleep(patience)
+                    schedule.sleep(longest_wait)
 
-    def _receive(self, wait: float) -> list[Delivery]:
-        intake, lane = self._intake, self._lane
-        hooks, topic = intake.hooks, lane.topic
+    def _receive(self, wait: float) -> list[MessageDelivery]:
+        context, subscription = self._context, self._subscription
+        hooks, topic = context.hooks, subscription.topic
         if not self._exists:
             self._exists = topic.exists()
             if not self._exists:
                 return []
-        hooks.call(hooks.before_receive, lane.name)
+        hooks.call(hooks.before_receive, subscription.name)
         asked = time.monotonic()
-        received = topic.receive(intake.group, intake.batch, wait, intake.lease)
-        lane.last_receive = time.time()
-        lane.trouble = ""
-        hooks.call(hooks.after_receive, lane.name, received)
+        received = topic.receive(context.group, context.batch, wait, context.lease)
+        subscription.last_receive = time.time()
+        subscription.error = ""
+        hooks.call(hooks.after_receive, subscription.name, received)
         if not received:
             return []
-        deliveries = intake.schedule.hold(lane, received, asked)
+        deliveries = context.schedule.hold(subscription, received, asked)
         for delivery in deliveries:
-            self._read(delivery)
+            self._route(delivery)
         self._look_up(deliveries)
         return deliveries
 
     # -- reading --------------------------------------------------------------------------------------------------
 
-    def _read(self, delivery: Delivery) -> None:
-        """Decode a message and find out who wants it."""
-        message, lane = delivery.message, self._lane
+    def _route(self, delivery: MessageDelivery) -> None:
+        """Decode a message and make a task for each consumer that wants it."""
+        message, subscription = delivery.message, self._subscription
         try:
             event = decode(message.body)
         except EventError as error:
             delivery.gave_up[""] = f"not an event: {error}"
-            self._intake.lines.not_an_event(lane.name, message.id, error)
+            self._context.failure_log.not_an_event(subscription.name, message.id, error)
             return
         delivery.event = event
         delivery.id = event.header.id
         try:
-            for consumer in lane.router.wanting(event):
-                delivery.tasks.append(Task(delivery, lane.desks[consumer.name], consumer.key_of(event)))
-        except BaseException as error:  # a team's own match_event
+            for consumer in subscription.router.wanting(event):
+                delivery.tasks.append(
+                    HandlerTask(delivery, subscription.handlers[consumer.name], consumer.key_of(event))
+                )
+        except BaseException as error:  # a consumer's own match_event
             delivery.tasks = []
             delivery.routing_error = error
             return
         if not delivery.tasks:
             delivery.is_unwanted = True
-            if lane.default is not None and not _is_caused_by(delivery, lane.default.name):
-                delivery.tasks.append(Task(delivery, lane.default, None))
+            if subscription.default is not None and not _is_caused_by(delivery, subscription.default.name):
+                delivery.tasks.append(HandlerTask(delivery, subscription.default, None))
 
-    def _cannot_route(self, delivery: Delivery, error: BaseException) -> None:
+    def _cannot_route(self, delivery: MessageDelivery, error: BaseException) -> None:
         calls = delivery.calls.get("", Calls())
-        attempt, limit = calls.spent + 1, self._intake.max_attempts
+        attempt, limit = calls.spent + 1, self._context.max_attempts
         if attempt >= limit:
             then = "dead-lettered"
-            delivery.gave_up[""] = f"can't be told who wants it: {describe(error)}"
+            delivery.gave_up[""] = f"can't be told who wants it: {error_line(error)}"
         else:
-            delivery.delay = self._intake.backoff.delay(attempt)
+            delivery.delay = self._context.backoff.delay(attempt)
             delivery.has_failed = True
             delivery.note_calls("", calls._replace(failed=calls.failed + 1, explained=delivery.message.attempts))
             then = f"again in {delivery.delay:g} s"
-        self._intake.lines.not_routed(self._lane.name, delivery.id, attempt, limit, then, error)
+        self._context.failure_log.not_routed(self._subscription.name, delivery.id, attempt, limit, then, error)
 
     # -- what was done before -------------------------------------------------------------------------------------
 
-    def _look_up(self, deliveries: Sequence[Delivery]) -> None:
-        """Find out which consumers are through with which event, and how often the others were called."""
-        intake = self._intake
-        if memory_of(intake.ledger) == "none":
+    def _look_up(self, deliveries: Sequence[MessageDelivery]) -> None:
+        """Look up which consumers have handled which event, and how often the others were called."""
+        context = self._context
+        if memory_of(context.ledger) == "none":
             for delivery in deliveries:
                 before = delivery.message.attempts - 1
                 delivery.calls = {name: Calls(before, 0, before) for name in delivery.wanted_by}
         elif (asked := [delivery for delivery in deliveries if self._may_be_known(delivery)]) and (
             not self._ask(lambda: self._learn(asked))
         ):
-            return  # they are given back as they came
+            return  # the stopping run releases them
         for delivery in deliveries:
             if delivery.routing_error is not None:
                 self._cannot_route(delivery, delivery.routing_error)
-                delivery.routing_error = None  # its traceback leads to what is in hand
+                delivery.routing_error = None  # its traceback refers to messages in flight
 
     def _ask(self, question: Callable[[], None]) -> bool:
-        """Ask the ledger, and wait while it is out of reach; False when the run stops before it answers."""
-        intake = self._intake
+        """Ask the ledger, and wait while it is unreachable; False when the run stops before it answers."""
+        context = self._context
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
         while True:
             try:
                 question()
                 return True
             except TopicError as error:
-                if not intake.is_patient or not error.retryable:
+                if not context.is_patient or not error.retryable:
                     raise
                 delay = delays.next()
                 log.warning("%s; trying again in %g s", error, delay)
-                if not intake.schedule.sleep(delay):
+                if not context.schedule.sleep(delay):
                     return False
 
-    def _learn(self, asked: Sequence[Delivery]) -> None:
-        intake = self._intake
-        known = intake.ledger.known(intake.group, [delivery.id for delivery in asked])
-        void: list[Entry] = []
+    def _learn(self, asked: Sequence[MessageDelivery]) -> None:
+        context = self._context
+        known = context.ledger.known(context.group, [delivery.id for delivery in asked])
+        void: list[LedgerEntry] = []
         for delivery in asked:
             wanted_by, is_first = delivery.wanted_by, delivery.message.attempts == 1
             for consumer, text in known.get(delivery.id, {}).items():
@@ -209,26 +214,26 @@ class Poller:
                     delivery.done.add(consumer)
                 elif consumer not in wanted_by:
                     continue
-                elif is_first:  # of another message with the same event, which somebody sent once more
+                elif is_first:  # of another message with the same event, sent twice
                     void.append(delivery.calls_entry(consumer, Calls()))
                 elif entry.calls is not None:
                     delivery.calls[consumer] = entry.calls
                 else:
                     delivery.gave_up[consumer] = entry.gave_up or ""
         if void:
-            intake.ledger.record(intake.group, void)
+            context.ledger.record(context.group, void)
 
-    def _may_be_known(self, delivery: Delivery) -> bool:
+    def _may_be_known(self, delivery: MessageDelivery) -> bool:
         if not delivery.wanted_by:
             return False
-        # Where no message is ever two, only an earlier delivery has something to say; or, of a redriven letter, those
-        # consumers that succeeded, with it or in a replay since it died.
+        # Where every event is one message, the ledger has entries only after an earlier delivery, or, for a redriven
+        # dead letter, of the consumers that succeeded before it died or in a replay since.
         message = delivery.message
-        is_single = self._lane.topic.keeps_ids and not message.generation.replay
+        is_single = self._subscription.topic.keeps_ids and not message.generation.replay
         return not is_single or message.attempts > 1 or len(delivery.tasks) > 1
 
 
-def _is_caused_by(delivery: Delivery, consumer: str) -> bool:
+def _is_caused_by(delivery: MessageDelivery, consumer: str) -> bool:
     assert delivery.event is not None  # noqa: S101
     cause = delivery.event.header.context.get("caused_by")
     return isinstance(cause, dict) and isinstance(cause.get("consumers"), list) and consumer in cause["consumers"]

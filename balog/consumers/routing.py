@@ -11,7 +11,7 @@ from balog.consumers.consumer import Consumer
 from balog.event import Event
 from balog.expressions import Expression
 
-__all__ = ["Router"]
+__all__ = ["ConsumerRouter"]
 
 _REMEMBERED = 4096
 _LONGEST = 2000
@@ -21,7 +21,7 @@ _Placed = tuple[int, Consumer]
 _Asked = tuple[_Test, list[_Placed]]
 
 
-class Router:
+class ConsumerRouter:
     """Tells which consumers want an event.
 
     What conditions read of an event (type, versions, channel, level) takes few different values in a topic, so the

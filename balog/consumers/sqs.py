@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from balog.consumers.engine import Counts, Engine
+from balog.consumers.engine import Engine
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.operator import Operator
+from balog.consumers.stats import EngineStats
 from balog.topics.sqs import SqsTopics
 
 __all__ = ["SQSEngine"]
@@ -59,7 +60,7 @@ class SQSEngine(Engine):
         )
         super().__init__(hub, topics, consumer_operator, group, **options)
 
-    def run(self, until_empty: bool = False) -> Counts:
+    def run(self, until_empty: bool = False) -> EngineStats:
         """Handle events until stopped, or until SQS counts nothing that is left, which it does approximately."""
         with self.topics:
             return super().run(until_empty)

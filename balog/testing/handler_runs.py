@@ -14,7 +14,7 @@ from balog.event import Event, Level, encode, new_id
 from balog.topics import DeadLetter, Message, Topics
 
 if TYPE_CHECKING:
-    from balog.consumers import Consumer, ConsumerHub, Counts
+    from balog.consumers import Consumer, ConsumerHub, EngineStats
     from balog.consumers.operator import Operator
 
 __all__ = ["assert_no_dead_letters", "publish", "run_until_empty"]
@@ -66,7 +66,7 @@ def run_until_empty(
     group: str = "balog",
     timeout: float = 60.0,
     **options: Any,
-) -> Counts:
+) -> EngineStats:
     """Run handlers on what the topics hold, by the real engine, until nothing is left; return what it did.
 
     What fails is tried again as in production, only at once: ``backoff`` and what a ``Retry`` asks for take no time,

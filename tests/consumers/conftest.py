@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, ConsumerHub, Counts, Engine
+from balog.consumers import Consumer, ConsumerHub, Engine, EngineStats
 from balog.consumers.ledgers import MemoryLedger
 from balog.event import Event, encode
 from balog.topics import DeadLetter, Message, Topic
@@ -93,7 +93,7 @@ class Bench:
             hub.add(one if isinstance(one, Consumer) else Consumer(one, "orders", name=f"handler{number}"))
         return Engine(hub, self.home, **{"first_delay": 0.001, "ledger": self.ledger, **options})
 
-    def run(self, *consumers: Consumer | Callable[..., Any], **options: Any) -> Counts:
+    def run(self, *consumers: Consumer | Callable[..., Any], **options: Any) -> EngineStats:
         """Run until nothing is left."""
         return self.engine(*consumers, **options).run(until_empty=True)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from balog.consumers import Consumer, consumer_config
 from balog.consumers.consumer import Backoff, Batch
-from balog.consumers.routing import Router
+from balog.consumers.routing import ConsumerRouter
 from balog.errors import ConfigError
 from balog.event import LEVELS, Event, decode
 
@@ -70,7 +70,7 @@ class TestPayloadVersion:
 
     def test_a_router_finds_events_by_versions_of_two_parts_and_by_numbers(self) -> None:
         consumers = [Consumer(handler, "t", name=name, payload_version=name) for name in ("<1.0", ">=1")]
-        router = Router(consumers)
+        router = ConsumerRouter(consumers)
         found = {
             version: [one.name for one in router.wanting(decode(msgspec.json.encode(document(version=version))))]
             for version in ("0.99", 0.99, "1", "1.0", 2, "none")

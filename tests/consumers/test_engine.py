@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Counts, Engine, Hook
+from balog.consumers import Consumer, ConsumerHub, ConsumerOperator, Engine, EngineStats, Hook
 from balog.errors import ConfigError, TopicError
 from balog.event import Event
 from balog.topics import Message, Received, Topic
@@ -29,7 +29,7 @@ def hub_of(*handlers: Handler | Consumer) -> ConsumerHub:
     return hub
 
 
-def run(home: LocalTopics, *handlers: Handler | Consumer, **options: Any) -> Counts:
+def run(home: LocalTopics, *handlers: Handler | Consumer, **options: Any) -> EngineStats:
     return Engine(hub_of(*handlers), home, first_delay=0.01, **options).run(until_empty=True)
 
 
@@ -50,9 +50,9 @@ class TestSuccess:
     def test_every_event_is_handled_once_in_order(self, home: LocalTopics, publish: Publish) -> None:
         ids = publish(*({"n": number} for number in range(250)))
         recorder = Recorder()
-        assert run(home, recorder) == Counts(received=250, succeeded=250)
+        assert run(home, recorder) == EngineStats(received=250, succeeded=250)
         assert recorder.seen == ids
-        assert run(home, recorder) == Counts()
+        assert run(home, recorder) == EngineStats()
         assert recorder.seen == ids
 
     def test_all_who_want_an_event_get_it(self, home: LocalTopics, publish: Publish) -> None:
@@ -62,11 +62,11 @@ class TestSuccess:
             home, Consumer(logs, "orders", "log", name="logs"), Consumer(both, "orders", ("log", "metric"), name="both")
         )
         assert (logs.seen, both.seen) == ([log], [log, metric])
-        assert counts == Counts(received=3, succeeded=2, unwanted=1)
+        assert counts == EngineStats(received=3, succeeded=2, unwanted=1)
 
     def test_unwanted_events_are_acked(self, home: LocalTopics, orders: Topic, publish: Publish) -> None:
         publish({"cls_type": "other"})
-        assert run(home, Consumer(Recorder(), "orders", "log")) == Counts(received=1, unwanted=1)
+        assert run(home, Consumer(Recorder(), "orders", "log")) == EngineStats(received=1, unwanted=1)
         assert orders.group_state("balog").pending == 0
 
     def test_groups_are_independent(self, home: LocalTopics, publish: Publish) -> None:
@@ -84,7 +84,7 @@ class TestSuccess:
             Consumer(lambda settings, event: handled.append(event), f"{{x}}{name}", name=name) for name in "ab"
         ]
         engine = Engine(hub_of(*consumers), home, ConsumerOperator({"x": ""}))
-        assert engine.run(until_empty=True) == Counts(received=2, dead=2)
+        assert engine.run(until_empty=True) == EngineStats(received=2, dead=2)
 
     def test_a_handler_cannot_change_what_the_next_one_gets(self, home: LocalTopics, publish: Publish) -> None:
         publish({"n": 1})
@@ -114,7 +114,7 @@ class TestFailure:
     def test_a_failing_handler_is_tried_again_until_it_succeeds(self, home: LocalTopics, publish: Publish) -> None:
         (id,) = publish({})
         recorder = Recorder(failures=2)
-        assert run(home, recorder) == Counts(received=3, succeeded=1, failed=2)
+        assert run(home, recorder) == EngineStats(received=3, succeeded=1, failed=2)
         assert recorder.seen == [id] * 3
 
     def test_one_failure_does_not_hold_up_the_others(self, home: LocalTopics, publish: Publish) -> None:
@@ -141,7 +141,7 @@ class TestFailure:
     ) -> None:
         (id,) = publish({})
         recorder = Recorder(failures=99)
-        assert run(home, recorder) == Counts(received=5, failed=5, dead=1)
+        assert run(home, recorder) == EngineStats(received=5, failed=5, dead=1)
         assert len(recorder.seen) == 5
         (dead,) = orders.dead_letters("balog")
         assert (dead.id, dead.attempts) == (id, 5)
@@ -153,12 +153,12 @@ class TestFailure:
     def test_a_retry_leaves_out_who_succeeded(self, home: LocalTopics, publish: Publish) -> None:
         (id,) = publish({})
         first, failing, last = Recorder(), Recorder(failures=3), Recorder()
-        assert run(home, first, failing, last) == Counts(received=4, succeeded=1, failed=3)
+        assert run(home, first, failing, last) == EngineStats(received=4, succeeded=1, failed=3)
         assert (first.seen, failing.seen, last.seen) == ([id], [id] * 4, [id])
 
     def test_a_handler_that_exits_has_failed(self, home: LocalTopics, publish: Publish) -> None:
         publish({})
-        assert run(home, Recorder(failures=1, error=SystemExit)) == Counts(received=2, succeeded=1, failed=1)
+        assert run(home, Recorder(failures=1, error=SystemExit)) == EngineStats(received=2, succeeded=1, failed=1)
 
     def test_a_hundred_events_that_failed_together_do_not_retry_together(
         self, home: LocalTopics, publish: Publish
@@ -195,7 +195,7 @@ class TestFailure:
     ) -> None:
         orders.publish([Message("odd", body)])
         recorder = Recorder()
-        assert run(home, recorder) == Counts(received=1, dead=1)
+        assert run(home, recorder) == EngineStats(received=1, dead=1)
         assert recorder.seen == []
         (dead,) = orders.dead_letters("balog")
         assert (dead.id, dead.body, dead.attempts) == ("odd", body, 1)
@@ -220,7 +220,7 @@ class TestWaiting:
             time.sleep(0.5)
             stolen.extend(orders.receive("balog"))
 
-        assert run(home, slow, lease=0.3) == Counts(received=3, succeeded=3)
+        assert run(home, slow, lease=0.3) == EngineStats(received=3, succeeded=3)
         assert stolen == []
 
     def test_a_topic_that_comes_later_is_waited_for(self, home: LocalTopics, publish: Publish) -> None:
@@ -233,7 +233,7 @@ class TestWaiting:
         wait_for(lambda: recorder.seen == ids)
         engine.stop()
         thread.join(timeout=30)
-        assert engine.counts == Counts(received=1, succeeded=1)
+        assert engine.counts == EngineStats(received=1, succeeded=1)
 
     def test_until_empty_needs_a_topic(self, home: LocalTopics) -> None:
         with pytest.raises(TopicError, match="no topic orders in local:"):
@@ -260,7 +260,7 @@ class TestStopping:
             engine.stop()
 
         engine = Engine(hub_of(stop_at_once), home, lease=60)
-        assert engine.run() == Counts(received=1, succeeded=1)
+        assert engine.run() == EngineStats(received=1, succeeded=1)
         rest = orders.receive("balog")
         assert [(message.id, message.attempts) for message in rest] == [(ids[1], 1), (ids[2], 1)]
 
@@ -268,7 +268,7 @@ class TestStopping:
         publish({})
         engine = Engine(hub_of(Recorder()), home)
         engine.stop()
-        assert engine.run() == Counts()
+        assert engine.run() == EngineStats()
         assert engine.run(until_empty=True).succeeded == 1
 
     @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -281,7 +281,7 @@ class TestStopping:
             wait_for(lambda: engine.state.draining)
 
         engine = Engine(hub_of(signal_and_wait), home)
-        assert engine.run() == Counts(received=1, succeeded=1)
+        assert engine.run() == EngineStats(received=1, succeeded=1)
         assert signal.getsignal(number) is before
 
 
@@ -326,7 +326,7 @@ class FailingTopics(LocalTopics):
 class TestTopicTrouble:
     @pytest.fixture
     def failing(self, tmp_path: Any, publish: Publish, monkeypatch: pytest.MonkeyPatch) -> FailingTopics:
-        for module in ("poller", "settling"):
+        for module in ("poller", "settler"):
             monkeypatch.setattr(f"balog.consumers.{module}.FIRST_PAUSE", 0.02)
         topics = FailingTopics(tmp_path / "topics")
         topics.topic("orders").failing = Counter()  # type: ignore[attr-defined]
@@ -370,7 +370,7 @@ class TestTopicTrouble:
         engine.stop()
         thread.join(timeout=30)
         assert recorder.seen == [id, id]
-        assert engine.counts == Counts(received=2, failed=2, dead=1)
+        assert engine.counts == EngineStats(received=2, failed=2, dead=1)
 
     def test_leases_that_can_not_be_extended_once_are_the_next_time(
         self, failing: FailingTopics, publish: Publish, caplog: pytest.LogCaptureFixture
@@ -378,7 +378,7 @@ class TestTopicTrouble:
         publish({})
         failing.topic("orders").failing["extend"] = 1  # type: ignore[attr-defined]
         counts = run(failing, lambda settings, event: time.sleep(0.8), lease=0.6)
-        assert counts == Counts(received=1, succeeded=1)
+        assert counts == EngineStats(received=1, succeeded=1)
         assert "leases could not be extended: extend is out of order" in caplog.text
 
     def test_what_can_not_pass_ends_the_run(self, failing: FailingTopics, publish: Publish) -> None:

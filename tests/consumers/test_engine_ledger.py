@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, Counts, Retry
+from balog.consumers import Consumer, EngineStats, Retry
 from balog.consumers.attempts import Calls, describe_calls, read
-from balog.consumers.ledger import Entry
+from balog.consumers.ledger import LedgerEntry
 from balog.consumers.ledgers import MemoryLedger, NoLedger
 from balog.errors import TopicError
 from balog.event import Event, decode, encode
@@ -41,9 +41,9 @@ class TestDuplicates:
         first, second, third = copies(3)
         seen: list[str] = []
         queue.publish([first])
-        assert bench.run(lambda settings, event: seen.append(event.header.id)) == Counts(received=1, succeeded=1)
+        assert bench.run(lambda settings, event: seen.append(event.header.id)) == EngineStats(received=1, succeeded=1)
         queue.publish([second, third])
-        assert bench.run(lambda settings, event: seen.append(event.header.id)) == Counts(received=2, duplicates=2)
+        assert bench.run(lambda settings, event: seen.append(event.header.id)) == EngineStats(received=2, duplicates=2)
         assert len(seen) == 1
         assert bench.pending == 0
 
@@ -58,7 +58,7 @@ class TestDuplicates:
             seen.append(event.header.id)
             inside.release()
 
-        assert bench.run(handle, concurrency=4) == Counts(received=5, succeeded=1, duplicates=4)
+        assert bench.run(handle, concurrency=4) == EngineStats(received=5, succeeded=1, duplicates=4)
         assert len(seen) == 1
 
     def test_when_the_first_copy_fails_the_second_goes_on(self, bench: Any, queue: Topic) -> None:
@@ -100,7 +100,7 @@ class TestPartialSuccess:
         engine = bench.engine(fine, fail_once)
         engine.run()
         assert calls == {"fine": 1, "failing": 1}
-        assert bench.run(fine, fail_once) == Counts(received=1, succeeded=1)
+        assert bench.run(fine, fail_once) == EngineStats(received=1, succeeded=1)
         assert calls == {"fine": 1, "failing": 2}
 
     def test_a_success_is_on_record_though_others_keep_the_message(self, bench: Any, wait_for: Any) -> None:
@@ -159,7 +159,7 @@ class TestRedriven:
 
         assert bench.run(fine, fails_twice, max_attempts=2).dead == 1
         assert bench.orders.redrive("balog", lambda letter: letter.body) == 1
-        assert bench.run(fine, fails_twice, max_attempts=2) == Counts(received=1, succeeded=1)
+        assert bench.run(fine, fails_twice, max_attempts=2) == EngineStats(received=1, succeeded=1)
         assert calls == {"fine": 1, "failing": 3}
 
     @pytest.mark.parametrize("keeps_ids", [True, False])
@@ -175,7 +175,7 @@ class TestRedriven:
         assert bench.run(handle, max_attempts=3).dead == 1
         for round in (2, 3):
             assert bench.orders.redrive("balog", lambda letter: letter.body) == 1
-            assert bench.run(handle, max_attempts=3) == Counts(received=3, failed=3, dead=1)
+            assert bench.run(handle, max_attempts=3) == EngineStats(received=3, failed=3, dead=1)
             assert len(seen) == 3 * round
             assert bench.dead[0].reason.endswith(f"call {len(seen)}")
 
@@ -245,7 +245,7 @@ class TestReplayed:
         bench.orders.seek("balog", "earliest")
         assert bench.run(fail_once, max_attempts=1).succeeded == 1
         bench.orders.redrive("balog", lambda letter: letter.body)
-        assert bench.run(fail_once, max_attempts=1) == Counts(received=1, duplicates=1)
+        assert bench.run(fail_once, max_attempts=1) == EngineStats(received=1, duplicates=1)
         assert len(seen) == 2
 
     def test_within_a_replay_a_second_copy_is_still_a_duplicate(self, bench: Any, queue: Topic) -> None:
@@ -253,14 +253,14 @@ class TestReplayed:
         seen: list[int] = []
         for round in (1, 2):
             counts = bench.run(lambda settings, event: seen.append(1))
-            assert counts == Counts(received=2, succeeded=1, duplicates=1)
+            assert counts == EngineStats(received=2, succeeded=1, duplicates=1)
             assert len(seen) == round
             queue.seek("balog", "earliest")
 
 
-def calls(event: str, calls: Calls) -> Entry:
+def calls(event: str, calls: Calls) -> LedgerEntry:
     """Return what the ledger holds of calls that did not succeed."""
-    return Entry(event, "handler0", describe_calls(calls, Generation()))
+    return LedgerEntry(event, "handler0", describe_calls(calls, Generation()))
 
 
 def unended(text: str) -> int | None:
@@ -281,7 +281,7 @@ class TestCrashes:
         deliver(bench.orders, 9)
         seen: list[str] = []
         counts = bench.run(lambda settings, event: seen.append(event.header.id), concurrency=4)
-        assert counts == Counts(received=20, succeeded=20)
+        assert counts == EngineStats(received=20, succeeded=20)
         assert len(set(seen)) == len(seen) == 20
 
     def test_what_began_alone_again_and_again_and_never_came_back_is_given_up(self, bench: Any) -> None:
@@ -290,7 +290,7 @@ class TestCrashes:
         bench.ledger.record("balog", [calls(killer, Calls(2, 3, 9)), calls(neighbour, Calls(2, 2, 9))])
         seen: list[str] = []
         counts = bench.run(lambda settings, event: seen.append(event.header.id))
-        assert (seen, counts) == ([neighbour], Counts(received=2, succeeded=1, dead=1))
+        assert (seen, counts) == ([neighbour], EngineStats(received=2, succeeded=1, dead=1))
         (letter,) = bench.dead
         assert (letter.id, letter.consumers) == (killer, ("handler0",))
         assert letter.reason.startswith("handler0: 3 of 5 calls came to no end")
@@ -322,7 +322,7 @@ class TestCrashes:
             calls.append(1)
             raise ValueError("so it was that")
 
-        assert bench.run(handle, max_attempts=3) == Counts(received=3, failed=3, dead=1)
+        assert bench.run(handle, max_attempts=3) == EngineStats(received=3, failed=3, dead=1)
         assert len(calls) == 3
         assert bench.dead[0].reason == "handler0: ValueError: so it was that"
 

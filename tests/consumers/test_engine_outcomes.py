@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, Counts, Halt, Hook, PartialFailure, Reject, Retry
+from balog.consumers import Consumer, EngineStats, Halt, Hook, PartialFailure, Reject, Retry
 from balog.errors import ConfigError, MissingExtraError
 from balog.event import Event
 from balog.topics import Received
@@ -151,7 +151,7 @@ class TestReject:
         def refuse(settings: Settings, event: Event) -> None:
             raise Reject("no such order")
 
-        assert bench.run(refuse) == Counts(received=1, failed=1, dead=1)
+        assert bench.run(refuse) == EngineStats(received=1, failed=1, dead=1)
         (letter,) = bench.dead
         assert (letter.id, letter.attempts, letter.consumers) == (id, 1, ("handler0",))
         assert letter.reason == "handler0: balog.consumers.outcomes.Reject: no such order"
@@ -184,7 +184,7 @@ class TestRetry:
             if len(calls) < 20:
                 raise Retry("the other side is down", after=0.001)
 
-        assert bench.run(wait_a_while, max_attempts=2) == Counts(received=1, succeeded=1)
+        assert bench.run(wait_a_while, max_attempts=2) == EngineStats(received=1, succeeded=1)
         assert len(calls) == 20
 
     @pytest.mark.parametrize("after", ["120", float("nan")])
@@ -262,7 +262,7 @@ class TestBatch:
         def handle(settings: Settings, events: list[Event]) -> None:
             batches.append([event.header.id for event in events])
 
-        assert bench.run(Consumer(handle, "orders", batch=(10, 0.05))) == Counts(received=25, succeeded=25)
+        assert bench.run(Consumer(handle, "orders", batch=(10, 0.05))) == EngineStats(received=25, succeeded=25)
         assert [len(batch) for batch in batches] == [10, 10, 5]
         assert [id for batch in batches for id in batch] == ids
 
@@ -291,7 +291,7 @@ class TestBatch:
 
         counts = bench.run(Consumer(handle, "orders", batch=(10, 0.05)))
         assert calls == [list(range(10)), [3]]
-        assert counts == Counts(received=11, succeeded=9, failed=2, dead=1)
+        assert counts == EngineStats(received=11, succeeded=9, failed=2, dead=1)
         assert [letter.id for letter in bench.dead] == [ids[7]]
 
     def test_one_that_is_named_without_a_reason_has_failed(self, bench: Any) -> None:
@@ -507,7 +507,7 @@ class TestUnwanted:
         consumer = Consumer(lambda settings, event: None, "orders", "wanted", name="h")
         counts = bench.run(consumer, default_event_handler=default)
         assert seen == ["other"] * 3
-        assert counts == Counts(received=4, succeeded=1, failed=2, unwanted=1)
+        assert counts == EngineStats(received=4, succeeded=1, failed=2, unwanted=1)
 
     def test_an_own_match_event_that_raises_is_a_failed_attempt(self, bench: Any) -> None:
         class Odd(Consumer):

@@ -54,7 +54,7 @@ def test_it_waits_for_a_server_that_is_away_when_it_starts(
         engine = Engine(hub, home)
         thread = threading.Thread(target=engine.run)
         thread.start()
-        while not engine.state.trouble.get("orders"):
+        while not engine.state.errors.get("orders"):
             assert thread.is_alive()
             time.sleep(0.01)
         away.set()

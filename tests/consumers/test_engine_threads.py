@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Consumer, Counts, Hook, Work
+from balog.consumers import Consumer, EngineStats, Hook, Work
 from balog.errors import BalogError
 from balog.event import Event
 
@@ -118,7 +118,7 @@ class TestAsync:
         async def handle(settings: Settings, event: Event) -> None:
             raise SystemExit(3)
 
-        assert bench.run(handle, max_attempts=2) == Counts(received=2, failed=2, dead=1)
+        assert bench.run(handle, max_attempts=2) == EngineStats(received=2, failed=2, dead=1)
         assert bench.dead[0].reason == "handler0: SystemExit: 3"
 
     def test_a_plain_handler_may_give_something_to_await(self, bench: Any) -> None:
@@ -157,7 +157,7 @@ class TestTimeout:
                 raise
 
         counts = bench.run(Consumer(handle, "orders", name="h", timeout=0.02), max_attempts=2)
-        assert counts == Counts(received=2, failed=2, dead=1)
+        assert counts == EngineStats(received=2, failed=2, dead=1)
         assert ended == ["cancelled"] * 2
         assert bench.dead[0].reason == "h: TimeoutError: no end after 0.02 s"
 
@@ -169,14 +169,14 @@ class TestTimeout:
                 await asyncio.sleep(3600)
 
         counts = bench.run(Consumer(handle, "orders", name="h", timeout=0.02), max_attempts=2)
-        assert counts == Counts(received=2, failed=2, dead=1)
+        assert counts == EngineStats(received=2, failed=2, dead=1)
         assert bench.dead[0].reason == "h: TimeoutError: no end after 0.02 s"
 
     def test_one_that_was_cancelled_before_does_not_put_the_next_one_s_end_off(
         self, bench: Any, wait_for: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Given that a cancelled call may take its time to end, then the next attempt's time is still its own."""
-        monkeypatch.setattr("balog.consumers.calling.GRACE", 3600.0)
+        monkeypatch.setattr("balog.consumers.caller.GRACE", 3600.0)
         bench.publish({})
 
         async def handle(settings: Settings, event: Event) -> None:
@@ -205,7 +205,7 @@ class TestTimeout:
             release.set()
             wait_for(lambda: engine.state.hung == 0)
             wait_for(lambda: sum("balog-worker" in thread.name for thread in threading.enumerate()) == 1)
-            assert engine.counts == Counts(received=4, succeeded=3, failed=1)
+            assert engine.counts == EngineStats(received=4, succeeded=3, failed=1)
 
     def test_more_than_may_hang_end_the_run(self, bench: Any) -> None:
         bench.publish(*({} for _ in range(10)))
@@ -218,7 +218,7 @@ class TestTimeout:
     def test_one_who_is_in_time_is_left_alone(self, bench: Any) -> None:
         bench.publish(*({} for _ in range(50)))
         consumer = Consumer(lambda settings, event: time.sleep(0.002), "orders", name="h", timeout=30)
-        assert bench.run(consumer, concurrency=4) == Counts(received=50, succeeded=50)
+        assert bench.run(consumer, concurrency=4) == EngineStats(received=50, succeeded=50)
 
 
 class TestLeases:
@@ -231,7 +231,7 @@ class TestLeases:
             stolen.extend(bench.orders.receive("balog"))
 
         counts = bench.run(Consumer(slow, "orders", name="h", ordered_by="payload.k"), lease=0.2)
-        assert (counts, stolen) == (Counts(received=5, succeeded=5), [])
+        assert (counts, stolen) == (EngineStats(received=5, succeeded=5), [])
 
 
 class TestFork:
@@ -269,7 +269,7 @@ with open_topics("local:topics") as home:
         assert done.returncode == 0, done.stderr
         lines = Counter(done.stdout.splitlines())
         assert lines["child"] == lines["parent"] == 3
-        assert done.stdout.splitlines()[-1].startswith("Counts(received=3, succeeded=3, failed=0")
+        assert done.stdout.splitlines()[-1].startswith("EngineStats(received=3, succeeded=3, failed=0")
         assert len(lines) == 3
 
 
@@ -291,7 +291,7 @@ class TestStopping:
             assert [message.attempts for message in others] == [1] * 49
             assert engine.state.draining
             release.set()
-        assert engine.counts == Counts(received=1, succeeded=1)
+        assert engine.counts == EngineStats(received=1, succeeded=1)
         assert bench.orders.group_state("balog").in_flight == 49
 
     def test_handlers_that_take_too_long_are_left_behind(self, bench: Any) -> None:
@@ -318,7 +318,7 @@ class TestStopping:
 
         with bench.running(handle) as engine:
             assert begun.wait(30)
-        assert engine.counts == Counts(received=1, succeeded=1)
+        assert engine.counts == EngineStats(received=1, succeeded=1)
 
     def test_who_succeeded_before_the_stop_is_known_after_it(self, bench: Any) -> None:
         bench.publish({})

@@ -5,7 +5,7 @@ import pytest
 from balog.consumers import Consumer
 from balog.consumers.failures import FailureEvents
 from balog.consumers.hooks import Work
-from balog.consumers.routing import Router
+from balog.consumers.routing import ConsumerRouter
 from balog.event import Event
 from balog.payload import ConsumerFailurePayload, read
 from balog.topics import Received
@@ -88,7 +88,7 @@ def test_the_consumers_that_failed_do_not_get_it_and_others_do(events, before: l
     first = Consumer(handler, "orders", name="team.first")
     for event in events:
         assert event.header.context["caused_by"] == {"event": failed.header.id, "consumers": [*before, "team.bill"]}
-        wanting = Router([CONSUMER, listener, first]).wanting(event)
+        wanting = ConsumerRouter([CONSUMER, listener, first]).wanting(event)
         assert wanting == ((listener,) if before else (first, listener))
 
 

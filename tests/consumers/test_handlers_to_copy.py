@@ -19,7 +19,7 @@ import msgspec
 import pytest
 
 import consumers
-from balog.consumers import ConsumerHub, Counts, Halt
+from balog.consumers import ConsumerHub, EngineStats, Halt
 from balog.event import Event, Level, decode, encode
 from balog.payload import RunPayload
 from balog.testing import MemoryTopics, assert_no_dead_letters, publish, run_until_empty
@@ -52,7 +52,7 @@ def server() -> Iterator[HttpStandIn]:
 def handle(topics: MemoryTopics) -> Any:
     """Give a function that publishes events and runs a module's handlers on them; nothing may be given up."""
 
-    def handle(module: ModuleType, *events: Event, **settings: str) -> Counts:
+    def handle(module: ModuleType, *events: Event, **settings: str) -> EngineStats:
         publish(topics, TOPIC, *events)
         counts = run_until_empty(module, topics, settings=settings)
         assert_no_dead_letters(topics)

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 import pytest
 
 from balog.consumers import Consumer, ConsumerHub, Engine
-from balog.consumers.engine import State
 from balog.consumers.health import Watch
+from balog.consumers.stats import EngineState
 from balog.errors import BalogError, ConfigError
 from balog.topics.local import LocalTopics
 
@@ -43,7 +43,7 @@ def look(watch: Watch, path: str) -> tuple[int, list[str]]:
 
 
 def engine(topics: object = None, **state: object) -> SimpleNamespace:
-    found = State(**{"running": True, "alive": time.monotonic(), **state})
+    found = EngineState(**{"running": True, "alive": time.monotonic(), **state})
     return SimpleNamespace(topics=topics, group="g", consumers=[], state=found)
 
 
@@ -63,7 +63,7 @@ class TestPages:
         [
             ({"draining": True}, 200, 503, "told to stop"),
             (
-                {"trouble": {"orders": "topic orders: out of reach", "other": ""}},
+                {"errors": {"orders": "topic orders: out of reach", "other": ""}},
                 200,
                 503,
                 "topic orders: out of reach",

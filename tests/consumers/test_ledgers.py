@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.consumers.ledger import DEFAULT_WINDOW, Entry
+from balog.consumers.ledger import DEFAULT_WINDOW, LedgerEntry
 from balog.consumers.ledgers import MemoryLedger, NoLedger, SqliteLedger, default_ledger, open_ledger
 from balog.errors import ConfigError, TopicError
 from balog.topics.local import LocalTopics
@@ -37,27 +37,27 @@ class TestSqliteLedger(LastingLedgerContract):
 
     def test_an_entry_is_known_for_the_window_and_then_deleted(self, tmp_path: Path, clock: Clock) -> None:
         ledger = SqliteLedger(tmp_path / "ledger", 100, clock)
-        ledger.record("g", [Entry("LGa", "one")])
+        ledger.record("g", [LedgerEntry("LGa", "one")])
         clock.now += 100
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": ""}}
         clock.now += 1
         assert not ledger.known("g", ["LGa"])
-        ledger.record("g", [Entry("LGb", "one")])
+        ledger.record("g", [LedgerEntry("LGb", "one")])
         assert rows(tmp_path / "ledger") == ["LGb"]
 
     def test_an_entry_that_is_written_again_lives_from_then(self, tmp_path: Path, clock: Clock) -> None:
         ledger = SqliteLedger(tmp_path / "ledger", 100, clock)
-        ledger.record("g", [Entry("LGa", "one")])
+        ledger.record("g", [LedgerEntry("LGa", "one")])
         clock.now += 80
-        ledger.record("g", [Entry("LGa", "one")])
+        ledger.record("g", [LedgerEntry("LGa", "one")])
         clock.now += 80
-        ledger.record("g", [Entry("LGb", "one")])
+        ledger.record("g", [LedgerEntry("LGb", "one")])
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": ""}}
 
     @pytest.mark.parametrize("durable", [True, False])
     def test_only_a_durable_entry_waits_for_the_disk(self, tmp_path: Path, durable: bool) -> None:
         ledger = SqliteLedger(tmp_path / "ledger")
-        ledger.record("g", [Entry("LGa", "one")], durable=durable)
+        ledger.record("g", [LedgerEntry("LGa", "one")], durable=durable)
         connection: Any = ledger._file._connection
         assert connection.execute("PRAGMA synchronous").fetchone()[0] == (2 if durable else 1)
         assert SqliteLedger(tmp_path / "ledger").known("g", ["LGa"]) == {"LGa": {"one": ""}}
@@ -67,11 +67,11 @@ class TestSqliteLedger(LastingLedgerContract):
     ) -> None:
         monkeypatch.setattr("balog.consumers.ledger_sqlite._PRUNE_ROWS", 10)
         ledger = SqliteLedger(tmp_path / "ledger", 100, clock)
-        ledger.record("g", [Entry(f"LG{number:02}", "one") for number in range(25)])
+        ledger.record("g", [LedgerEntry(f"LG{number:02}", "one") for number in range(25)])
         clock.now += 1000
         left = []
         for number in range(4):
-            ledger.record("g", [Entry(f"LGnew{number}", "one")])
+            ledger.record("g", [LedgerEntry(f"LGnew{number}", "one")])
             left.append(len([event for event in rows(tmp_path / "ledger") if "new" not in event]))
         assert left == [15, 5, 0, 0]
 
@@ -89,20 +89,20 @@ class TestSqliteLedger(LastingLedgerContract):
 
     def test_a_forked_child_uses_it_without_harm_to_the_parent(self, tmp_path: Path) -> None:
         ledger = SqliteLedger(tmp_path / "ledger")
-        ledger.record("g", [Entry("LGa", "parent")])
+        ledger.record("g", [LedgerEntry("LGa", "parent")])
         child = os.fork()
         if not child:
             try:
-                ledger.record("g", [Entry("LGa", "child")])
+                ledger.record("g", [LedgerEntry("LGa", "child")])
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
-        ledger.record("g", [Entry("LGb", "parent")])
+        ledger.record("g", [LedgerEntry("LGb", "parent")])
         assert ledger.known("g", ["LGa", "LGb"]) == {"LGa": {"child": "", "parent": ""}, "LGb": {"parent": ""}}
 
     def test_a_reason_that_is_no_text_of_utf_8_is_kept_readable(self, tmp_path: Path) -> None:
         ledger = SqliteLedger(tmp_path / "ledger")
-        ledger.record("g", [Entry("LGa", "one", "bad \udc80")])
+        ledger.record("g", [LedgerEntry("LGa", "one", "bad \udc80")])
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": "bad \\udc80"}}
 
     def test_a_file_of_another_kind_is_refused_for_good_and_by_name(self, tmp_path: Path) -> None:
@@ -110,24 +110,24 @@ class TestSqliteLedger(LastingLedgerContract):
         with sqlite3.connect(path) as connection:
             connection.execute("CREATE TABLE mine (a)")
         connection.close()
-        for use in (lambda one: one.known("g", ["LGa"]), lambda one: one.record("g", [Entry("LGa", "one")])):
+        for use in (lambda one: one.known("g", ["LGa"]), lambda one: one.record("g", [LedgerEntry("LGa", "one")])):
             with pytest.raises(TopicError, match=rf"ledger {path}: not a file") as caught:
                 use(SqliteLedger(path))
             assert not caught.value.retryable
 
     def test_a_file_that_is_deleted_is_made_anew(self, tmp_path: Path) -> None:
         ledger = SqliteLedger(tmp_path / "ledger")
-        ledger.record("g", [Entry("LGa", "one")])
+        ledger.record("g", [LedgerEntry("LGa", "one")])
         (tmp_path / "ledger").unlink()
         assert not ledger.known("g", ["LGa"])
-        ledger.record("g", [Entry("LGb", "two")])
+        ledger.record("g", [LedgerEntry("LGb", "two")])
         assert ledger.known("g", ["LGa", "LGb"]) == {"LGb": {"two": ""}}
 
 
 def write(path: str, number: int) -> None:
     ledger = SqliteLedger(path)
     for event in range(50):
-        ledger.record("g", [Entry(f"LG{event}", f"c{number}")])
+        ledger.record("g", [LedgerEntry(f"LG{event}", f"c{number}")])
 
 
 def rows(path: Path) -> list[str]:
@@ -145,7 +145,7 @@ class TestMemoryLedger(LedgerContract):
 
     def test_an_entry_is_known_for_the_window(self, clock: Clock) -> None:
         ledger = MemoryLedger(100, clock)
-        ledger.record("g", [Entry("LGa", "one")])
+        ledger.record("g", [LedgerEntry("LGa", "one")])
         clock.now += 100
         assert ledger.known("g", ["LGa"])
         clock.now += 1
@@ -154,13 +154,13 @@ class TestMemoryLedger(LedgerContract):
     def test_it_never_holds_more_than_its_limit_and_forgets_the_oldest(self) -> None:
         ledger = MemoryLedger(limit=3)
         for event in ("LGa", "LGb", "LGa", "LGc"):
-            ledger.record("g", [Entry(event, "one"), Entry(event, "two")])
+            ledger.record("g", [LedgerEntry(event, "one"), LedgerEntry(event, "two")])
         assert ledger.known("g", ["LGa", "LGb", "LGc"]) == {"LGc": {"one": "", "two": ""}}
 
 
 def test_no_ledger_knows_nothing() -> None:
     ledger = NoLedger()
-    ledger.record("g", [Entry("LGa", "one")])
+    ledger.record("g", [LedgerEntry("LGa", "one")])
     assert not ledger.known("g", ["LGa"])
 
 
@@ -244,7 +244,7 @@ class TestOpenLedger:
 class TestDefaultLedger:
     def test_it_lies_hidden_beside_local_topics(self, tmp_path: Path) -> None:
         home = LocalTopics(tmp_path / "topics")
-        default_ledger(home.url, "g").record("g", [Entry("LGa", "one")])
+        default_ledger(home.url, "g").record("g", [LedgerEntry("LGa", "one")])
         assert home.names() == []
         assert default_ledger(home.url, "other").known("g", ["LGa"]) == {"LGa": {"one": ""}}
 

@@ -10,11 +10,11 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from balog.consumers import Consumer
-from balog.consumers.engine import State
 from balog.consumers.hooks import Work
 from balog.consumers.lag import Lag
 from balog.consumers.metrics_hook import MetricsHook
 from balog.consumers.outcomes import PartialFailure, Reject, Retry
+from balog.consumers.stats import EngineState
 from balog.errors import ConfigError, TopicError
 from balog.event import Event, encode
 from balog.topics import GroupState, Message, Received
@@ -26,7 +26,7 @@ SHIP = Consumer(print, "orders", name="ship")
 
 def engine(topics: object, **state: object) -> SimpleNamespace:
     consumers = [("orders", BILL), ("orders", SHIP)]
-    return SimpleNamespace(topics=topics, group="g", consumers=consumers, state=State(running=True, **state))
+    return SimpleNamespace(topics=topics, group="g", consumers=consumers, state=EngineState(running=True, **state))
 
 
 def call(hook: MetricsHook, count: int = 1, error: BaseException | None = None, seconds: float = 0.02) -> list[Event]:
@@ -132,7 +132,7 @@ class TestEngine:
         topic.release("g", [first])
         topic.dead_letter("g", [second], "no")
         hook = MetricsHook()
-        hook.started(engine(home, in_flight=7, calls=2, hung=1, trouble={"orders": ""}))
+        hook.started(engine(home, in_flight=7, calls=2, hung=1, errors={"orders": ""}))
         found = values(hook)
         assert [found[name,] for name in ("in_flight", "calls", "hung")] == [7, 2, 1]
         of_group = [found[name, "orders", "g"] for name in ("lag", "waiting", "dead_letters")]
@@ -141,7 +141,7 @@ class TestEngine:
 
     def test_a_topic_in_trouble_is_down(self, home: LocalTopics) -> None:
         hook = MetricsHook()
-        hook.started(engine(home, trouble={"orders": "out of reach"}))
+        hook.started(engine(home, errors={"orders": "out of reach"}))
         assert values(hook)["up", "orders"] == 0
 
     def test_a_run_that_is_over_is_asked_no_more_and_counts_stay(self, home: LocalTopics) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from balog.consumers import Halt, PartialFailure, Reject, Retry
 from balog.consumers import outlet as module
-from balog.consumers.ending import running
+from balog.consumers.exit_callbacks import running
 from balog.consumers.outlet import Outlet
 from balog.errors import ConfigError
 from balog.event import Event

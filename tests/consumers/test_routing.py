@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.consumers import Consumer
-from balog.consumers.routing import Router
+from balog.consumers.routing import ConsumerRouter
 from balog.event import Event, decode, encode
 from balog.expressions import Expression
 
@@ -74,7 +74,7 @@ def make(position: int, own: bool = False, **conditions: object) -> Consumer:
 @given(consumers, events)
 def test_it_gives_those_that_match_sorted_by_name(wanted: list[dict], seen: list[tuple]) -> None:
     made = [make(position, **conditions) for position, conditions in enumerate(wanted)]
-    router = Router(made[::-1])
+    router = ConsumerRouter(made[::-1])
     for channel, level, payload, c in seen * 2:  # the second time from what it remembers
         event = decode(encode(Event.new(channel, payload, level=level, context={"c": c})))
         assert router.wanting(event) == tuple(consumer for consumer in made if consumer.match_event(event))
@@ -94,14 +94,14 @@ def test_it_gives_those_that_match_sorted_by_name(wanted: list[dict], seen: list
     ],
 )
 def test_an_event_does_not_reach_the_consumers_that_caused_it(caused_by: object, left: list[str]) -> None:
-    router = Router([Consumer(handler, "t", name=name) for name in ("one", "two")])
+    router = ConsumerRouter([Consumer(handler, "t", name=name) for name in ("one", "two")])
     event = Event.new("c", {}, context={"caused_by": caused_by})
     assert [consumer.name for consumer in router.wanting(event)] == left
     assert len(router.wanting(Event.new("c", {}))) == 2
 
 
 def test_what_no_condition_asks_for_is_not_looked_at() -> None:
-    router = Router([Consumer(handler, "t", channel="c*", level="INFO", version="<2")])
+    router = ConsumerRouter([Consumer(handler, "t", channel="c*", level="INFO", version="<2")])
     event = decode(encode(Event.new("c", {"cls_type": "a"})))
     assert router.wanting(event)
     assert not vars(event)
@@ -109,14 +109,14 @@ def test_what_no_condition_asks_for_is_not_looked_at() -> None:
 
 def test_channels_without_end_do_not_fill_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("balog.consumers.routing._REMEMBERED", 10)
-    router = Router([Consumer(handler, "t", channel="c*")])
+    router = ConsumerRouter([Consumer(handler, "t", channel="c*")])
     for number in range(100):
         assert len(router.wanting(Event.new(f"c{number}", {}))) == 1
     assert len(router._remembered) <= 10
 
 
 def test_types_as_long_as_events_do_not_fill_memory() -> None:
-    router = Router([Consumer(handler, "t", payload_version=">=1")])
+    router = ConsumerRouter([Consumer(handler, "t", payload_version=">=1")])
     for number in range(20):
         payload = {"cls_type": "x" * 10_000 + str(number), "version": "1.0.0"}
         assert len(router.wanting(decode(encode(Event.new("c", payload))))) == 1
@@ -125,7 +125,9 @@ def test_types_as_long_as_events_do_not_fill_memory() -> None:
 
 
 def test_of_many_conditions_only_those_are_asked_that_can_be_true(monkeypatch: pytest.MonkeyPatch) -> None:
-    router = Router([make(number, where=f"payload.n < 9 AND payload.s = 's{number // 2}'") for number in range(100)])
+    router = ConsumerRouter(
+        [make(number, where=f"payload.n < 9 AND payload.s = 's{number // 2}'") for number in range(100)]
+    )
     asked: list[str] = []
     matches = Expression.matches
 
@@ -145,4 +147,4 @@ def test_what_a_subclass_raises_is_not_hidden() -> None:
             raise RuntimeError("broken")
 
     with pytest.raises(RuntimeError, match="broken"):
-        Router([Broken(handler, "t")]).wanting(Event.new("c", {}))
+        ConsumerRouter([Broken(handler, "t")]).wanting(Event.new("c", {}))

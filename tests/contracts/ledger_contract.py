@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from balog.consumers.ledger import Entry, Ledger
+from balog.consumers.ledger import Ledger, LedgerEntry
 from balog.ids import new_id
 
 OpenLedger = Callable[..., Ledger]
@@ -25,7 +25,9 @@ class LedgerContract:
 
     def test_what_was_recorded_is_known_by_event_and_consumer(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
-        ledger.record("g", [Entry("LGa", "one"), Entry("LGa", "two", "ValueError: no"), Entry("LGb", "one")])
+        ledger.record(
+            "g", [LedgerEntry("LGa", "one"), LedgerEntry("LGa", "two", "ValueError: no"), LedgerEntry("LGb", "one")]
+        )
         assert ledger.known("g", ["LGa", "LGb", "LGc"]) == {
             "LGa": {"one": "", "two": "ValueError: no"},
             "LGb": {"one": ""},
@@ -34,16 +36,16 @@ class LedgerContract:
 
     def test_groups_know_nothing_of_each_other(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
-        ledger.record("g", [Entry("LGa", "one")])
-        ledger.record("h", [Entry("LGa", "two")])
+        ledger.record("g", [LedgerEntry("LGa", "one")])
+        ledger.record("h", [LedgerEntry("LGa", "two")])
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": ""}}
         assert ledger.known("h", ["LGa"]) == {"LGa": {"two": ""}}
         assert not ledger.known("i", ["LGa"])
 
     def test_a_later_entry_replaces_an_earlier_one_of_the_same_pair(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
-        ledger.record("g", [Entry("LGa", "one", "failed"), Entry("LGa", "two", "failed")])
-        ledger.record("g", [Entry("LGa", "one", "failed otherwise"), Entry("LGa", "one")])
+        ledger.record("g", [LedgerEntry("LGa", "one", "failed"), LedgerEntry("LGa", "two", "failed")])
+        ledger.record("g", [LedgerEntry("LGa", "one", "failed otherwise"), LedgerEntry("LGa", "one")])
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": "", "two": "failed"}}
 
     def test_recording_nothing_is_no_trouble(self, open_ledger: OpenLedger) -> None:
@@ -53,16 +55,16 @@ class LedgerContract:
 
     def test_it_can_be_used_after_it_was_closed(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
-        ledger.record("g", [Entry("LGa", "one")])
+        ledger.record("g", [LedgerEntry("LGa", "one")])
         ledger.close()
         assert ledger.known("g", ["LGa"]) == {"LGa": {"one": ""}}
-        ledger.record("g", [Entry("LGb", "one")])
+        ledger.record("g", [LedgerEntry("LGb", "one")])
         assert ledger.known("g", ["LGb"]) == {"LGb": {"one": ""}}
 
     def test_thousands_are_asked_for_and_recorded_at_once(self, open_ledger: OpenLedger) -> None:
         ledger = open_ledger()
         ids = [new_id() for _ in range(2500)]
-        ledger.record("g", [Entry(id, "one") for id in ids[::2]])
+        ledger.record("g", [LedgerEntry(id, "one") for id in ids[::2]])
         assert ledger.known("g", ids) == {id: {"one": ""} for id in ids[::2]}
 
     def test_threads_share_one(self, open_ledger: OpenLedger) -> None:
@@ -70,7 +72,7 @@ class LedgerContract:
 
         def work(name: str) -> None:
             for number in range(20):
-                ledger.record("g", [Entry(f"LG{number}", name)])
+                ledger.record("g", [LedgerEntry(f"LG{number}", name)])
                 ledger.known("g", [f"LG{number}"])
 
         threads = [threading.Thread(target=work, args=(f"c{number}",)) for number in range(4)]
@@ -90,7 +92,7 @@ class LedgerContract:
             group, ids = new_id(), [new_id() for _ in range(4)]
             model: dict[str, dict[str, str]] = {}
             for batch in batches:
-                ledger.record(group, [Entry(ids[number], name, reason) for number, name, reason in batch])
+                ledger.record(group, [LedgerEntry(ids[number], name, reason) for number, name, reason in batch])
                 for number, name, reason in batch:
                     model.setdefault(ids[number], {})[name] = reason
             assert ledger.known(group, ids) == model
@@ -102,5 +104,5 @@ class LastingLedgerContract(LedgerContract):
     """What a ledger adds that outlives its process."""
 
     def test_another_one_at_the_same_place_knows_what_was_recorded(self, open_ledger: OpenLedger) -> None:
-        open_ledger().record("g", [Entry("LGa", "one")])
+        open_ledger().record("g", [LedgerEntry("LGa", "one")])
         assert open_ledger().known("g", ["LGa"]) == {"LGa": {"one": ""}}

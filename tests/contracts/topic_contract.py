@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from balog.consumers import Consumer, ConsumerHub, Counts, Engine
+from balog.consumers import Consumer, ConsumerHub, Engine, EngineStats
 from balog.consumers.ledger import Ledger
 from balog.consumers.ledgers import MemoryLedger
 from balog.errors import ConfigError, TopicError
@@ -572,7 +572,7 @@ class TopicContract:
 
     # -- an engine on the topic
 
-    def run_engine(self, home: Topics, topic: Topic, handler: Any, ledger: Ledger, **options: Any) -> Counts:
+    def run_engine(self, home: Topics, topic: Topic, handler: Any, ledger: Ledger, **options: Any) -> EngineStats:
         hub = ConsumerHub()
         hub.add(Consumer(handler, topic.name, name="h", backoff=0.01, **options))
         return Engine(hub, home, group="g", ledger=ledger, lease=30).run(until_empty=True)

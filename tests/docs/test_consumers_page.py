@@ -70,7 +70,7 @@ def test_hooks_see_every_call(printed: list[str]) -> None:
     assert "captured Reject of shop.bill" in printed[2]
     assert len(re.findall(r'"name": "shop\.bill"', printed[2])) == 4
     assert '"status_code": "ERROR"' in printed[2]
-    assert "Counts(received=5, succeeded=4, failed=1, dead=1" in printed[2]
+    assert "EngineStats(received=5, succeeded=4, failed=1, dead=1" in printed[2]
 
 
 def test_every_argument_of_a_consumer_is_on_the_page() -> None:

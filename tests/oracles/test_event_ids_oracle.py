@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.analytics.reading.validation import count_events, normalize_line
-from balog.consumers.ledger import Entry
+from balog.consumers.ledger import LedgerEntry
 from balog.consumers.ledgers import open_ledger
 from balog.errors import EventError
 from balog.event import Event, decode, encode
@@ -105,7 +105,7 @@ def test_a_topic_and_a_ledger_know_each_id_and_no_other(tmp_path: Path) -> None:
             topic.publish([Message(id, encode(event_of(id))) for id in HOSTILE])
         assert [decode(received.body).header.id for received in topic.peek(1000)] == HOSTILE
     ledger = open_ledger(f"sqlite:{tmp_path / 'ledger.db'}")
-    ledger.record("g", [Entry(id, f"consumer of {id}"[:50]) for id in HOSTILE])
+    ledger.record("g", [LedgerEntry(id, f"consumer of {id}"[:50]) for id in HOSTILE])
     known = ledger.known("g", [*HOSTILE, "another"])
     ledger.close()
     assert {id: list(found) for id, found in known.items()} == {id: [f"consumer of {id}"[:50]] for id in HOSTILE}

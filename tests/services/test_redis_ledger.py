@@ -10,7 +10,7 @@ import pytest
 import trustme
 
 from balog.consumers import Consumer, ConsumerHub, Engine
-from balog.consumers.ledger import DEFAULT_WINDOW, Entry, Ledger
+from balog.consumers.ledger import DEFAULT_WINDOW, Ledger, LedgerEntry
 from balog.consumers.ledgers import open_ledger as open_url
 from balog.errors import TopicError
 from balog.event import Event, encode
@@ -67,18 +67,18 @@ class TestRedisLedger(LastingLedgerContract):
 
     def test_an_entry_expires_after_the_window_and_a_later_one_begins_anew(self, open_ledger, client) -> None:
         ledger = open_ledger(100)
-        ledger.record("g", [Entry("LGa", "one")])
+        ledger.record("g", [LedgerEntry("LGa", "one")])
         (key,) = client.keys("balog:ledger:g:*")
         assert 98 <= client.ttl(key) <= 100
         client.expire(key, 5)
-        ledger.record("g", [Entry("LGa", "two")])
+        ledger.record("g", [LedgerEntry("LGa", "two")])
         assert 98 <= client.ttl(key) <= 100
         client.pexpire(key, 0)
         assert not ledger.known("g", ["LGa"])
 
     def test_a_group_s_name_can_t_reach_into_another_s_keys(self, open_ledger) -> None:
         ledger = open_ledger()
-        ledger.record("a", [Entry("b:LGa", "one")])
+        ledger.record("a", [LedgerEntry("b:LGa", "one")])
         assert not ledger.known("a:b", ["LGa"])
 
 
@@ -87,7 +87,7 @@ def test_tls_is_spoken_and_the_certificate_verified(shared: RedisServer, authori
     authority.cert_pem.write_to_path(str(bundle))
     place = f"rediss://localhost:{shared.tls_port}/1?password.env=LEDGER_PASSWORD"
     ledger = open_url(f"{place}&ca_file={bundle}")
-    ledger.record("g", [Entry("LGa", "one")])
+    ledger.record("g", [LedgerEntry("LGa", "one")])
     assert ledger.known("g", ["LGa"]) == {"LGa": {"one": ""}}
     ledger.close()
     with pytest.raises(TopicError, match="certificate verify failed"):
@@ -124,14 +124,14 @@ def test_a_password_that_was_changed_in_its_file_is_read_anew(shared: RedisServe
 def test_a_server_that_dies_is_out_of_reach_for_a_while_and_has_kept_all(tmp_path: Path) -> None:
     with running_redis(tmp_path) as server:
         ledger = open_url(f"redis://127.0.0.1:{server.port}/0?password.env=LEDGER_PASSWORD&timeout=2")
-        ledger.record("g", [Entry("LGa", "one")])
+        ledger.record("g", [LedgerEntry("LGa", "one")])
         server.stop()
-        for use in (lambda: ledger.known("g", ["LGa"]), lambda: ledger.record("g", [Entry("LGb", "one")])):
+        for use in (lambda: ledger.known("g", ["LGa"]), lambda: ledger.record("g", [LedgerEntry("LGb", "one")])):
             with pytest.raises(TopicError) as caught:
                 use()
             assert caught.value.retryable
         server.start()
-        ledger.record("g", [Entry("LGc", "one")])
+        ledger.record("g", [LedgerEntry("LGc", "one")])
         assert set(ledger.known("g", ["LGa", "LGb", "LGc"])) == {"LGa", "LGc"}
         ledger.close()
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import msgspec
 
 from balog.backoff import Backoff, BackoffSequence
-from balog.consumers import Counts, Engine
+from balog.consumers import Engine, EngineStats
 from balog.consumers.forwarding import JOIN_SECONDS, SinkConsumer
 from balog.consumers.hub import ConsumerHub
 from balog.consumers.lag import Lag
@@ -69,7 +69,7 @@ class EngineJob(ABC):
         self._lag: Lag | None = None
         self._topics = 0
         self._behind: int | None = None
-        self._before = Counts()
+        self._before = EngineStats()
         self._trouble = ""
 
     @abstractmethod
@@ -91,8 +91,7 @@ class EngineJob(ABC):
         with self._lock:
             self._over.set()
             if self._engine is not None:
-                self._engine.drain = deadline
-                self._engine.stop()
+                self._engine.stop(deadline)
         if self._thread is not None:
             self._thread.join(deadline + JOIN_SECONDS)
 
@@ -106,7 +105,7 @@ class EngineJob(ABC):
                 self._behind = sum(state.lag for state in states.values() if state is not None)
         troubles = [one.outlet.trouble for one in self._consumers]
         if engine is not None:
-            troubles += engine.state.trouble.values()
+            troubles += engine.state.errors.values()
         is_alive = self._thread is not None and self._thread.is_alive()
         return JobStatus(
             name=self.name,
@@ -124,9 +123,11 @@ class EngineJob(ABC):
         """Say one line, with the job's name."""
         self._say(f"{self.kind} {self.name}: {line}")
 
-    def _counts(self) -> Counts:
-        now = self._engine.counts if self._engine is not None else Counts()
-        return Counts(*(a + b for a, b in zip(msgspec.structs.astuple(self._before), msgspec.structs.astuple(now))))
+    def _counts(self) -> EngineStats:
+        now = self._engine.counts if self._engine is not None else EngineStats()
+        return EngineStats(
+            *(a + b for a, b in zip(msgspec.structs.astuple(self._before), msgspec.structs.astuple(now)))
+        )
 
     def _work(self) -> None:
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))

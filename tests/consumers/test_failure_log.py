@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from balog.consumers import Retry, telling
+from balog.consumers import Retry, failure_log
 from balog.event import Event
 from balog.topics import Message
 
@@ -21,7 +21,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(telling, "time", clock)
+    monkeypatch.setattr(failure_log, "time", clock)
     return clock
 
 
@@ -32,52 +32,54 @@ def said(caplog: pytest.LogCaptureFixture) -> Any:
 
 
 def test_of_many_failures_of_a_consumer_the_first_have_lines_and_the_rest_a_number(bench: Any, said: Any) -> None:
-    bench.publish(*({"n": n} for n in range(telling.MOST_LINES + 50)))
+    bench.publish(*({"n": n} for n in range(failure_log.MAX_LINES + 50)))
 
     def fail(settings: object, event: Event) -> None:
         raise ValueError("no price")
 
     def fail_once(settings: object, event: Event) -> None:
-        if event.payload["n"] == telling.MOST_LINES + 49:
+        if event.payload["n"] == failure_log.MAX_LINES + 49:
             raise KeyError("n")
 
     bench.run(fail, fail_once, max_attempts=1)
     lines = said()
-    assert len([line for line in lines if line.endswith("dead-lettered: ValueError: no price")]) == telling.MOST_LINES
+    assert (
+        len([line for line in lines if line.endswith("dead-lettered: ValueError: no price")]) == failure_log.MAX_LINES
+    )
     assert [line.partition(" more times in ")[0] for line in lines if "more times" in line] == ["handler0 failed 50"]
     assert [line for line in lines if line.startswith("handler1 failed on")], "another's lines are its own"
 
 
 def test_what_is_no_event_has_lines_of_its_own(bench: Any, said: Any) -> None:
-    bench.orders.publish([Message(f"m{n}", b"\xff") for n in range(telling.MOST_LINES + 7)])
+    bench.orders.publish([Message(f"m{n}", b"\xff") for n in range(failure_log.MAX_LINES + 7)])
     bench.run(lambda settings, event: None, max_attempts=1)
     lines = said()
-    assert len(lines) == telling.MOST_LINES + 1
+    assert len(lines) == failure_log.MAX_LINES + 1
     assert lines[-1].startswith("orders: dead-lettered what is not an event 7 more times in ")
 
 
 def test_the_number_is_told_when_its_period_is_over_and_lines_begin_anew(clock: Clock, said: Any) -> None:
-    lines = telling.FailureLines()
+    lines = failure_log.FailureLog()
 
     def fail(times: int) -> None:
         for n in range(times):
             lines.not_an_event("orders", f"m{n}", ValueError("odd"))
 
-    fail(telling.MOST_LINES + 3)
+    fail(failure_log.MAX_LINES + 3)
     lines.sum_up()
-    assert len(said()) == telling.MOST_LINES
-    clock.now += telling.PERIOD
+    assert len(said()) == failure_log.MAX_LINES
+    clock.now += failure_log.PERIOD
     lines.sum_up()
-    assert said()[telling.MOST_LINES :] == ["orders: dead-lettered what is not an event 3 more times in 10 s"]
+    assert said()[failure_log.MAX_LINES :] == ["orders: dead-lettered what is not an event 3 more times in 10 s"]
     lines.sum_up(at_once=True)
     fail(1)
-    assert said()[telling.MOST_LINES + 1 :] == ["m0 in orders is not an event, dead-lettered: odd"]
+    assert said()[failure_log.MAX_LINES + 1 :] == ["m0 in orders is not an event, dead-lettered: odd"]
 
 
 def test_nothing_is_counted_for_nobody(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "balog.consumers.failures")
-    lines = telling.FailureLines()
-    for n in range(telling.MOST_LINES + 3):
+    lines = failure_log.FailureLog()
+    for n in range(failure_log.MAX_LINES + 3):
         lines.not_an_event("orders", f"m{n}", ValueError("odd"))
     caplog.set_level(logging.INFO, "balog.consumers.failures")
     lines.sum_up(at_once=True)
@@ -91,10 +93,10 @@ def test_what_waits_for_the_other_side_is_told_so_too(bench: Any, said: Any) -> 
     def wait(settings: object, event: Event) -> None:
         nonlocal times
         times += 1
-        if times <= telling.MOST_LINES + 5:
+        if times <= failure_log.MAX_LINES + 5:
             raise Retry("busy", after=0)
 
     bench.run(wait)
     lines = said()
-    assert len(lines) == telling.MOST_LINES + 1
+    assert len(lines) == failure_log.MAX_LINES + 1
     assert lines[-1].startswith("handler0 put events off 5 more times in ")

@@ -1,7 +1,7 @@
-"""The settler: threads that ack, release and dead-letter what was handled, many messages at once.
+"""The settler: threads that ack, release and dead-letter messages, many at once.
 
-What the ledger must know is written first. So a kill at any moment leaves either a message that comes again with all
-that its consumers had done by then on record, or one that is settled.
+The ledger's entries are written first. A kill at any moment leaves either a settled message, or one that is delivered
+again with everything on record that its consumers had done by then.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from balog.backoff import Backoff, BackoffSequence
-from balog.consumers.delivery import Delivery, Lane
+from balog.consumers.delivery import MessageDelivery, Subscription
 from balog.consumers.hook_calls import HookCalls
-from balog.consumers.ledger import Entry, Ledger
+from balog.consumers.ledger import Ledger, LedgerEntry
 from balog.consumers.scheduling import Schedule
 from balog.errors import TopicError
 from balog.topics import GivenUp
@@ -29,16 +29,15 @@ log = logging.getLogger("balog.consumers")
 
 
 class Settler:
-    """Settles what the schedule concluded.
+    """Settles the deliveries that the schedule concluded.
 
     Args:
-        is_patient: what may pass is waited out.
+        is_patient: wait while a topic or the ledger is unreachable; otherwise that ends the run.
         fail: ends the run with an error.
-        threads: how many settle at once, for homes that take few messages a call.
+        threads: the number of settling threads, for backends that accept few messages per call.
 
     Attributes:
-        succeeded: messages that were acked since all who wanted them succeeded; ``unwanted``: those that nobody wanted;
-            ``duplicates``: those whose consumers had all succeeded before; ``dead``: those that were dead-lettered.
+        succeeded, unwanted, duplicates, dead: see :class:`~balog.consumers.stats.EngineStats`.
     """
 
     def __init__(
@@ -53,13 +52,14 @@ class Settler:
     ) -> None:
         self.succeeded = self.unwanted = self.duplicates = self.dead = 0
         self._schedule = schedule
+        self._settlements = schedule.settlements
         self._ledger = ledger
         self._hooks = hooks
         self._group = group
         self._is_patient = is_patient
         self._fail = fail
         self._lock = threading.Lock()
-        self._unrecorded: list[Entry] = []
+        self._unrecorded: list[LedgerEntry] = []
         self._nap = threading.Event()
         self.threads = [
             threading.Thread(target=self._run, name=f"balog-settler-{number}", daemon=True)
@@ -67,12 +67,12 @@ class Settler:
         ]
 
     def hurry(self) -> None:
-        """Wait for nothing any more: the run is about to end."""
+        """Do not wait between tries any more: the run is about to end."""
         self._nap.set()
 
     def _run(self) -> None:
         delays = BackoffSequence(Backoff(FIRST_PAUSE, LONGEST_PAUSE))
-        while (found := self._schedule.wait_to_settle()) is not None:
+        while (found := self._settlements.wait()) is not None:
             concluded, early = found
             with self._lock:
                 self._unrecorded += early
@@ -81,9 +81,9 @@ class Settler:
                 delays.reset()
             except TopicError as error:
                 if self._nap.is_set():
-                    log.warning("%s; what was in hand comes back when its lease runs out", error)
+                    log.warning("%s; what was in flight comes back when its lease runs out", error)
                     return
-                self._schedule.settle_again([one for one in concluded if one.message.receipt in one.lane.held])
+                self._settlements.put_back([one for one in concluded if one.message.receipt in one.subscription.held])
                 delay = delays.next()
                 if self._is_patient and error.retryable:
                     log.warning("%s; trying again in %g s", error, delay)
@@ -94,7 +94,7 @@ class Settler:
                 self._fail(error)
                 return
 
-    def _settle(self, concluded: Sequence[Delivery]) -> None:
+    def _settle(self, concluded: Sequence[MessageDelivery]) -> None:
         with self._lock:
             early, self._unrecorded = self._unrecorded, []
         entries = list(early)
@@ -112,79 +112,85 @@ class Settler:
                 raise
             for delivery in concluded:
                 delivery.entries = []
-        for lane, deliveries in _grouped(concluded, lambda delivery: delivery.lane):
-            acked: list[Delivery] = []
-            released: list[Delivery] = []
-            dead: list[Delivery] = []
-            for delivery in deliveries:
-                kind = (
-                    released if delivery.is_left or delivery.delay is not None else dead if delivery.gave_up else acked
-                )
-                kind.append(delivery)
-            if acked:
-                self._ack(lane, acked)
-            self._release(lane, released)
-            if dead:
-                self._dead_letter(lane, dead)
+        for subscription, deliveries in _grouped(concluded, lambda delivery: delivery.subscription):
+            if acked := [one for one in deliveries if _is_acked(one)]:
+                self._ack(subscription, acked)
+            self._release(subscription, [one for one in deliveries if _is_released(one)])
+            if dead := [one for one in deliveries if one.gave_up and not _is_released(one)]:
+                self._dead_letter(subscription, dead)
 
-    def _ack(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
+    def _ack(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         messages = [delivery.message for delivery in deliveries]
-        self._hooks.call(self._hooks.before_ack, lane.name, messages)
-        self._check(lane, "acks", len(messages), lane.topic.ack(self._group, messages))
+        self._hooks.call(self._hooks.before_ack, subscription.name, messages)
+        self._check(subscription, "acks", len(messages), subscription.topic.ack(self._group, messages))
         unwanted = sum(delivery.is_unwanted for delivery in deliveries)
         duplicates = sum(delivery.is_duplicate and not delivery.is_unwanted for delivery in deliveries)
         with self._lock:
             self.unwanted += unwanted
             self.duplicates += duplicates
             self.succeeded += len(deliveries) - unwanted - duplicates
-        self._schedule.settled(deliveries)
-        self._hooks.call(self._hooks.after_ack, lane.name, messages)
+        self._schedule.remove(deliveries)
+        self._hooks.call(self._hooks.after_ack, subscription.name, messages)
 
-    def _release(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
-        """Give messages back; those that failed first, since others of their key may come behind them."""
+    def _release(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
+        """Release messages, the failed ones first, because others of their key may follow them."""
         ordered = sorted(deliveries, key=lambda delivery: not delivery.has_failed)
         for (delay, attempted), some in _grouped(ordered, lambda one: (one.delay or 0.0, one.has_failed)):
             messages = [delivery.message for delivery in some]
-            with lane.io:
-                changed = lane.topic.release(self._group, messages, delay, attempted=attempted)
-                self._check(lane, "releases", len(messages), changed)
-                self._schedule.settled(some)
+            with subscription.lease_lock:
+                changed = subscription.topic.release(self._group, messages, delay, attempted=attempted)
+                self._check(subscription, "releases", len(messages), changed)
+                self._schedule.remove(some)
 
-    def _dead_letter(self, lane: Lane, deliveries: Sequence[Delivery]) -> None:
+    def _dead_letter(self, subscription: Subscription, deliveries: Sequence[MessageDelivery]) -> None:
         given_up = [_give_up(delivery) for delivery in deliveries]
-        changed = lane.topic.dead_letter_each(self._group, given_up)
-        self._check(lane, "dead letters", len(deliveries), changed)
+        changed = subscription.topic.dead_letter_each(self._group, given_up)
+        self._check(subscription, "dead letters", len(deliveries), changed)
         with self._lock:
             self.dead += len(deliveries)
-        self._schedule.settled(deliveries)
+        self._schedule.remove(deliveries)
         for delivery, one in zip(deliveries, given_up):
-            self._hooks.call(self._hooks.dead, lane.name, one.received, delivery.event, one.reason, one.consumers)
+            self._hooks.call(
+                self._hooks.dead, subscription.name, one.received, delivery.event, one.reason, one.consumers
+            )
 
-    def _check(self, lane: Lane, what: str, asked: int, changed: int) -> None:
+    def _check(self, subscription: Subscription, what: str, asked: int, changed: int) -> None:
         if changed < asked:
             log.info(
-                "%d of %d %s in %s came too late: others have those messages", asked - changed, asked, what, lane.name
+                "%d of %d %s in %s came too late: others have those messages",
+                asked - changed,
+                asked,
+                what,
+                subscription.name,
             )
 
 
-def _is_acked(delivery: Delivery) -> bool:
-    return not (delivery.is_left or delivery.delay is not None or delivery.gave_up)
+def _is_released(delivery: MessageDelivery) -> bool:
+    return delivery.is_left or delivery.delay is not None
 
 
-def _needs_record(delivery: Delivery) -> bool:
-    # Where no message is ever two, an ack alone is record enough; after a replay an older dead letter is a second one.
-    return not (_is_acked(delivery) and delivery.lane.topic.keeps_ids and not delivery.message.generation.replay)
+def _is_acked(delivery: MessageDelivery) -> bool:
+    return not (_is_released(delivery) or delivery.gave_up)
 
 
-def _give_up(delivery: Delivery) -> GivenUp:
+def _needs_record(delivery: MessageDelivery) -> bool:
+    # Where every event is one message, an ack is record enough; after a replay, an older dead letter is another one.
+    return not (
+        _is_acked(delivery) and delivery.subscription.topic.keeps_ids and not delivery.message.generation.replay
+    )
+
+
+def _give_up(delivery: MessageDelivery) -> GivenUp:
     consumers = tuple(name for name in delivery.gave_up if name)
     split = [text.partition("\n") for text in delivery.gave_up.values()]
     reason, trace = "; ".join(line for line, _, _ in split), "\n".join(rest for _, _, rest in split if rest)
     return GivenUp(delivery.message, reason, consumers, trace)
 
 
-def _grouped(deliveries: Iterable[Delivery], key: Callable[[Delivery], Any]) -> list[tuple[Any, list[Delivery]]]:
-    groups: dict[Any, list[Delivery]] = {}
+def _grouped(
+    deliveries: Iterable[MessageDelivery], key: Callable[[MessageDelivery], Any]
+) -> list[tuple[Any, list[MessageDelivery]]]:
+    groups: dict[Any, list[MessageDelivery]] = {}
     for delivery in deliveries:
         groups.setdefault(key(delivery), []).append(delivery)
     return list(groups.items())

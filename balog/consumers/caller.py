@@ -1,0 +1,174 @@
+"""The steps around each call of a handler: ledger, hooks, logging context, results."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any, NoReturn
+
+from balog.consumers.attempts import describe_giving_up, describe_success
+from balog.consumers.causes import causes
+from balog.consumers.delivery import HandlerCall
+from balog.consumers.failure_log import FailureLog
+from balog.consumers.hook_calls import HookCalls
+from balog.consumers.hooks import Work
+from balog.consumers.ledger import Ledger, LedgerEntry
+from balog.consumers.outcomes import Retry
+from balog.consumers.scheduling import GRACE, Schedule
+from balog.consumers.task_results import Disposition, TaskResult, find_halt, results_of
+from balog.errors import TopicError
+from balog.recording.context import bound
+
+__all__ = ["HandlerCaller", "timeout_error"]
+
+
+class HandlerCaller:
+    """Prepares calls of handlers and reports their results to the schedule.
+
+    Args:
+        fail: ends the run with an error that no event caused.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        ledger: Ledger,
+        group: str,
+        hooks: HookCalls,
+        failure_log: FailureLog,
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        self._schedule = schedule
+        self._ledger = ledger
+        self._group = group
+        self._hooks = hooks
+        self._failure_log = failure_log
+        self._fail = fail
+        self._pid = os.getpid()
+
+    def prepare(self, call: HandlerCall) -> Any:
+        """Return the handler's argument: an event, or a list of events for a batch.
+
+        Raises:
+            Retry: the ledger can't record that a suspect event is tried.
+        """
+        if call.is_suspect:
+            self._mark(call)
+        events = call.events = [task.take_event() for task in call.tasks]
+        handler = call.handler
+        if self._hooks.watch_calls:
+            topic = call.tasks[0].delivery.subscription.name
+            attempt = max(task.attempt for task in call.tasks)
+            call.work = Work(topic, handler.consumer, tuple(events), attempt)
+            self._hooks.call(self._hooks.before_process, call.work)
+        call.started = time.perf_counter()
+        return list(events) if handler.batch is not None else events[0]
+
+    def _mark(self, call: HandlerCall) -> None:
+        """Record that the call never ended, in case the process ends before :meth:`_unmark`."""
+        task = call.tasks[0]
+        try:
+            self._ledger.record(self._group, [task.delivery.calls_entry(call.handler.name, task.calls_unended)])
+        except TopicError as error:
+            raise Retry(str(error), after=5.0) from error
+
+    def _unmark(self, call: HandlerCall, result: TaskResult) -> None:
+        """Record the result of the call."""
+        task = call.tasks[0]
+        delivery, name, generation = task.delivery, call.handler.name, task.delivery.message.generation
+        if result.disposition is Disposition.SUCCEEDED:
+            entry = LedgerEntry(delivery.id, name, describe_success(generation))
+        elif result.disposition is Disposition.DEAD:
+            entry = LedgerEntry(delivery.id, name, describe_giving_up(result.reason, generation))
+        else:
+            entry = delivery.calls_entry(name, task.calls_after(result.disposition is Disposition.FAILED))
+        with suppress(TopicError):  # the settler records it a moment later
+            self._ledger.record(self._group, [entry])
+
+    def binding(self, call: HandlerCall) -> AbstractContextManager[None]:
+        """Return a context that marks events logged by the handler with ``caused_by``, so that they never return to it.
+
+        For a batch it names the first event, and all the consumers that led to any event of the batch.
+        """
+        name = call.handler.name
+        names = [name]
+        for event in call.events:
+            if "caused_by" in event.header.context:
+                names = [name for name in causes(event) if name not in names] + names
+        return bound(caused_by={"event": call.events[0].header.id, "consumers": names})
+
+    def end(self, call: HandlerCall, error: BaseException | None) -> None:
+        """Report the end of a call, in the thread that ran it."""
+        self.stay_one_process(error)
+        try:
+            self._end(call, error)
+        except BaseException as broken:  # such as a ledger's; otherwise the thread would end silently and the run never
+            self._fail(broken)
+
+    def _end(self, call: HandlerCall, error: BaseException | None) -> None:
+        if call.is_over:  # it took too long, and its results are already decided
+            self._schedule.finish(call, ())
+            return
+        halt = find_halt(error) if error is not None else None
+        if halt is not None:
+            self._fail(halt)  # first, so that no event of the call is tried again
+        results = results_of(call, error)
+        if call.is_suspect:
+            self._unmark(call, results[0])
+        self._report(call, error, results)
+        self._schedule.finish(call, results)
+
+    def stay_one_process(self, error: BaseException | None = None) -> None:
+        """End a child process that a handler forked and that returned from it: its parent owns the messages."""
+        if os.getpid() != self._pid:
+            _end_child(error)
+
+    def overrun(self, call: HandlerCall) -> None:
+        """Ask a call that passed its deadline to end, or go on without it."""
+        if call.cancel is not None and not call.is_expired:
+            self._schedule.allow(call, GRACE)
+            call.cancel()
+            return
+        error = timeout_error(call)
+        results = results_of(call, error)
+        if self._schedule.abandon(call, results):
+            self._report(call, error, results)
+            if call.retire is not None:
+                call.retire()
+
+    def _report(self, call: HandlerCall, error: BaseException | None, results: Sequence[TaskResult]) -> None:
+        if error is not None:
+            self._failure_log.log_results(results)
+        work = call.work
+        if work is None:
+            return
+        hooks = self._hooks
+        hooks.call(hooks.after_process, work, error, time.perf_counter() - call.started)
+        if error is not None and hooks.retried:
+            for event, result in zip(work.events, results):
+                if result.error is not None and result.disposition in (Disposition.FAILED, Disposition.POSTPONED):
+                    hooks.call(hooks.retried, work, event, result.error, result.delay)
+
+
+def timeout_error(call: HandlerCall) -> TimeoutError:
+    """Return the error of a call that took longer than its consumer's timeout."""
+    return TimeoutError(f"no end after {call.handler.timeout:g} s")
+
+
+def _end_child(error: BaseException | None) -> NoReturn:
+    code: object = None
+    if isinstance(error, SystemExit):
+        code = error.code
+    elif error is not None:
+        traceback.print_exception(type(error), error, error.__traceback__)
+        code = 1
+    if isinstance(code, str):
+        sys.stderr.write(f"{code}\n")
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    os._exit(code if isinstance(code, int) else 0 if code is None else 1)

@@ -1,0 +1,52 @@
+"""The settings of an engine, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from balog.backoff import LONGEST_BACKOFF, Backoff
+from balog.consumers.hooks import Hook
+from balog.consumers.ledger import Ledger
+from balog.consumers.operator import Operator
+from balog.errors import ConfigError
+from balog.event import Event
+from balog.topics import Topics
+from balog.topics.base import check_name
+
+__all__ = ["EngineSettings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSettings:
+    """The arguments of :class:`~balog.consumers.Engine`, which describes them.
+
+    Raises:
+        ConfigError: a value out of its range.
+    """
+
+    topics: Topics
+    operator: Operator
+    group: str
+    concurrency: int
+    pollers: int
+    batch: int
+    lease: float
+    max_attempts: int
+    first_delay: float | None
+    drain: float
+    ledger: Ledger | None
+    hooks: tuple[Hook, ...]
+    default_event_handler: Callable[[Event], object] | None
+
+    def __post_init__(self) -> None:
+        check_name("group", self.group)
+        for name in ("concurrency", "pollers", "batch", "max_attempts"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ConfigError(f"{name} {value!r} can't be; want a whole number from 1")
+
+    def backoff(self, until_empty: bool) -> Backoff:
+        """Return the backoff of consumers that declare none."""
+        first = self.first_delay if self.first_delay is not None else 0.1 if until_empty else 1.0
+        return Backoff(first, max(first, LONGEST_BACKOFF))

@@ -1,0 +1,82 @@
+"""Threads that run plain handlers. A thread that hangs can't be ended, so another one replaces it."""
+
+from __future__ import annotations
+
+import threading
+from inspect import isawaitable
+from itertools import count
+
+from balog.consumers.async_loop import AsyncLoop
+from balog.consumers.caller import HandlerCaller
+from balog.consumers.delivery import HandlerCall
+from balog.consumers.scheduling import Schedule
+
+__all__ = ["WorkerPool"]
+
+
+class WorkerPool:
+    """Worker threads that run calls until the schedule stops.
+
+    Args:
+        loop: awaits what a plain handler returns.
+        size: the number of threads.
+        max_async_calls: concurrent calls of a plain handler that turns out to return awaitables.
+    """
+
+    def __init__(
+        self, schedule: Schedule, caller: HandlerCaller, loop: AsyncLoop, size: int, max_async_calls: int
+    ) -> None:
+        self.max_async_calls = max_async_calls
+        self._schedule = schedule
+        self._caller = caller
+        self._loop = loop
+        self._size = size
+        self._numbers = count(1)
+
+    def start(self) -> None:
+        """Start the threads; they end when the schedule stops."""
+        for _ in range(self._size):
+            self._start_worker()
+
+    def _start_worker(self) -> None:
+        _Worker(self, f"balog-worker-{next(self._numbers)}").start()
+
+
+class _Worker(threading.Thread):
+    def __init__(self, pool: WorkerPool, name: str) -> None:
+        super().__init__(name=name, daemon=True)
+        self._pool = pool
+        self._is_retired = False
+
+    def run(self) -> None:
+        take = self._pool._schedule.take
+        while (call := take(self._retired)) is not None:
+            call.retire = self._retire
+            self._handle(call)
+
+    def _handle(self, call: HandlerCall) -> None:
+        caller = self._pool._caller
+        error: BaseException | None = None
+        try:
+            argument = caller.prepare(call)
+            with caller.binding(call):
+                result = call.handler.function(argument)
+                if result is not None and isawaitable(result):
+                    caller.stay_one_process()
+                    if call.handler.max_calls is None:
+                        call.handler.max_calls = self._pool.max_async_calls
+                    self._pool._loop.await_result(call, result)
+                    return
+        except BaseException as raised:
+            error = raised
+        try:
+            caller.end(call, error)
+        finally:
+            error = None  # its traceback leads to this frame: only the garbage collector would free the circle
+
+    def _retired(self) -> bool:
+        return self._is_retired
+
+    def _retire(self) -> None:
+        self._is_retired = True
+        self._pool._start_worker()
