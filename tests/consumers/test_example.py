@@ -63,7 +63,7 @@ def test_the_example_runs_until_it_is_told_to_stop(tmp_path: Path, number: signa
         rest, errors = process.communicate(timeout=60)
     assert (process.returncode, rest) == (0, "")
     (warning,) = errors.splitlines()  # of the newer event, which the first balog's condition does not want
-    assert warning.endswith("leave it out, or say payload_version for the version of the payload")
+    assert warning.endswith("leave it out, or use payload_version for the version of the payload")
     with open_topics(f"local:{tmp_path}/topics") as home:
         state = home.topic("myproj-events-prod").group_state("balog")
         assert (state.pending, state.dead) == (0, 0)
