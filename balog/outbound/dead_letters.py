@@ -14,7 +14,8 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from balog.outbound.segment import LinesFile, make_folder
+from balog.outbound.segment import LinesFile
+from balog.storage.local_files import make_folder
 
 __all__ = ["DeadLetter", "DeadLetters"]
 
@@ -69,7 +70,7 @@ class DeadLetters:
             self.leave()
         if self._file is None:
             self._prepare()
-            make_folder(self.folder)
+            make_folder(self.folder, 0o700)
             self._file = LinesFile.create(self.folder)
         try:
             self._file.append(lines)

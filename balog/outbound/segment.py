@@ -7,7 +7,6 @@ without its end is cut off.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -16,11 +15,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from balog.event import MAX_EVENT_BYTES, new_id
+from balog.storage.local_files import create_locked, is_at, lock, sync, sync_folder, unlock
 
-__all__ = ["LinesFile", "Segment", "make_folder", "sync_folder"]
+__all__ = ["LinesFile", "Segment"]
 
 _CHUNK = 1 << 18
-_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _File = TypeVar("_File", bound="LinesFile")
 
@@ -49,23 +48,18 @@ class LinesFile:
         Raises:
             OSError: no space, no permission, …
         """
-        while True:
-            path = folder / f"{name or new_id()}.jsonl"
-            descriptor = os.open(path, _NEW, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if not _is_at(path, descriptor):  # taken for a dead process's, empty, and removed
-                    os.close(descriptor)
-                    continue
-                _write_at(descriptor, cls.head, 0)
-                sync_folder(folder)
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(path)
-                with suppress(OSError):
-                    os.close(descriptor)
-                raise
-            return cls(path, descriptor, len(cls.head))
+        path = folder / f"{name or new_id()}.jsonl"
+        descriptor = create_locked(path, os.O_RDWR | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        try:
+            _write_at(descriptor, cls.head, 0)
+            sync_folder(folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(path)
+            with suppress(OSError):
+                os.close(descriptor)
+            raise
+        return cls(path, descriptor, len(cls.head))
 
     @classmethod
     def adopt(cls: type[_File], path: Path) -> _File | None:
@@ -79,8 +73,7 @@ class LinesFile:
         except FileNotFoundError:
             return None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _is_at(path, descriptor):
+            if not lock(descriptor, wait=False) or not is_at(path, descriptor):
                 os.close(descriptor)
                 return None
             found = os.fstat(descriptor).st_size
@@ -88,9 +81,6 @@ class LinesFile:
             if size < found:
                 os.ftruncate(descriptor, size)
             return cls(path, descriptor, size, found - size)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
         except BaseException:
             os.close(descriptor)
             raise
@@ -107,12 +97,9 @@ class LinesFile:
         except FileNotFoundError:
             return None
         try:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                is_owned = False
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
-            except BlockingIOError:
-                is_owned = True
+            is_owned = not lock(descriptor, wait=False, shared=True)
+            if not is_owned:
+                unlock(descriptor)
             return cls(path, descriptor, _end_of_lines(descriptor, os.fstat(descriptor).st_size)), is_owned
         except BaseException:
             os.close(descriptor)
@@ -129,7 +116,7 @@ class LinesFile:
             for part in _joined(lines):
                 _write_at(self._descriptor, part, end)
                 end += len(part)
-            os.fsync(self._descriptor)
+            sync(self._descriptor)
         except OSError:
             with suppress(OSError):
                 os.ftruncate(self._descriptor, self.size)
@@ -227,7 +214,7 @@ class Segment(LinesFile):
         if self._has_head:
             with suppress(OSError):  # at worst a batch comes twice
                 os.pwrite(self._descriptor, b"%016d" % end, self._AT)
-                os.fsync(self._descriptor)
+                sync(self._descriptor)
 
     def _count(self) -> int:
         at, lines = self.position, 0
@@ -238,31 +225,6 @@ class Segment(LinesFile):
             lines += chunk.count(b"\n")
             at += len(chunk)
         return lines
-
-
-def make_folder(path: Path) -> None:
-    """Make a folder for its owner only, and those above it that are not there; have its name on disk."""
-    if path.is_dir():
-        return
-    make_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
 
 
 def _joined(lines: Sequence[bytes]) -> Iterator[bytes]:

@@ -26,11 +26,11 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from balog.errors import ConfigError
-from balog.event import new_id
 from balog.local_path import local_path
 from balog.outbound.dead_letters import DeadLetters
-from balog.outbound.segment import Segment, make_folder
+from balog.outbound.segment import Segment
 from balog.outbound.sync_window import SHORTEST_WINDOW
+from balog.storage.local_files import make_folder, replace_file
 
 __all__ = ["Appended", "LaneSpool", "Spool", "SpoolConfig", "SpooledSink", "lane_folder"]
 
@@ -104,7 +104,7 @@ class Spool:
         self.when_full: WhenFull = config.when_full
         self.sync = config.sync if config.sync >= SHORTEST_WINDOW else 0.0
         try:
-            make_folder(self.path)
+            make_folder(self.path, 0o700)
             if not os.access(self.path, os.R_OK | os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
@@ -299,10 +299,10 @@ class LaneSpool:
         return Segment.create(self.folder, name)
 
     def _prepare(self) -> None:
-        make_folder(self.folder)
+        make_folder(self.folder, 0o700)
         description = self.folder / "sink.json"
         if self._description is not None and not _has(description, self._description):
-            _write_whole(description, self._description)
+            replace_file(description, self._description, 0o600, syncs_folder=False)
 
     def _make_room(self, size: int) -> bool:
         return self._spool.used() + size <= self._spool.max_bytes
@@ -362,17 +362,3 @@ def _has(path: Path, data: bytes) -> bool:
         return path.read_bytes() == data
     except OSError:
         return False
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    part = path.with_name(f".{path.name}.{new_id()}")
-    try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-        os.replace(part, path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import os
 import stat
 import time
@@ -19,6 +18,7 @@ import msgspec
 from balog.errors import BalogError, ConfigError
 from balog.event import format_timestamp
 from balog.local_path import local_path
+from balog.storage.local_files import lock, sync, unlock
 
 __all__ = ["QuarantineError", "QuarantineFile"]
 
@@ -75,7 +75,7 @@ class QuarantineFile:
         self.count += 1
 
     def _append(self, entry: bytes) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
+        lock(self._file)
         try:
             size = os.fstat(self._file).st_size
             if size and os.pread(self._file, 1, size - 1) != b"\n":  # a writer was killed in the middle of its line
@@ -91,7 +91,7 @@ class QuarantineFile:
                     os.ftruncate(self._file, size)
                 raise
         finally:
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            unlock(self._file)
 
     def close(self) -> None:
         """Make what is there durable. Called once.
@@ -101,7 +101,7 @@ class QuarantineFile:
         """
         try:
             if self.count:
-                os.fsync(self._file)
+                sync(self._file)
         except OSError as error:
             raise QuarantineError(f"the quarantine {self.path} failed: {error.strerror or error}") from None
         finally:

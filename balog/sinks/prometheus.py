@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Protocol
 from urllib.parse import quote
@@ -25,6 +24,7 @@ from balog.sinks.families import BUCKETS, Families, clean_label
 from balog.sinks.http import CaFile, HttpClient, Timeout, Url
 from balog.sinks.measures import MeasureOptions, MeasureReader, is_measure
 from balog.sinks.scraping import Listen, ScrapeServer
+from balog.storage.local_files import replacing
 
 __all__ = ["PrometheusSink", "PrometheusSinkConfig", "Pushgateway", "Textfile"]
 
@@ -223,8 +223,6 @@ class _File:
         self._families = families
         if self._path.suffix != ".prom":
             raise ConfigError("the node exporter reads only files that end in .prom", path="textfile.path")
-        # The collector passes over a name that does not end in .prom.
-        self._new = self._path.with_name(f".{self._path.name}.{os.getpid()}.part")
 
     def open(self) -> None:
         if not self._path.parent.is_dir():
@@ -233,16 +231,11 @@ class _File:
     def publish(self) -> None:
         data = self._families.render()
         try:
-            descriptor = os.open(self._new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
-            with open(descriptor, "wb") as file:
-                os.fchmod(descriptor, 0o644)
+            # The collector passes over a hidden name that does not end in .prom.
+            with replacing(self._path, syncs_folder=False) as file:
+                os.fchmod(file.fileno(), 0o644)
                 file.write(data)
-                file.flush()
-                os.fsync(descriptor)
-            os.replace(self._new, self._path)
         except OSError as error:
-            with suppress(OSError):
-                self._new.unlink()
             raise SinkError(f"{self._path}: {error.strerror or error}") from None
 
     def close(self) -> None:

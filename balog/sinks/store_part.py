@@ -6,7 +6,6 @@ killed writer left is finished by the next.
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import hashlib
 import os
@@ -21,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from balog.sinks.store_codecs import CODECS, codec_of
-from balog.storage.local import sync_folder
+from balog.storage.local_files import create_locked, lock, sync, sync_folder
 
 __all__ = ["MANIFESTS", "Manifest", "Part", "describe", "manifest_of", "mend"]
 
@@ -57,7 +56,9 @@ class Part:
         self.path = folder / f"{name}{self._codec.ending}"
         self._hidden = folder / f".{self.path.name}.{suffix}"
         self._manifest = topic / MANIFESTS / f"{name}.json"
-        self._file = _create_locked(self._hidden)
+        # A process that mends the folder may take an empty file for that of a dead writer, and remove it.
+        descriptor = create_locked(self._hidden, os.O_WRONLY | os.O_TRUNC)
+        self._file: IO[bytes] = open(descriptor, "wb", buffering=0)  # noqa: SIM115
         self._sha = hashlib.sha256()
         self._counted = Manifest(file=f"{folder.name}/{self.path.name}")
         self.size = 0
@@ -95,7 +96,7 @@ class Part:
     def _write(self, chunk: bytes) -> None:
         try:
             _write_all(self._file, chunk)
-            os.fsync(self._file.fileno())
+            sync(self._file)
         except OSError:
             self._cut_back()
             raise
@@ -165,9 +166,7 @@ def _finish_orphan(topic: Path, hidden: Path) -> None:
     except FileNotFoundError:
         return  # its writer has just finished it
     with source:
-        try:
-            fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not lock(source, wait=False):
             return
         final = hidden.with_name(hidden.name.removeprefix(".").removesuffix(".part"))
         if not hidden.exists() or final.exists():
@@ -221,24 +220,8 @@ def _write_hidden(place: Path, manifest: Manifest) -> Path:
     hidden = place.with_name(f".{place.name}")
     with open(hidden, "wb", buffering=0) as file:
         _write_all(file, msgspec.json.encode(manifest) + b"\n")
-        os.fsync(file.fileno())
+        sync(file)
     return hidden
-
-
-def _create_locked(path: Path) -> IO[bytes]:
-    """Make a file that is this process's; another one that mends the folder may take it before it is locked."""
-    while True:
-        file = open(path, "wb", buffering=0)  # noqa: SIM115
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
-                return file
-        except FileNotFoundError:
-            pass  # it was taken for a dead writer's, empty, and removed
-        except BaseException:
-            file.close()
-            raise
-        file.close()
 
 
 def _write_all(file: IO[bytes], data: bytes) -> None:

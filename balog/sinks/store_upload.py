@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from contextlib import suppress
 from pathlib import Path
 
 from balog.sinks.store_part import MANIFESTS, describe, manifest_of
 from balog.storage import Storage, StorageError
+from balog.storage.local_files import is_at, lock
 
 __all__ = ["Uploader"]
 
@@ -49,12 +48,8 @@ class Uploader:
     def _upload(self, file: Path) -> None:
         with suppress(FileNotFoundError):  # another process has just uploaded it
             with open(file, "rb") as source:
-                try:
-                    fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    return  # another process is at it
-                if not os.path.samestat(os.fstat(source.fileno()), os.stat(file)):
-                    return
+                if not lock(source, wait=False) or not is_at(file, source.fileno()):
+                    return  # another process uploads it, or has done so
                 name = f"{file.parent.name}/{file.name}"
                 manifest = describe(file)
                 if self._storage.size(name) != file.stat().st_size:

@@ -9,11 +9,11 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, BinaryIO
-from uuid import uuid4
 
 from balog.storage.base import MAX_BYTES, StorageError
+from balog.storage.local_files import create_file, replacing
 
-__all__ = ["LocalStorage", "sync_folder"]
+__all__ = ["LocalStorage"]
 
 
 class LocalStorage:
@@ -49,19 +49,7 @@ class LocalStorage:
         """See ``Storage``."""
         with self._told(name) as path:
             path.parent.mkdir(parents=True, exist_ok=True)
-            beside = path.with_name(f".{path.name[:200]}.{uuid4().hex[:8]}.part")
-            try:
-                with open(beside, "xb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.link(beside, path)  # a rename would replace what is there
-            except FileExistsError:
-                return False
-            finally:
-                beside.unlink(missing_ok=True)
-            sync_folder(path.parent)
-            return True
+            return create_file(path, data)
 
     def upload(self, file: Path, name: str = "") -> None:
         """See ``Storage``."""
@@ -123,18 +111,8 @@ class LocalStorage:
                     yield device
                 return
             target.parent.mkdir(parents=True, exist_ok=True)
-            beside = target.with_name(f".{target.name[:200]}.{uuid4().hex[:8]}.part")
-            try:
-                with open(beside, "xb") as file:
-                    yield file
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.rename(beside, target)
-            except BaseException:
-                with suppress(OSError):
-                    beside.unlink()
-                raise
-            sync_folder(target.parent)
+            with replacing(target) as file:
+                yield file
 
     @contextmanager
     def _told(self, name: str) -> Iterator[Path]:
@@ -145,12 +123,3 @@ class LocalStorage:
             raise StorageError(f"{error.filename or path}: {error.strerror or error}") from error
         except ValueError as error:  # a path with a null character
             raise StorageError(f"{str(path)!r}: {error}", retryable=False) from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

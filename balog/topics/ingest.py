@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -16,6 +15,7 @@ from msgspec import Struct
 from balog.errors import BalogError, ConfigError, EventError, MessageError, MissingExtraError
 from balog.event import Event, encode
 from balog.storage import Storage
+from balog.storage.local_files import sync
 from balog.topics.archives import Line, day_of, read_event, read_lines
 from balog.topics.base import Message, Topic
 from balog.topics.publisher import publish_each
@@ -119,8 +119,7 @@ class Progress:
 
     def _append(self, line: bytes) -> None:
         self._file.write(line)
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        sync(self._file)
 
     def close(self) -> None:
         """Close the file."""

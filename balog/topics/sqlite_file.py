@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import sqlite3
@@ -15,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from balog.errors import TopicError
+from balog.storage.local_files import lock, make_folder, sync, sync_folder, unlock
 from balog.topics.fork_gate import ForkGate
 
 __all__ = ["SqliteFile"]
@@ -135,22 +135,18 @@ class SqliteFile:
         deadline = time.monotonic() + BUSY_TIMEOUT
         try:
             if self._turnstile < 0:
-                lock = self.path.with_name(f".{self.path.name}.turn")
-                self._turnstile = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-            while True:
-                try:
-                    fcntl.flock(self._turnstile, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if time.monotonic() >= deadline:
-                        raise self._held_too_long() from None
-                    time.sleep(random.uniform(0.0002, 0.002))
+                path = self.path.with_name(f".{self.path.name}.turn")
+                self._turnstile = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            while not lock(self._turnstile, wait=False):
+                if time.monotonic() >= deadline:
+                    raise self._held_too_long()
+                time.sleep(random.uniform(0.0002, 0.002))
         except OSError as error:
             raise TopicError(f"{self.label}: can't be written: {error.strerror or error}") from error
         try:
             yield
         finally:
-            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+            unlock(self._turnstile)
 
     def _connect(self) -> sqlite3.Connection:
         if not self.exists():
@@ -189,7 +185,7 @@ class SqliteFile:
     def _create(self) -> None:
         """Make the file beside its place and move it there, so that nobody ever sees it half made."""
         try:
-            _make_folder(self.path.parent)
+            make_folder(self.path.parent)
             with _gate, self._lock:
                 self._forget_if_replaced()
                 with self._turn():
@@ -212,9 +208,10 @@ class SqliteFile:
             connection.executescript(self._schema)
             for pragma, value in zip(_IDENTITY, self._identity):
                 connection.execute(f"PRAGMA {pragma} = {value}")
-        _sync(draft)
+        with draft.open("rb") as file:
+            sync(file)
         draft.replace(self.path)
-        _sync(self.path.parent)
+        sync_folder(self.path.parent)
 
     def _explain(self, error: sqlite3.Error) -> TopicError:
         text = str(error)
@@ -266,20 +263,3 @@ def _open(path: Path) -> sqlite3.Connection:
         isolation_level=None,
         check_same_thread=False,
     )
-
-
-def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, so that they are still there after a power cut."""
-    if folder.is_dir():
-        return
-    _make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    _sync(folder.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -224,7 +224,7 @@ class TestSegments:
                 robbed[0].unlink()
             real(descriptor, how)
 
-        monkeypatch.setattr(segment.fcntl, "flock", flock)
+        monkeypatch.setattr(fcntl, "flock", flock)
         part = LinesFile.create(tmp_path)
         assert robbed
         assert part.path.exists()

@@ -1,4 +1,5 @@
 import errno
+import fcntl
 import gzip
 import os
 from datetime import datetime, timezone
@@ -184,16 +185,16 @@ def test_a_file_that_cannot_be_finished_at_the_end_is_finished_by_the_next(tmp_p
 
 def test_a_new_file_that_a_mender_took_for_an_orphan_is_made_again(tmp_path, monkeypatch):
     """Given a mender that comes between a file's making and its locking, then no event goes into a removed file."""
-    flock = part_module.fcntl.flock
+    flock = fcntl.flock
     taken = []
 
     def mender_first(file, how):
         if not taken:
-            taken.append(file.name)
-            os.unlink(file.name)
+            taken.append(next(tmp_path.rglob("*.part")))
+            taken[0].unlink()
         flock(file, how)
 
-    monkeypatch.setattr(part_module.fcntl, "flock", mender_first)
+    monkeypatch.setattr(fcntl, "flock", mender_first)
     sink = build(tmp_path)
     sink.write(deliveries(5))
     sink.close()

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from balog.analytics.tables.store import LoadedSource, TableError
-from balog.storage.local import sync_folder
+from balog.storage.local_files import create_file, sync_folder
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -218,23 +218,13 @@ class CommitLog:
 
 def _publish(path: Path, data: bytes) -> bool:
     """Write a file whole or not at all; False when it is there already."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with part.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(part, path)
-        with suppress(OSError):  # from here on it is there
-            sync_folder(path.parent)
-    except FileExistsError:
-        return False
+        is_new = create_file(path, data, syncs_folder=False)
     except OSError as error:
         raise TableError(f"cannot be written: {error.strerror}; nothing was changed", str(path)) from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
-    return True
+    with suppress(OSError):  # the file is there already
+        sync_folder(path.parent)
+    return is_new
 
 
 def _read(path: Path, kind: type[_Entry]) -> _Entry:

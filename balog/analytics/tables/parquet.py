@@ -7,8 +7,6 @@ is an entry of the log; the files are moved after it, by whoever comes first: th
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +27,7 @@ from balog.analytics.tables.log import (
     read_columns,
 )
 from balog.analytics.tables.store import LoadHistory, StagedFile, TableBatch, TableError, TablePart, read_files
-from balog.storage.local import sync_folder
+from balog.storage.local_files import lock, sync_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,19 +91,19 @@ class ParquetStore:
         Raises:
             TableError: somebody else is writing, or the folder can't be written.
         """
-        lock = self._root / FOLDER / "lock"
+        path = self._root / FOLDER / "lock"
         try:
-            lock.parent.mkdir(parents=True, exist_ok=True)
-            held = open(lock, "ab")  # noqa: SIM115
+            path.parent.mkdir(parents=True, exist_ok=True)
+            held = open(path, "ab")  # noqa: SIM115
         except OSError as error:
-            raise TableError(f"cannot be written: {error.strerror}", error.filename or str(lock)) from None
+            raise TableError(f"cannot be written: {error.strerror}", error.filename or str(path)) from None
         with held:
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_ours = lock(held, wait=False)
             except OSError as error:
-                if error.errno not in (errno.EAGAIN, errno.EACCES):
-                    raise TableError(f"cannot be locked: {error.strerror}", str(lock)) from None
-                raise TableError("another load is writing here; wait for its end, or end it", self._location) from None
+                raise TableError(f"cannot be locked: {error.strerror}", str(path)) from None
+            if not is_ours:
+                raise TableError("another load is writing here; wait for its end, or end it", self._location)
             self._log.refresh()
             self._finish()
             self._clear()

@@ -24,6 +24,7 @@ from balog.analytics.reading.schemas import QUARANTINE
 from balog.analytics.tables.observation import Shapes
 from balog.analytics.tables.store import RowError, StagedFile, TableError
 from balog.analytics.tables.verification import VerifySample
+from balog.storage.local_files import sync
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -338,8 +339,7 @@ class _File:
 
     def close(self) -> StagedFile:
         self._writer.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        sync(self._file)
         size = self._file.tell()
         self._file.close()
         return StagedFile(self._path, self._day, self._rows, size, self._first, self._last)

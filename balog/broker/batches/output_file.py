@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import tempfile
@@ -23,6 +22,7 @@ from balog.event import new_id
 from balog.singer.batch.files import suffix
 from balog.singer.batch.rows import RowWriter
 from balog.storage import Storage, StorageError, open_storage
+from balog.storage.local_files import create_locked, lock, sync, sync_folder
 
 __all__ = ["Location", "NewFile"]
 
@@ -71,7 +71,7 @@ class Location:
                 _remove_orphans(self._folder)
                 self._is_tidy = True
             path = str(self._folder / f".{name}.part")
-            file = _create_locked(path)
+            file = open(create_locked(Path(path)), "wb")  # noqa: SIM115
         try:
             return NewFile(self, file, Path(path), name, make(file))
         except BaseException:
@@ -89,7 +89,7 @@ class Location:
         if self._folder is not None:
             final = self._folder / name
             os.rename(path, final)
-            _sync_folder(self._folder)
+            sync_folder(self._folder)
             return str(final)
         for number in range(1, _TRIES + 1):
             try:
@@ -136,8 +136,7 @@ class NewFile:
         """
         try:
             self.writer.finish()
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            sync(self._file)
             self._file.close()
             url = self._location.publish(self._path, self._name)
         except BaseException:
@@ -160,27 +159,9 @@ def _remove(file: IO[bytes], path: Path) -> None:
         path.unlink()
 
 
-def _create_locked(path: str) -> IO[bytes]:
-    """Make a file that is this process's; one that tidies up may take it away before it is locked."""
-    while True:
-        file = open(path, "xb")  # noqa: SIM115
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if os.fstat(file.fileno()).st_nlink:
-            return file
-        file.close()
-
-
 def _remove_orphans(folder: Path) -> None:
     """Remove files that killed writers left: no message names them, and no STATE passed their rows."""
     for path in folder.glob(".*-LG*.part"):
         with suppress(OSError), open(path, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a live writer holds it
-            path.unlink()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            if lock(file, wait=False):  # a live writer holds it
+                path.unlink()

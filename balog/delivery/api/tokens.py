@@ -26,6 +26,7 @@ from msgspec import Meta, Struct
 from balog import config as configs
 from balog.delivery.api.errors import ApiError
 from balog.errors import ConfigError
+from balog.storage.local_files import replace_file
 
 __all__ = [
     "ANONYMOUS",
@@ -317,15 +318,4 @@ def revoke_tokens(path: str | os.PathLike[str], name: str, hash: str = "") -> li
 def _write(place: Path, entries: Sequence[TokenEntry]) -> None:
     is_there = place.exists()
     data = msgspec.json.format(msgspec.json.encode(TokenFile(tokens=tuple(entries))), indent=2) + b"\n"
-    beside = place.with_name(f".{place.name}.{os.getpid()}")
-    mode = place.stat().st_mode & 0o777 if is_there else 0o600
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, place)
-    except BaseException:
-        os.unlink(beside)
-        raise
+    replace_file(place, data, place.stat().st_mode & 0o777 if is_there else 0o600, syncs_folder=False)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 
 from balog.errors import BalogError, ConfigError
+from balog.storage.local_files import lock
 from balog.topics import Topic, Topics, local_folder, open_topics
 
 __all__ = ["GROUP", "Fallback", "open_fallback"]
@@ -41,15 +41,13 @@ class Fallback:
         try:
             self.home.path.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self.home.path / ".service.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._unlock()
-            raise BalogError(
-                f"the fallback {self.home.url} is that of another service that runs; give each one of its own"
-            ) from None
+            is_ours = lock(self._lock, wait=False)
         except OSError as error:
             self._unlock()
             raise BalogError(f"the fallback {self.home.url} can't be used: {error.strerror or error}") from None
+        if not is_ours:
+            self._unlock()
+            raise BalogError(f"another running service uses the fallback {self.home.url}; give each service its own")
 
     def _unlock(self) -> None:
         descriptor, self._lock = self._lock, -1

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import copy_context
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -153,7 +154,7 @@ def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
     Raises:
         ConfigError: it cannot be read or written, or holds no JSON object.
     """
-    import fcntl
+    from balog.storage.local_files import lock
 
     place = os.path.realpath(path)
     try:
@@ -162,11 +163,10 @@ def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
         raise ConfigError(f"cannot be read: {error.strerror}", os.fspath(path)) from None
     try:
         with suppress(OSError):  # a file system without locks
-            fcntl.flock(folder, fcntl.LOCK_EX)  # the file itself is another one after each writing
+            lock(folder)  # the file itself is another one after each writing
         data = _with(place, os.fspath(path), key, value)
         try:
             _replace(place, data)
-            os.fsync(folder)
         except OSError as error:
             reason = f"the new credential cannot be written: {error.strerror}"
             raise ConfigError(reason, os.fspath(path)) from None
@@ -188,18 +188,11 @@ def _with(place: str, said: str, key: str, value: Any) -> bytes:
 
 
 def _replace(place: str, data: bytes) -> None:
-    beside = f"{place}.{os.getpid()}.new"
+    from balog.storage.local_files import replacing
+
     before = os.stat(place)
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            with suppress(OSError):  # root alone may give a file away
-                os.fchown(file.fileno(), before.st_uid, before.st_gid)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, place)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(beside)
-        raise
+    with replacing(Path(place), 0o600) as file:
+        os.fchmod(file.fileno(), 0o600)
+        with suppress(OSError):  # root alone may give a file away
+            os.fchown(file.fileno(), before.st_uid, before.st_gid)
+        file.write(data)
