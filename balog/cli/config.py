@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from balog import config as configs
+from balog.cli.output import print_table
 from balog.delivery.control.diff import DocumentChange, diff
 from balog.delivery.control.factory import open_control
 from balog.delivery.control.store import Control, DocumentVersion, Pushed, ServiceStatus
@@ -150,7 +151,7 @@ def history(limit: int, as_json: bool, place: str, options: str | None, token_fi
         (str(one.number), _time(one.when), _line(one.who), _action(one), one.sha[:12], _line(one.message))
         for one in entries
     ]
-    _table(rows)
+    print_table(rows)
 
 
 @command.command(short_help="Print a version's document.")
@@ -239,7 +240,7 @@ def status(wait: float, as_json: bool, place: str, options: str | None, token_fi
             for one in services
         ]
         if services:
-            _table(rows)
+            print_table(rows)
         else:
             click.echo("no service has reported in the last day")
     sys.exit(1 if any(errors.values()) else 0)
@@ -346,9 +347,3 @@ def _time(when: datetime) -> str:
 def _line(text: str) -> str:
     shown = "".join(char if char.isprintable() else " " for char in text)
     return shown if len(shown) <= _MAX_SHOWN else shown[: _MAX_SHOWN - 1] + "…"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())

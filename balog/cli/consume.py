@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from balog.cli.engines import engine_options, open_engine, set_up_logging, summary
+from balog.cli.output import reporter
 from balog.cli.settings import ignore_option, set_option
 from balog.consumers import Consumer, ConsumerHub, ConsumerOperator
 from balog.consumers.outcomes import Retry
@@ -20,6 +21,8 @@ from balog.errors import BalogError, ConfigError
 from balog.event import Event
 
 __all__ = ["command"]
+
+_report = reporter("balog consume")
 
 
 @click.command(
@@ -119,7 +122,7 @@ def command(
             engine.run(until_empty)
         finally:
             if sys.exc_info()[0] is None or engine.counts.received:
-                _say(summary(engine.counts))
+                _report(summary(engine.counts))
     if operator.is_reader_gone:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains when it flushes at its end
         raise BalogError("standard output was closed; what was not handled stays in its topic")
@@ -170,7 +173,7 @@ def _reload(context: click.Context, package: str, drain: float, until_empty: boo
     if until_empty:
         raise ConfigError("--reload goes on until it is stopped; leave out --until-empty")
     own = [sys.executable, "-m", "balog", "consume", *_arguments(context), "--lifeline"]
-    return Reloading(package, own, drain, _say).run()
+    return Reloading(package, own, drain, _report).run()
 
 
 def _arguments(context: click.Context) -> list[str]:
@@ -185,7 +188,3 @@ def _arguments(context: click.Context) -> list[str]:
         for one in value if isinstance(value, tuple) else (value,):
             words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
     return [*words, context.params["package"]]
-
-
-def _say(line: str) -> None:
-    click.echo(f"balog consume: {line}", err=True)

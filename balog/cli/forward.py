@@ -12,10 +12,13 @@ from balog import config as configs
 from balog.broker.config import BrokerConfig
 from balog.broker.config_check import complete_errors
 from balog.cli.engines import engine_options, open_engine, set_up_logging
+from balog.cli.output import reporter
 from balog.consumers.forwarding import Forwarding
 from balog.topics import open_topics
 
 __all__ = ["command"]
+
+_report = reporter("balog forward")
 
 MAX_ATTEMPTS = 100
 """A failed delivery is no attempt. Only a process that dies with an event in flight counts."""
@@ -70,11 +73,11 @@ def command(
     with complete_errors(path):
         config = configs.load(path, BrokerConfig)
     for line in _notes(config):
-        _say(f"{path}: {line}")
+        _report(f"{path}: {line}")
     with open_topics(url) as topics:
         topics.topic(topic)  # raises for a wrong URL or name before the sinks are opened
     with complete_errors(path):
-        forwarding = Forwarding(config.sinks, url, topic, _say)
+        forwarding = Forwarding(config.sinks, url, topic, _report)
     hooks = set_up_logging("forward", reports_retries=False)  # the sinks report when they fail and recover
     options: dict[str, Any] = {
         "concurrency": len(forwarding.sinks),  # so that none waits for another
@@ -89,7 +92,9 @@ def command(
         finally:
             for sink in forwarding.sinks:
                 counts = sink.outlet.counts
-                _say(f"{sink.name}: {counts.delivered} delivered, {counts.refused} refused, {counts.retries} retries")
+                _report(
+                    f"{sink.name}: {counts.delivered} delivered, {counts.refused} refused, {counts.retries} retries"
+                )
     if engine.counts.dead:
         sys.exit(1)
 
@@ -103,7 +108,3 @@ def _notes(config: BrokerConfig) -> Iterator[str]:
         parts.remove("spool")
     if parts:
         yield f"ignored, since a topic has no stream: {', '.join(parts)}"
-
-
-def _say(line: str) -> None:
-    click.echo(f"balog forward: {line}", err=True)

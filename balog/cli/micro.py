@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from balog.cli.output import reporter
 from balog.errors import BalogError
 from balog.signals import StopSignals
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from balog.delivery.micro import Micro
 
 __all__ = ["command"]
+
+_report = reporter("balog micro")
 
 _LOOK_SECONDS = 0.5
 _MAX_LINES = 20
@@ -64,15 +67,15 @@ def command(
         if cmd:
             code = _run(cmd, micro.url)
         else:
-            _say(f"listens at {micro.url}; events go to {micro.url}/v1/events")
+            _report(f"listens at {micro.url}; events go to {micro.url}/v1/events")
             _wait(micro, before)
         failed = micro.failed()[before:]
         counts = micro.taken()
         kinds = ", ".join(f"{name} {count}" for name, count in counts.most_common(_MAX_LINES))
-        _say(f"{counts.total()} events accepted{f' ({kinds})' if kinds else ''}, {len(failed)} rejected")
+        _report(f"{counts.total()} events accepted{f' ({kinds})' if kinds else ''}, {len(failed)} rejected")
         if cmd:
             for one in failed[:_MAX_LINES]:
-                _say(f"rejected: {one}")
+                _report(f"rejected: {one}")
     sys.exit(code or bool(failed))
 
 
@@ -95,9 +98,5 @@ def _wait(micro: Micro, reported: int) -> None:
             select.select([stop.wake], [], [], _LOOK_SECONDS)
             failed = micro.failed()
             for one in failed[reported:]:
-                _say(f"rejected: {one}")
+                _report(f"rejected: {one}")
             reported = len(failed)
-
-
-def _say(message: str) -> None:
-    click.echo(f"balog micro: {message}", err=True)

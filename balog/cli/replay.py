@@ -6,14 +6,14 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 import click
 
 from balog import config as configs
+from balog.cli.output import progress_bar, reporter
 from balog.errors import ConfigError
 from balog.outbound.replay import Backlog, Plan, Replay, enter, find_backlogs, look, plan, revive
 from balog.outbound.stats import Figures
@@ -22,7 +22,7 @@ from balog.sinks import AnySinkConfig, SinkConfig
 
 __all__ = ["command"]
 
-_QUIET_SECONDS = 2.0
+_report = reporter("balog replay")
 
 
 @click.command(
@@ -105,7 +105,7 @@ def command(
         code = _send(spool, plans, deadline, stop.came)
         for backlog in backlogs:
             if backlog.held:
-                _say(f"{backlog.name}: {backlog.held} events are held by a running broker, which sends them")
+                _report(f"{backlog.name}: {backlog.held} events are held by a running broker, which sends them")
         sys.exit(128 + stop.number if stop.number is not None else code)
 
 
@@ -134,7 +134,7 @@ def _revive(backlog: Backlog) -> int:
     try:
         return revive(backlog)
     except OSError as error:
-        _say(f"{backlog.name}: its dead letters stay: {error.strerror or error}")
+        _report(f"{backlog.name}: its dead letters stay: {error.strerror or error}")
         return 0
 
 
@@ -145,50 +145,27 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
     for cwd, group in itertools.groupby(by_cwd, key=lambda item: item.cwd or ""):
         chosen = list(group)
         os.chdir(here)
-        enter(cwd or None, _say)
+        enter(cwd or None, _report)
         total = sum(item.backlog.events for item in chosen)
-        replay = Replay(spool, chosen, _say)
-        with _progress(total) as on_progress:
+        replay = Replay(spool, chosen, _report)
+        with progress_bar("sending", total) as on_progress:
             left = None if until is None else max(0.0, until - time.monotonic())
-            found = replay.run(left, should_stop, on_progress)
+            found = replay.run(left, should_stop, lambda sent: on_progress(sent, ""))
         for item, figures in zip(chosen, found):
-            code = _report(item, figures) or code
+            code = _report_result(item, figures) or code
             sent += figures.delivered
     os.chdir(here)
     if not plans or sent:
-        _say(f"{sent} events were sent" if plans else "nothing waits")
+        _report(f"{sent} events were sent" if plans else "nothing waits")
     return code
 
 
-def _report(item: Plan, figures: Figures) -> int:
+def _report_result(item: Plan, figures: Figures) -> int:
     if left := look(item.backlog.folder).events:
-        _say(f"{item.config.name}: {left} events still wait in {item.backlog.folder}")
+        _report(f"{item.config.name}: {left} events still wait in {item.backlog.folder}")
     if figures.dead:
-        _say(f"{item.config.name}: {figures.dead} events were refused for good; see {item.backlog.folder / 'dead'}")
+        _report(f"{item.config.name}: {figures.dead} events were refused for good; see {item.backlog.folder / 'dead'}")
     return int(bool(left or figures.dead or figures.lost))
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Give what shows how far it is: a bar on a terminal, once it lasts; else nothing."""
-    try:
-        if not sys.stderr.isatty():
-            raise ImportError
-        from rich.console import Console
-        from rich.progress import Progress
-    except ImportError:
-        yield lambda sent: None
-        return
-    began = time.monotonic()
-    with Progress(console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
-        task = bar.add_task("sending", total=total, visible=False)
-
-        def show(sent: int) -> None:
-            if time.monotonic() - began >= _QUIET_SECONDS:
-                bar.update(task, completed=sent, visible=True)
-                bar.refresh()
-
-        yield show
 
 
 def _line(backlog: Backlog) -> str:
@@ -210,7 +187,3 @@ def _age(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{max(seconds, 0):.0f} s"
-
-
-def _say(message: str) -> None:
-    click.echo(f"balog replay: {message}", err=True)

@@ -8,6 +8,7 @@ import time
 
 import click
 
+from balog.cli.output import reporter
 from balog.errors import ConfigError
 from balog.event import Event, encode
 from balog.expressions import Expression
@@ -17,6 +18,8 @@ from balog.topics import open_topics
 from balog.topics.redrive import Patch
 
 __all__ = ["replay_failed"]
+
+_report = reporter("balog replay")
 
 _MAX_LINES = 20
 _DRY_RUN = 1000
@@ -46,7 +49,7 @@ def replay_failed(
         nonlocal told
         told += 1
         if told <= _MAX_LINES:
-            _say(f"{id} stays: {reason}")
+            _report(f"{id} stays: {reason}")
 
     def show(event: Event) -> None:
         if dry_run:
@@ -60,9 +63,9 @@ def replay_failed(
         replaying = Replay(home.topic(FAILED_EVENTS), client, mending, condition, show, complain)
         counts = replaying.dry_run(limit or _DRY_RUN) if dry_run else replaying.run(limit, stop.came)
     if told > _MAX_LINES:
-        _say(f"and {told - _MAX_LINES} more")
+        _report(f"and {told - _MAX_LINES} more")
     verb = "would be sent" if dry_run else f"were sent in {time.monotonic() - began:.1f} s"
-    _say(
+    _report(
         f"{counts.sent} events {verb}; {counts.left} stay: {counts.refused} refused again, "
         f"{counts.unmended} no events, {counts.unwanted} not asked for"
     )
@@ -76,7 +79,3 @@ def _token(file: str | None) -> Secret | None:
     if file is not None:
         return Secret(file=file)
     return Secret(env="BALOG_TOKEN") if os.environ.get("BALOG_TOKEN") else None
-
-
-def _say(message: str) -> None:
-    click.echo(f"balog replay: {message}", err=True)

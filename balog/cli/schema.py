@@ -13,6 +13,7 @@ from typing import IO, Any, get_args
 import click
 import msgspec
 
+from balog.cli.output import print_table, reporter
 from balog.cli.registries import name_of, open_named, registry_options
 from balog.cli.schema_validating import validate
 from balog.errors import ConfigError, EventError
@@ -22,6 +23,8 @@ from balog.registry.names import parse_file_name
 from balog.registry.schema import Form
 
 __all__ = ["command"]
+
+_report = reporter("balog schema")
 
 
 class _Commands(click.Group):
@@ -74,7 +77,7 @@ def list_types(place: str | None, options: str | None, as_json: bool) -> None:
                 click.echo(msgspec.json.encode(row))
             rows.append((type, newest.version, newest.form, ", ".join(reversed(versions))))
     if not as_json:
-        _table(rows)
+        print_table(rows)
 
 
 @command.command("show", short_help="Print a version's schema as it was registered.")
@@ -132,11 +135,11 @@ def register(
         try:
             verdict = _judge(registry, schema, mode) if dry_run else registry.register(schema, mode)
         except IncompatibleError as error:
-            _say(str(error))
+            _report(str(error))
             _explain(error.verdict)
             sys.exit(1)
     _explain(verdict)
-    _say(f"{schema.type} {schema.version} {'could be' if dry_run else 'is'} registered")
+    _report(f"{schema.type} {schema.version} {'could be' if dry_run else 'is'} registered")
     click.echo(f"{schema.type}/{schema.version}")
 
 
@@ -191,7 +194,7 @@ def docs(place: str | None, options: str | None, output: str, title: str) -> Non
         click.echo(page, nl=False)
     else:
         Path(output).write_text(page, encoding="utf-8")
-        _say(f"{output} is written")
+        _report(f"{output} is written")
 
 
 class _Drafts:
@@ -254,19 +257,9 @@ def _judge(registry: Registry, schema: Schema, mode: Mode) -> CompatibilityRepor
 
 def _explain(verdict: CompatibilityReport) -> None:
     for defect in verdict.defects:
-        _say(f"defect: {defect}")
+        _report(f"defect: {defect}")
     for found in verdict.findings:
         word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
-        _say(f"{found.layer} {word}: {found.path}: {found.reason}" + (f" ({found.ddl})" if found.ddl else ""))
+        _report(f"{found.layer} {word}: {found.path}: {found.reason}" + (f" ({found.ddl})" if found.ddl else ""))
         if found.example is not None:
-            _say(f"  such as {msgspec.json.encode(found.example).decode()}")
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
-
-
-def _say(message: str) -> None:
-    click.echo(f"balog schema: {message}", err=True)
+            _report(f"  such as {msgspec.json.encode(found.example).decode()}")

@@ -12,6 +12,7 @@ from typing import IO, Any, get_args
 import click
 import msgspec
 
+from balog.cli.output import print_table, reporter
 from balog.cli.registries import name_of, open_named, registry_options
 from balog.errors import ConfigError, EventError
 from balog.registry import Registry, Schema, make_validator
@@ -25,6 +26,8 @@ from balog.topics import open_topics
 from balog.topics.inspection import look
 
 __all__ = ["check", "diff"]
+
+_report = reporter("balog schema")
 
 _MOST_TOLD = 20
 
@@ -152,7 +155,7 @@ def diff(place: str | None, options: str | None, old: str, new: str, message: st
             click.echo(msgspec.json.encode({**row, "narrows": change.narrows, "widens": change.widens}))
         rows.append((row["path"], row["reason"]))
     if not as_json and changes:
-        _table(rows)
+        print_table(rows)
 
 
 def _schema(said: str, registry: Registry, type: str | None, message: str) -> Schema:
@@ -242,7 +245,7 @@ def _print(verdict: CompatibilityReport) -> None:
         word = "undecided" if found.undecided else "breaks" if found.breaks else "fine"
         rows.append((found.layer, word, found.path, found.reason))
     if len(rows) > 1:
-        _table(rows)
+        print_table(rows)
     for found in verdict.findings:
         if found.example is not None:
             refuses = f"the {found.refused_by} version refuses" if found.refused_by else "see"
@@ -259,19 +262,9 @@ def _summarize(
         for fault in tried.faults[:_MOST_TOLD]:
             click.echo(f"{fault.place}: {fault.path}: {fault.reason}")
         if len(tried.faults) > _MOST_TOLD:
-            _say(f"{len(tried.faults) - _MOST_TOLD} more faults are not told")
+            _report(f"{len(tried.faults) - _MOST_TOLD} more faults are not told")
         others = f"; {tried.others} of other types were left out" if tried.others else ""
-        _say(f"{tried.tried} stored events tried, {tried.failed} refused{others}")
+        _report(f"{tried.tried} stored events tried, {tried.failed} refused{others}")
     step = f"; the least version is {least}" if least else f"; the least step is {verdict.bump}"
     small = f", and {new.version} is too small a step" if too_small else ""
-    _say(f"{'compatible' if verdict.compatible else 'not compatible'} ({mode}){step}{small}")
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _say(message: str) -> None:
-    click.echo(f"balog schema: {message}", err=True)
+    _report(f"{'compatible' if verdict.compatible else 'not compatible'} ({mode}){step}{small}")

@@ -10,11 +10,14 @@ from typing import IO
 import click
 import msgspec
 
+from balog.cli.output import reporter
 from balog.cli.registries import name_of, open_named, registry_options
 from balog.errors import ConfigError, EventError
 from balog.registry.schema import Form
 
 __all__ = ["validate"]
+
+_report = reporter("balog schema")
 
 _MAX_TOLD = 1000
 
@@ -85,8 +88,8 @@ def validate(
                 faults += 1
                 _tell(name_of(file), "", error.path, error.reason, as_json)
     if faults > _MAX_TOLD:
-        _say(f"{faults - _MAX_TOLD} more faults are not told")
-    _say(f"{count} read, {count - min(bad, count)} valid, {bad} not" if bad else f"{count} read, all valid")
+        _report(f"{faults - _MAX_TOLD} more faults are not told")
+    _report(f"{count} read, {count - min(bad, count)} valid, {bad} not" if bad else f"{count} read, all valid")
     if bad:
         sys.exit(1)
 
@@ -96,7 +99,3 @@ def _tell(file: str, place: str, path: str, reason: str, as_json: bool) -> None:
         click.echo(msgspec.json.encode({"file": file, "place": place, "path": path, "reason": reason}))
     else:
         click.echo(": ".join(part for part in (file, place, path, reason) if part))
-
-
-def _say(message: str) -> None:
-    click.echo(f"balog schema: {message}", err=True)

@@ -13,6 +13,7 @@ import msgspec
 
 from balog import config as configs
 from balog.broker.bookmarks import bookmarks, changes
+from balog.cli.output import print_table
 from balog.errors import BalogError, ConfigError
 from balog.storage import Options, Storage, StorageError, open_storage
 
@@ -163,9 +164,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
                 table.add_row(*map(Text, row))
             Console().print(table)
             return
-    widths = [max(map(len, column)) for column in zip(head, *clean)]
-    for row in [list(head), *clean]:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    print_table([head, *clean])
 
 
 def _printable(text: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
+from balog.cli.output import print_table
 from balog.delivery.api.tokens import (
     Quota,
     Right,
@@ -108,9 +109,7 @@ def list_tokens(as_json: bool, path: Path) -> None:
             click.echo(msgspec.json.encode(entry))
         return
     rows = [("NAME", "MAY", "TYPES", "EXPIRES", "QUOTA", "HASH"), *map(_row, entries)]
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    for row in rows:
-        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    print_table(rows)
 
 
 @command.command(short_help="Take tokens out of a file.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from typing import IO, Any
@@ -12,6 +12,7 @@ from typing import IO, Any
 import click
 import msgspec
 
+from balog.cli.output import print_table, printable, reporter
 from balog.cli.registries import open_named, registry_options
 from balog.cli.settings import as_pairs
 from balog.cli.topics_moving import dump, ingest, key_option, offsets, redrive, topics_option
@@ -25,6 +26,8 @@ from balog.topics.keys import key_reader
 from balog.topics.publisher import SchemaCheck, as_message, publish_all, wrap
 
 __all__ = ["command"]
+
+_report = reporter("balog topics")
 
 _MAX_SHOWN = 200
 _MAX_REFUSALS = 20
@@ -62,7 +65,7 @@ def list_topics(url: str, as_json: bool) -> None:
             try:
                 state = home.topic(name).describe()
             except (ConfigError, TopicError) as error:
-                _say(str(error))
+                _report(str(error))
                 unread += 1
                 continue
             if as_json:
@@ -70,7 +73,7 @@ def list_topics(url: str, as_json: bool) -> None:
             groups = ", ".join(group.name for group in state.groups) or "-"
             rows.append((name, str(state.messages), _megabytes(state.bytes), groups))
         if not as_json:
-            _table(rows)
+            print_table(rows, numbers=True)
     if unread:
         sys.exit(1)
 
@@ -105,12 +108,12 @@ def describe_topic(url: str, topic: str, sample: int | None, as_json: bool) -> N
             (group.name, str(group.lag), str(group.in_flight), str(group.waiting), str(group.dead))
             for group in state.groups
         ]
-        _table(rows)
+        print_table(rows, numbers=True)
     if found.types:
         click.echo("")
         types = [("CLS_TYPE", f"SHARE OF {found.sampled}")]
-        types += [(_printable(name), f"{count / found.sampled:.1%}") for name, count in found.types.items()]
-        _table(types)
+        types += [(printable(name), f"{count / found.sampled:.1%}") for name, count in found.types.items()]
+        print_table(types, numbers=True)
 
 
 @command.command("peek", short_help="Look at messages; no group loses one.")
@@ -191,7 +194,7 @@ def publish_lines(
         nonlocal refused
         refused += 1
         if refused <= _MAX_REFUSALS:
-            _say(f"{what}: {error}")
+            _report(f"{what}: {error}")
 
     def refuse_message(message: Message, error: MessageError) -> None:
         refuse(f"{source}: event {message.id}", error)
@@ -225,13 +228,13 @@ def publish_lines(
         except (TopicError, KeyboardInterrupt):
             if waiting:
                 ids = f"-{series.name}" if payload else ""
-                _say(
+                _report(
                     f"{sent} events are stored, those before line {waiting[0]} of {source};"
                     f" publish the rest by the same command with --resume {waiting[0]}{ids}"
                 )
             raise
     there = f" ({sent - new} were there already)" if sent - new else ""
-    _say(f"{new} events were published{there}" + (f", {refused} lines were refused" if refused else ""))
+    _report(f"{new} events were published{there}" + (f", {refused} lines were refused" if refused else ""))
     if refused:
         sys.exit(1)
 
@@ -251,29 +254,17 @@ def _read_resume(text: str | None) -> tuple[int, IdSeries]:
 
 def _show(message: Received, event: Event | EventError) -> None:
     if isinstance(event, EventError):
-        click.echo(f"{_time(message.published)} {_printable(message.id)} is not an event: {event}")
+        click.echo(f"{_time(message.published)} {printable(message.id)} is not an event: {event}")
         click.echo(f"  {message.body[:_MAX_SHOWN]!r}")
         return
     kind = " ".join(part for part in (event.cls_type, event.version) if part)
     header = event.header
     parts = (f"{header.timestamp.isoformat()}", event.level or "-", header.channel, kind or "-", header.id)
-    click.echo(_printable(" ".join(parts)))
+    click.echo(printable(" ".join(parts)))
     for name, value in header.context.items():
-        click.echo(_printable(f"  {name}: {msgspec.json.encode(value).decode()}"))
+        click.echo(printable(f"  {name}: {msgspec.json.encode(value).decode()}"))
     body = msgspec.json.format(bytes(event.raw_payload), indent=2).decode()
-    click.echo(_printable("\n".join(f"  {line}" for line in body.splitlines()), keep="\n"))
-
-
-def _printable(text: str, keep: str = "") -> str:
-    """Give a text that does nothing to a terminal."""
-    return "".join(char if char.isprintable() or char in keep else f"\\u{ord(char):04x}" for char in text)
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> None:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        first, *others = (cell.rjust(width) for cell, width in zip(row, widths))
-        click.echo("  ".join([first.strip().ljust(widths[0]), *others]).rstrip())
+    click.echo(printable("\n".join(f"  {line}" for line in body.splitlines()), keep="\n"))
 
 
 def _megabytes(size: int) -> str:
@@ -282,7 +273,3 @@ def _megabytes(size: int) -> str:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _say(message: str) -> None:
-    click.echo(f"balog topics: {message}", err=True)

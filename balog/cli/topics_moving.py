@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 
@@ -13,6 +11,7 @@ import click
 import msgspec
 
 from balog import config as configs
+from balog.cli.output import progress_bar, reporter
 from balog.errors import ConfigError, EventError, TopicError
 from balog.expressions import Expression
 from balog.expressions.functions import parse_time
@@ -25,7 +24,8 @@ from balog.topics.redrive import Patch, Redrive
 
 __all__ = ["dump", "ingest", "key_option", "offsets", "redrive", "topics_option"]
 
-_QUIET_SECONDS = 2.0
+_report = reporter("balog topics")
+
 _MAX_LINES = 20
 
 topics_option = click.option(
@@ -129,7 +129,7 @@ def redrive(
         nonlocal lines
         lines += 1
         if lines <= _MAX_LINES:
-            _say(f"{letter.id} stays: what comes of it is no event: {error}")
+            _report(f"{letter.id} stays: what comes of it is no event: {error}")
 
     decide = Redrive(Expression(where) if where else None, Patch(pairs, unset), dry_run, tell, refuse)
     with open_topics(url) as home:
@@ -138,7 +138,7 @@ def redrive(
     told += [f"{decide.unwanted} were not chosen"] if decide.unwanted else []
     told += [f"{decide.no_events} are no events and stay"] if decide.no_events else []
     told += [f"{decide.refused} would be no events any more and stay"] if decide.refused else []
-    _say(f"of {group}'s dead letters {', '.join(told)}")
+    _report(f"of {group}'s dead letters {', '.join(told)}")
     if decide.refused:
         sys.exit(1)
 
@@ -180,7 +180,7 @@ def dump(
     if options and "path" in place:
         raise ConfigError("--options is for a URL such as s3://…, a folder takes none")
     config = StoreSinkConfig(topic=topic, compression=compression, **place)
-    with open_topics(url) as home, StopSignals() as stop, _bar("dumping", None) as show:
+    with open_topics(url) as home, StopSignals() as stop, progress_bar("dumping", None) as show:
         chosen = home.topic(topic)
         sink = config.build()
         if not chosen.exists():
@@ -203,7 +203,7 @@ def dump(
     told += [f"{held} are held by another dump, or one that was killed: dump again in a minute"] if held else []
     told += [f"{counts.left} messages were given back"] if counts.left else []
     told += [f"{counts.dead} are no events and dead letters of {group} now"] if counts.dead else []
-    _say("; ".join(told))
+    _report("; ".join(told))
     if stop.number is not None:
         sys.exit(128 + stop.number)
     if held:
@@ -255,9 +255,9 @@ def ingest(
         nonlocal told
         told += 1
         if told <= _MAX_LINES:
-            _say(text)
+            _report(text)
         elif told == _MAX_LINES + 1:
-            _say("there are more, which are only counted" + ("" if quarantine else "; --quarantine FILE keeps them"))
+            _report("there are more, which are only counted" + ("" if quarantine else "; --quarantine FILE keeps them"))
 
     with ExitStack() as open_now:
         home = open_now.enter_context(open_topics(url))
@@ -283,14 +283,14 @@ def ingest(
         found = [(store, run.find(store)) for store in stores]
         if not any(names for _, names in found):
             raise ConfigError(f"there is no file to read in {', '.join(paths)}")
-        show = open_now.enter_context(_bar("ingesting", sum(size for _, names in found for _, size in names)))
+        show = open_now.enter_context(progress_bar("ingesting", sum(size for _, names in found for _, size in names)))
         try:
             for store, names in found:
                 run.run(store, names)
                 store.close()
         finally:
             if run.counts.sent or sys.exc_info()[0] is None:
-                _say(_summary(run.counts, dry_run))
+                _report(_summary(run.counts, dry_run))
     if stop.number is not None:
         sys.exit(128 + stop.number)
     if run.counts.bad or run.counts.damaged:
@@ -311,31 +311,3 @@ def _summary(counts: Counts, dry_run: bool) -> str:
 
 def _options(path: str | None) -> dict[str, Any]:
     return {} if path is None else configs.load(path, dict[str, Any])
-
-
-@contextmanager
-def _bar(what: str, total: int | None) -> Iterator[Callable[[int, str], None]]:
-    """Give what shows how far it is: a bar on a terminal, once it lasts; else nothing."""
-    try:
-        if not sys.stderr.isatty():
-            raise ImportError
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-    except ImportError:
-        yield lambda done, text: None
-        return
-    began = time.monotonic()
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), auto_refresh=False, transient=True) as bar:
-        task = bar.add_task(what, total=total, visible=False, said="")
-
-        def show(done: int, text: str) -> None:
-            if time.monotonic() - began >= _QUIET_SECONDS:
-                bar.update(task, completed=done, visible=True, said=text)
-                bar.refresh()
-
-        yield show
-
-
-def _say(message: str) -> None:
-    click.echo(f"balog topics: {message}", err=True)
