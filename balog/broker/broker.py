@@ -97,7 +97,9 @@ class _Broker:
         if config.quarantine is not None:
             quarantine = Quarantine(config.quarantine, say)
             parts.callback(self._close_quarantine, quarantine)
-        self._dispatcher = Dispatcher(sinks, say, patience=PATIENCE_SECONDS, spool=config.spool, should_stop=stop.came)
+        self._dispatcher = Dispatcher(
+            sinks, say, put_timeout=PATIENCE_SECONDS, spool=config.spool, should_stop=stop.came
+        )
         parts.callback(self._deliver)  # also when what follows is refused
         self._is_delivered = self._is_verbose = False
         self._chaining = Chaining(
@@ -171,7 +173,7 @@ class _Broker:
         for name, figures in self._dispatcher.close(self._config.drain).items():
             if self._is_verbose:
                 self._say(f"{name}: {figures.delivered} events delivered")
-            for trouble in figures.troubles():
+            for trouble in figures.warnings():
                 self._say(f"{name}: {trouble}")
 
     def _close_quarantine(self, quarantine: Quarantine) -> None:
@@ -186,7 +188,7 @@ class _Broker:
             time.sleep(min(left, 0.1))
 
     def _figures(self) -> dict[str, Any]:
-        sinks = {name: msgspec.to_builtins(figures) for name, figures in self._dispatcher.figures().items()}
+        sinks = {name: msgspec.to_builtins(figures) for name, figures in self._dispatcher.stats().items()}
         return {**self._pipe.figures(), "sinks": sinks}
 
     def _reload(self) -> None:

@@ -85,7 +85,7 @@ def run_sidecar(
         signals = stack.enter_context(ForwardedSignals())
         with signals_for_main_thread():
             dispatcher = Dispatcher(
-                config.sinks, _say, patience=PATIENCE_SECONDS, spool=config.spool, should_stop=signals.came
+                config.sinks, _say, put_timeout=PATIENCE_SECONDS, spool=config.spool, should_stop=signals.came
             )
             run = _Run(config, _printable(name or os.path.basename(command[0]))[:_MAX_NAME], dispatcher, quarantine)
             stack.enter_context(Status("run", run.figures, label=run.application))
@@ -96,7 +96,7 @@ def run_sidecar(
             if quarantine is not None:
                 _close(quarantine)
             for sink, figures in dispatcher.close(DRAIN_SECONDS).items():
-                for trouble in figures.troubles():
+                for trouble in figures.warnings():
                     _say(f"{sink}: {trouble}")
         return code
 
@@ -184,7 +184,7 @@ class _Run:
 
     def figures(self) -> dict[str, Any]:
         """Return what ``balog top`` shows; called by another thread."""
-        figures: dict[str, Any] = {"logs": self._logs, "sinks": self._dispatcher.figures()}
+        figures: dict[str, Any] = {"logs": self._logs, "sinks": self._dispatcher.stats()}
         if self._stream is not None:
             figures |= {
                 "bytes": self._stream.bytes,

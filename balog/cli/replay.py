@@ -15,8 +15,8 @@ import click
 from balog import config as configs
 from balog.cli.output import progress_bar, reporter
 from balog.errors import ConfigError
-from balog.outbound.replay import Backlog, Plan, Replay, enter, find_backlogs, look, plan, revive
-from balog.outbound.stats import Figures
+from balog.outbound.replay import Backlog, Plan, Replay, enter_folder, find_backlogs, plan, read_backlog, redrive
+from balog.outbound.stats import SinkStats
 from balog.signals import StopSignals
 from balog.sinks import AnySinkConfig, SinkConfig
 
@@ -96,11 +96,11 @@ def command(
     plans = [
         plan(backlog, AnySinkConfig, newer)  # type: ignore[arg-type]
         for backlog in backlogs
-        if backlog.events or (with_dead and backlog.letters)
+        if backlog.events or (with_dead and backlog.dead_letters)
     ]
     if with_dead:
         for chosen in plans:
-            chosen.backlog.events += _revive(chosen.backlog)
+            chosen.backlog.events += _redrive(chosen.backlog)
     with StopSignals() as stop:
         code = _send(spool, plans, deadline, stop.came)
         for backlog in backlogs:
@@ -130,9 +130,9 @@ def _sinks(path: str | None) -> Sequence[SinkConfig] | None:
     return configs.load(path, BrokerConfig).sinks
 
 
-def _revive(backlog: Backlog) -> int:
+def _redrive(backlog: Backlog) -> int:
     try:
-        return revive(backlog)
+        return redrive(backlog)
     except OSError as error:
         _report(f"{backlog.name}: its dead letters stay: {error.strerror or error}")
         return 0
@@ -145,27 +145,27 @@ def _send(spool: Path, plans: Sequence[Plan], deadline: float | None, should_sto
     for cwd, group in itertools.groupby(by_cwd, key=lambda item: item.cwd or ""):
         chosen = list(group)
         os.chdir(here)
-        enter(cwd or None, _report)
+        enter_folder(cwd or None, _report)
         total = sum(item.backlog.events for item in chosen)
         replay = Replay(spool, chosen, _report)
         with progress_bar("sending", total) as on_progress:
             left = None if until is None else max(0.0, until - time.monotonic())
             found = replay.run(left, should_stop, lambda sent: on_progress(sent, ""))
-        for item, figures in zip(chosen, found):
-            code = _report_result(item, figures) or code
-            sent += figures.delivered
+        for item, stats in zip(chosen, found):
+            code = _report_result(item, stats) or code
+            sent += stats.delivered
     os.chdir(here)
     if not plans or sent:
         _report(f"{sent} events were sent" if plans else "nothing waits")
     return code
 
 
-def _report_result(item: Plan, figures: Figures) -> int:
-    if left := look(item.backlog.folder).events:
+def _report_result(item: Plan, stats: SinkStats) -> int:
+    if left := read_backlog(item.backlog.folder).events:
         _report(f"{item.config.name}: {left} events still wait in {item.backlog.folder}")
-    if figures.dead:
-        _report(f"{item.config.name}: {figures.dead} events were refused for good; see {item.backlog.folder / 'dead'}")
-    return int(bool(left or figures.dead or figures.lost))
+    if stats.dead:
+        _report(f"{item.config.name}: {stats.dead} events were refused for good; see {item.backlog.folder / 'dead'}")
+    return int(bool(left or stats.dead or stats.lost))
 
 
 def _line(backlog: Backlog) -> str:
@@ -173,8 +173,8 @@ def _line(backlog: Backlog) -> str:
     if backlog.oldest is not None:
         age = (datetime.now(timezone.utc) - backlog.oldest).total_seconds()
         parts[0] += f", the oldest of {backlog.oldest:%Y-%m-%dT%H:%M:%SZ} ({_age(age)} ago)"
-    if backlog.letters:
-        parts.append(f"{backlog.letters} dead letters")
+    if backlog.dead_letters:
+        parts.append(f"{backlog.dead_letters} dead letters")
     if backlog.held:
         parts.append(f"{backlog.held} more are held by a running broker")
     if backlog.problem:

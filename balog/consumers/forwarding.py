@@ -18,7 +18,7 @@ from balog.errors import BalogError, ConfigError
 from balog.event import Event
 from balog.expressions import Expression
 from balog.outbound.attempt import reason_of
-from balog.outbound.spool import lane_folder
+from balog.outbound.spool import sink_folder
 from balog.signals import signals_for_main_thread
 from balog.sinks import SinkConfig, TopicSinkConfig
 from balog.topics import local_folder
@@ -157,7 +157,7 @@ def _names(configs: Sequence[SinkConfig]) -> list[str]:
     """
     named = [config.name[:_MAX_NAME] for config in configs]
     plain = [
-        name if named.count(name) == 1 else f"{name} {lane_folder(config)[-12:]}"
+        name if named.count(name) == 1 else f"{name} {sink_folder(config)[-12:]}"
         for name, config in zip(named, configs)
     ]
     twice = next((number for number, name in enumerate(plain) if name in plain[:number]), None)

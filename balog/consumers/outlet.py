@@ -15,8 +15,9 @@ from balog.consumers.exit_callbacks import at_end
 from balog.consumers.outcomes import Halt, PartialFailure, Reject, Retry
 from balog.errors import ConfigError, MissingExtraError, complain
 from balog.event import Event, encode
-from balog.outbound.attempt import Outcome, as_sink_error, attempt, reason_of
-from balog.outbound.notices import News
+from balog.outbound.attempt import AttemptOutcome, as_sink_error, attempt, reason_of
+from balog.outbound.health import SinkHealth
+from balog.outbound.notices import ThrottledNotices
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
 
 __all__ = ["Outlet", "SinkCounts"]
@@ -62,14 +63,15 @@ class Outlet:
         self.name = config.name
         self.counts = SinkCounts()
         self._config = config
-        self._news = News(config.name, say)
+        self._health = SinkHealth(
+            ThrottledNotices(config.name, say), on_failure="trying again, its events stay in the topic"
+        )
         self._is_owned = is_owned
         self._built: Sink | None = self._build()  # says at once what can't be
         self._opened: Sink | None = None
         self._lock = threading.Condition()
         self._sending = 0
         self._is_closed = False
-        self._trouble: SinkError | None = None
         self._troubles = 0
         self._delays = BackoffSequence(config.retry.backoff())
         self._next_try = 0.0
@@ -82,8 +84,7 @@ class Outlet:
     @property
     def trouble(self) -> str:
         """What is wrong with the other side, in one line; "" while nothing is known to be."""
-        trouble = self._trouble
-        return "" if trouble is None else reason_of(trouble)
+        return self._health.reason if self._health.is_failing else ""
 
     def open(self) -> float:
         """Open the sink if it is not, and give the seconds until another try is due: 0 when it is open.
@@ -159,8 +160,8 @@ class Outlet:
         """Give the sink, opened, and how much trouble there was before; it is not closed meanwhile."""
         with self._lock:
             wait = self._next_try - time.monotonic()
-            if self._trouble is not None and wait > 0:
-                raise Retry(reason_of(self._trouble), wait)
+            if self._health.is_failing and wait > 0:
+                raise Retry(self._health.reason, wait)
             if self._is_closed:
                 raise Retry("it is being closed")
             troubles = self._troubles
@@ -207,14 +208,11 @@ class Outlet:
             raise SinkError("it is being closed")
         sink.write(batch)
 
-    def _note(self, outcome: Outcome) -> None:
+    def _note(self, outcome: AttemptOutcome) -> None:
         with self._lock:
             self.counts.delivered += outcome.taken
             self.counts.refused += len(outcome.dead) + outcome.unnamed
-            if outcome.unnamed and outcome.error is not None:
-                self._news.once(f"{reason_of(outcome.error)}; it does not say which, they are counted", about="unnamed")
-            for reason in outcome.dead.values():
-                self._news.once(f"{reason}; refused events become dead letters of the topic", about="refused")
+            self._health.refuse(outcome, "refused events become dead letters of the topic")
             if outcome.taken:
                 self._recover()
 
@@ -231,17 +229,13 @@ class Outlet:
                 self._next_try = now + self._delays.next()
                 self._troubles += 1
             self._next_try = max(self._next_try, now + (error.retry_after or 0.0))
-            was_well, self._trouble = self._trouble is None, error
-            if was_well and self._news.is_due("trouble"):
-                self._news.tell(f"{reason_of(error)}; trying again, its events stay in the topic")
+            self._health.fail(error)
             return max(0.0, self._next_try - now)
 
     def _recover(self) -> None:
         self._delays.reset()
         self._next_try = 0.0
-        was_well, self._trouble = self._trouble is None, None
-        if not was_well and self._news.was_told("trouble") and self._news.is_due("recovery"):
-            self._news.tell("takes events again")
+        self._health.recover()
 
     def _close_at_end(self) -> None:
         try:

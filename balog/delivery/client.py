@@ -16,7 +16,7 @@ from balog.errors import BalogError, ConfigError, complain
 from balog.event import Event, encode
 from balog.outbound.dispatcher import Dispatcher
 from balog.outbound.spool import SpoolConfig
-from balog.outbound.stats import Figures
+from balog.outbound.stats import SinkStats
 from balog.secrets import Secret
 from balog.sinks.base import Batching, Delivery, SinkError
 from balog.sinks.http import HttpError
@@ -148,9 +148,9 @@ class Client:
             time.sleep(_POLL_SECONDS)
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> SinkStats:
         """What became of the events that were published, in numbers."""
-        return self._parts.queue.figures().get(self._config.name, Figures())
+        return self._parts.queue.stats().get(self._config.name, SinkStats())
 
     def send(
         self, items: Iterable[Event | Mapping[str, Any]], timeout: float = 30.0, *, keep_failed: bool = True

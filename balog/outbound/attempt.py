@@ -1,4 +1,4 @@
-"""One attempt to deliver a batch: what was taken, what is refused for good, and what may be tried again."""
+"""One attempt to deliver a batch, and its outcome."""
 
 from __future__ import annotations
 
@@ -7,16 +7,21 @@ from typing import NamedTuple
 
 from balog.sinks.base import Delivery, SinkError
 
-__all__ = ["Outcome", "attempt", "reason_of"]
+__all__ = ["AttemptOutcome", "as_sink_error", "attempt", "reason_of"]
 
 MAX_WRITES = 100
-"""Writes at most in one attempt, unless said otherwise; with 100 an event or five of a thousand are found."""
+"""Default limit of the writes in one attempt: enough to find five refused events in a batch of a thousand."""
 
 
-class Outcome(NamedTuple):
-    """What became of a batch, by the indexes of its events; ``error`` is the last trouble, if there was any.
+class AttemptOutcome(NamedTuple):
+    """The outcome of an attempt.
 
-    ``unnamed`` is the number of events that were refused for good where nobody knows which.
+    Attributes:
+        taken: how many events the sink took.
+        dead: the indexes of events that the sink refused for good, each with the reason.
+        left: the indexes of events to try again.
+        error: the last error, if there was any.
+        unnamed: how many events were refused for good without the sink naming them.
     """
 
     taken: int
@@ -28,55 +33,56 @@ class Outcome(NamedTuple):
 
 def attempt(
     write: Callable[[Sequence[Delivery]], None], batch: Sequence[Delivery], max_writes: int = MAX_WRITES
-) -> Outcome:
-    """Write a batch. When it is refused for good, narrow it down by halves, so that only the bad events are lost.
+) -> AttemptOutcome:
+    """Write a batch. If it is refused for good, halve it until the refused events are found.
 
-    An exception that is no ``SinkError`` is a mistake in the sink, and counts as refused for good.
+    An exception other than ``SinkError`` is a bug in the sink and counts as a refusal for good.
 
     Args:
-        max_writes: what is still together after so many is refused together; twice the batch finds every event.
+        max_writes: the limit of writes, after which parts are refused as a whole. Twice the size of the batch is
+            enough to find every refused event.
     """
     taken, unnamed, writes = 0, 0, 0
     dead: dict[int, str] = {}
-    trouble: SinkError | None = None
+    error: SinkError | None = None
     parts = [list(range(len(batch)))] if batch else []
     while parts:
         part = parts.pop()
         if writes >= max_writes:
-            dead.update(dict.fromkeys(part, str(trouble)))
+            dead.update(dict.fromkeys(part, str(error)))
             continue
         writes += 1
         try:
             write(batch if len(part) == len(batch) else [batch[index] for index in part])
-        except Exception as error:
-            trouble = as_sink_error(error)
+        except Exception as raised:
+            error = as_sink_error(raised)
         else:
             taken += len(part)
             continue
-        rejected = {part[n]: why for n, why in trouble.rejected.items() if 0 <= n < len(part)}
-        chosen = range(len(part)) if trouble.remaining is None else sorted(set(trouble.remaining))
+        rejected = {part[n]: why for n, why in error.rejected.items() if 0 <= n < len(part)}
+        chosen = range(len(part)) if error.remaining is None else sorted(set(error.remaining))
         rest = [part[n] for n in chosen if 0 <= n < len(part) and part[n] not in rejected]
         dead.update(rejected)
         settled = len(part) - len(rejected) - len(rest)
-        unnamed += min(trouble.unnamed, settled)
-        taken += settled - min(trouble.unnamed, settled)
-        if trouble.retryable and rest:
+        unnamed += min(error.unnamed, settled)
+        taken += settled - min(error.unnamed, settled)
+        if error.retryable and rest:
             left = rest + [index for part in reversed(parts) for index in part]
-            return Outcome(taken, dead, sorted(left), trouble, unnamed)
+            return AttemptOutcome(taken, dead, sorted(left), error, unnamed)
         if len(rest) == 1:
-            dead[rest[0]] = str(trouble)
+            dead[rest[0]] = str(error)
         elif rest:
             middle = len(rest) // 2
             parts += [rest[middle:], rest[:middle]]  # the first half is tried first
-    return Outcome(taken, dead, [], trouble, unnamed)
+    return AttemptOutcome(taken, dead, [], error, unnamed)
 
 
 def as_sink_error(error: Exception) -> SinkError:
-    """Give an error of a sink as it should have been."""
+    """Return a sink's exception as a ``SinkError``."""
     return error if isinstance(error, SinkError) else SinkError(reason_of(error), retryable=False)
 
 
 def reason_of(error: Exception) -> str:
-    """Say what went wrong in one line; anything but a ``SinkError`` with its type."""
+    """Return an error as one line. For errors other than ``SinkError`` the line begins with the type."""
     text = str(error) if isinstance(error, SinkError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())

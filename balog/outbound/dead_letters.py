@@ -1,7 +1,7 @@
-"""Dead letters: events that a sink refused for good, on disk with the reason, for people to look at.
+"""Dead letters: events that a sink refused for good, on disk with the reason.
 
-One JSON object a line: ``sink``, ``reason``, ``time``, and the whole ``event``; or ``raw``, the text of a line that is
-no event any more, as a failing disk may leave one.
+One JSON object per line: ``sink``, ``reason``, ``time``, and the whole ``event``; or ``raw``, the text of a line that
+is not an event, for example after a disk error.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from balog.outbound.segment import LinesFile
 from balog.storage.local_files import make_folder
 
-__all__ = ["DeadLetter", "DeadLetters"]
+__all__ = ["SinkDeadLetter", "SinkDeadLetters"]
 
 _MAX_FILE_BYTES = 16 << 20
 _MAX_REASON = 500
 _MAX_RAW = 1 << 20
 
 
-class DeadLetter(Struct):
-    """A line of the file. ``time`` is when it was refused, in RFC 3339."""
+class SinkDeadLetter(Struct):
+    """A line of the file. ``time`` is when the sink refused the event (RFC 3339)."""
 
     sink: str
     reason: str
@@ -34,8 +34,8 @@ class DeadLetter(Struct):
     raw: str | UnsetType = UNSET
 
     @classmethod
-    def new(cls, sink: str, reason: str, body: bytes, is_event: bool) -> DeadLetter:
-        """Make one of an event's bytes, or of what was no event."""
+    def new(cls, sink: str, reason: str, body: bytes, is_event: bool) -> SinkDeadLetter:
+        """Return a dead letter for the bytes of an event, or of a line that is not an event."""
         time = datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
         reason = reason[:_MAX_REASON]
         if is_event:
@@ -43,12 +43,12 @@ class DeadLetter(Struct):
         return cls(sink, reason, time, raw=body[:_MAX_RAW].decode("utf-8", "backslashreplace"))
 
 
-class DeadLetters:
-    """The dead letters of one sink; nothing is made before there is one.
+class SinkDeadLetters:
+    """The dead letters of one sink. The folder is created with the first one.
 
     Args:
-        has_room: tells whether so many bytes more may be written.
-        prepare: makes what must be there beside the first letter.
+        has_room: returns whether so many more bytes may be written.
+        prepare: creates the sink's folder before the first dead letter is written.
     """
 
     def __init__(self, folder: Path, has_room: Callable[[int], bool], prepare: Callable[[], None]) -> None:
@@ -57,17 +57,17 @@ class DeadLetters:
         self._prepare = prepare
         self._file: LinesFile | None = None
 
-    def add(self, letters: Sequence[DeadLetter]) -> bool:
-        """Append letters; they are on disk when this returns, or False when there is no room.
+    def add(self, dead_letters: Sequence[SinkDeadLetter]) -> bool:
+        """Append dead letters; they are on disk when this returns. Return False if there is no room.
 
         Raises:
-            OSError: the disk does not take them.
+            OSError: they can't be written.
         """
-        lines = [msgspec.json.encode(letter) for letter in letters]
+        lines = [msgspec.json.encode(dead_letter) for dead_letter in dead_letters]
         if not self._has_room(sum(map(len, lines)) + len(lines)):
             return False
         if self._file is not None and self._file.size >= _MAX_FILE_BYTES:
-            self.leave()
+            self.release()
         if self._file is None:
             self._prepare()
             make_folder(self.folder, 0o700)
@@ -82,8 +82,8 @@ class DeadLetters:
             raise
         return True
 
-    def leave(self) -> None:
-        """Close the file; the next letter begins another."""
+    def release(self) -> None:
+        """Close the file; the next dead letter begins another one."""
         if self._file is not None:
-            self._file.leave()
+            self._file.release()
             self._file = None

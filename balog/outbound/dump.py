@@ -1,4 +1,4 @@
-"""A topic's messages into an archive's files: in the files first, and only then acked."""
+"""Dump a topic into an archive: messages are acked after they are in its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from balog.event import decode, encode
 from balog.sinks.base import Delivery, Sink
 from balog.topics import GivenUp, Received, Topic
 
-__all__ = ["Counts", "dump"]
+__all__ = ["DumpStats", "dump"]
 
 _LEASE = 60.0
 _KEPT_LEASE = 300.0
@@ -23,9 +23,13 @@ _QUIET = 2
 _LONGEST_QUIET = 15.0
 
 
-class Counts(Struct):
-    """What a dump did, in messages: ``written`` to the files; ``dead`` were no events and are dead letters now;
-    ``left`` were given back to the queue, with those that are no events.
+class DumpStats(Struct):
+    """Counters of a dump.
+
+    Attributes:
+        written: messages written to the files.
+        dead: messages that are not events and were dead-lettered.
+        left: messages released to the queue.
     """
 
     written: int = 0
@@ -40,67 +44,67 @@ def dump(
     *,
     keep: bool = False,
     limit: int | None = None,
-    step: Callable[[Counts], object] = lambda counts: None,
+    step: Callable[[DumpStats], object] = lambda stats: None,
     should_stop: Callable[[], bool] = lambda: False,
-) -> Counts:
-    """Write what a group has before it, until nothing comes any more.
+) -> DumpStats:
+    """Write the messages that wait for a group, until no more arrive.
 
-    A kill leaves what was not acked to the next dump, which may write some of it again; nothing is lost.
+    If the process is killed, the next dump gets the messages that were not acked, and may write some of them again.
 
     Args:
-        sink: opened; takes each batch durably before it is acked. Closed by the caller.
-        keep: hold every message until the end and then give it back, for a queue that is only to be looked at.
-        limit: at most so many messages.
+        sink: an open sink that takes each batch durably; the caller closes it.
+        keep: hold all messages until the end and then release them, to leave the queue as it was.
+        limit: messages at most.
+        step: called after each batch.
 
     Raises:
         TopicError: the topic can't be reached.
-        SinkError: the files can't be written. What was not acked is given back.
+        SinkError: the files can't be written. Messages that were not acked are released.
     """
-    counts = Counts()
+    stats = DumpStats()
     held: list[Received] = []
     seen: set[str] = set()
     lease = _KEPT_LEASE if keep else _LEASE
     quiet = taken = 0
     renewed = last = time.monotonic()
-    in_hand: Sequence[Received] = ()
+    received: Sequence[Received] = ()
     try:
         while not should_stop() and (limit is None or taken < limit):
             want = _BATCH if limit is None else min(limit - taken, _BATCH)
-            in_hand = topic.receive(group, want, max(topic.patience, 0.2), lease)
+            received = topic.receive(group, want, max(topic.patience, 0.2), lease)
             if keep and time.monotonic() - renewed > lease / 3:
                 topic.extend(group, held, lease)
                 renewed = time.monotonic()
-            if in_hand:
+            if received:
                 quiet, last = 0, time.monotonic()
             elif (quiet := quiet + 1) >= _QUIET and (
                 _is_through(topic, group) or time.monotonic() - last > _LONGEST_QUIET
             ):
                 break
-            taken += len(in_hand)
-            new = {message.id: message for message in in_hand if message.id not in seen}.values()
-            events, others = _read(list(new) if keep else in_hand)
+            taken += len(received)
+            new = {message.id: message for message in received if message.id not in seen}.values()
+            events, others = _read(list(new) if keep else received)
             if events:
                 sink.write([delivery for _, delivery in events])
-                counts.written += len(events)
+                stats.written += len(events)
             if keep:
-                held += [
-                    replace(message, body=b"") for message in in_hand
-                ]  # a queue's bodies are more than memory holds
-                seen.update(message.id for message in in_hand)
+                # The bodies of all messages of a queue may not fit into memory.
+                held += [replace(message, body=b"") for message in received]
+                seen.update(message.id for message in received)
             else:
                 topic.ack(group, [message for message, _ in events])
-                counts.dead += topic.dead_letter_each(group, others)
-            in_hand = ()
-            step(counts)
+                stats.dead += topic.dead_letter_each(group, others)
+            received = ()
+            step(stats)
     finally:
-        if back := [*held, *in_hand]:
-            with suppress(TopicError):  # they come back when their leases have run out
-                counts.left = topic.release(group, back, attempted=False)
-    return counts
+        if back := [*held, *received]:
+            with suppress(TopicError):  # they come again when their leases expire
+                stats.left = topic.release(group, back, attempted=False)
+    return stats
 
 
 def _is_through(topic: Topic, group: str) -> bool:
-    """Tell whether nothing more will come: joining a group may take a server longer than a receive waits."""
+    """Return whether the group has no messages left; joining a group may take longer than a receive waits."""
     state = topic.group_state(group)
     return not (state.lag or state.waiting)
 
@@ -114,7 +118,7 @@ def _read(messages: Sequence[Received]) -> tuple[list[tuple[Received, Delivery]]
         except EventError as error:
             others.append(GivenUp(message, f"not an event: {error}"))
         else:
-            # A line of the archive is one line, also where the message was laid out over several.
+            # A message that spans several lines becomes one line of the archive.
             body = message.body if b"\n" not in message.body and b"\r" not in message.body else encode(event)
             events.append((message, Delivery(event, body)))
     return events, others

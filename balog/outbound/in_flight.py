@@ -1,73 +1,72 @@
-"""A batch under way from a lane to its sink."""
+"""The batch in flight from a worker to its sink."""
 
 from __future__ import annotations
 
-import time
 from typing import NamedTuple
 
 from balog.errors import EventError
 from balog.event import decode
-from balog.outbound.attempt import Outcome
-from balog.outbound.dead_letters import DeadLetter
+from balog.outbound.attempt import AttemptOutcome
+from balog.outbound.dead_letters import SinkDeadLetter
+from balog.outbound.event_queue import Entry
 from balog.outbound.segment import Segment
 from balog.sinks.base import Delivery
 
-__all__ = ["Entry", "Hand", "Mark", "dead_letters", "read", "with_unreadable"]
-
-Entry = tuple[int, bytes]
-"""An event's number, 0 when it comes from disk, and its bytes."""
+__all__ = ["InFlightBatch", "SpoolRange", "dead_letters", "decode_entries", "with_undecodable"]
 
 
-class Mark(NamedTuple):
-    """Where a hand lies on disk: a segment's next events, so many, which end at ``end``."""
+class SpoolRange(NamedTuple):
+    """The place of a batch on disk: the next ``events`` events of a segment, up to the offset ``end``."""
 
     segment: Segment
     end: int
     events: int
 
 
-class Hand:
-    """A batch under way.
+class InFlightBatch:
+    """The events that a worker is delivering.
 
     Attributes:
-        entries: what the sink has not taken of it, nor refused for good.
-        bytes: its share of the memory's bound; 0 when it came from disk.
-        mark: where it lies on disk, if it does.
-        since: when the try began that is under way, by the monotonic clock.
+        entries: the events that the sink has neither taken nor refused for good.
+        bytes: the batch's share of the queue's memory; 0 if it came from disk.
+        on_disk: its place on disk; None while it is only in memory.
     """
 
-    def __init__(self, entries: list[Entry], size: int = 0, mark: Mark | None = None) -> None:
+    def __init__(self, entries: list[Entry], size: int = 0, on_disk: SpoolRange | None = None) -> None:
         self.entries = entries
         self.bytes = size
-        self.mark = mark
-        self.since = time.monotonic()
+        self.on_disk = on_disk
 
 
-def read(entries: list[Entry]) -> tuple[list[Delivery], dict[int, str]]:
-    """Decode a batch; what can't be decoded is told by its index, with the reason."""
-    batch, unreadable = [], {}
+def decode_entries(entries: list[Entry]) -> tuple[list[Delivery], dict[int, str]]:
+    """Decode a batch.
+
+    Returns:
+        The events, and for entries that are not events the reason by index.
+    """
+    batch, undecodable = [], {}
     for index, (_, body) in enumerate(entries):
         try:
             batch.append(Delivery(decode(body), body))
         except EventError as error:
-            unreadable[index] = f"no event: {error}"
-    return batch, unreadable
+            undecodable[index] = f"no event: {error}"
+    return batch, undecodable
 
 
-def with_unreadable(outcome: Outcome, count: int, unreadable: dict[int, str]) -> Outcome:
-    """Give an outcome for a whole batch, of which some were no events and so not tried."""
-    tried = [index for index in range(count) if index not in unreadable]
-    dead = {tried[index]: reason for index, reason in outcome.dead.items()} | unreadable
+def with_undecodable(outcome: AttemptOutcome, count: int, undecodable: dict[int, str]) -> AttemptOutcome:
+    """Return the outcome for a whole batch of ``count`` entries, of which only the decodable ones were tried."""
+    tried = [index for index in range(count) if index not in undecodable]
+    dead = {tried[index]: reason for index, reason in outcome.dead.items()} | undecodable
     return outcome._replace(dead=dead, left=[tried[index] for index in outcome.left])
 
 
-def dead_letters(sink: str, hand: Hand, outcome: Outcome) -> list[DeadLetter]:
-    """Make the letters of what an attempt showed to be refused for good."""
-    letters = []
+def dead_letters(sink: str, batch: InFlightBatch, outcome: AttemptOutcome) -> list[SinkDeadLetter]:
+    """Return the dead letters for the events that the sink refused for good."""
+    found = []
     for index, reason in sorted(outcome.dead.items()):
-        body = hand.entries[index][1]
-        letters.append(DeadLetter.new(sink, reason, body, _is_event(body)))
-    return letters
+        body = batch.entries[index][1]
+        found.append(SinkDeadLetter.new(sink, reason, body, _is_event(body)))
+    return found
 
 
 def _is_event(body: bytes) -> bool:

@@ -1,47 +1,47 @@
-"""What people are told of a sink: each thing once, or not too often."""
+"""Messages to people about one component, each sent once or at most every 30 seconds."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-__all__ = ["News"]
+__all__ = ["ThrottledNotices"]
 
 AGAIN_SECONDS = 30.0
-"""A sink that fails now and then is told of no more often."""
+"""Seconds between two notices about the same thing, for a sink that keeps failing and recovering."""
 
 
-class News:
-    """Lines about one sink.
+class ThrottledNotices:
+    """Notices about one component.
 
     Args:
-        name: the sink's; each line begins with it.
-        say: takes a line.
+        name: the component's name; each line begins with it.
+        notify: takes a line.
     """
 
-    def __init__(self, name: str, say: Callable[[str], None]) -> None:
+    def __init__(self, name: str, notify: Callable[[str], None]) -> None:
         self._name = name
-        self._say = say
-        self._told: dict[str, float] = {}
+        self._notify = notify
+        self._sent: dict[str, float] = {}
 
-    def tell(self, line: str) -> None:
-        """Tell a line."""
-        self._say(f"{self._name}: {line}")
+    def send(self, line: str) -> None:
+        """Send a line in any case."""
+        self._notify(f"{self._name}: {line}")
 
-    def once(self, line: str, about: str = "") -> None:
-        """Tell a line, unless it, or one about the same, was told before."""
-        if (about or line) not in self._told:
-            self._told[about or line] = time.monotonic()
-            self.tell(line)
+    def send_once(self, line: str, about: str = "") -> None:
+        """Send a line unless this line, or another one with the same ``about``, was sent before."""
+        if (about or line) not in self._sent:
+            self._sent[about or line] = time.monotonic()
+            self.send(line)
 
     def is_due(self, about: str) -> bool:
-        """Whether a line about this may be told now, which then counts as told."""
+        """Return whether a notice about this may be sent now, and count it as sent if so."""
         now = time.monotonic()
-        if now - self._told.get(about, -AGAIN_SECONDS) < AGAIN_SECONDS:
+        if now - self._sent.get(about, -AGAIN_SECONDS) < AGAIN_SECONDS:
             return False
-        self._told[about] = now
+        self._sent[about] = now
         return True
 
-    def was_told(self, about: str) -> bool:
-        """Whether there was a line about this."""
-        return about in self._told
+    def was_sent(self, about: str) -> bool:
+        """Return whether there was a notice about this."""
+        return about in self._sent

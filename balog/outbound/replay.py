@@ -1,4 +1,4 @@
-"""Sending what waits in a spool, after the brokers that left it are gone."""
+"""Replay of a spool: deliver the events that brokers left, after those brokers ended."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ from msgspec import Struct
 
 from balog.errors import ConfigError, EventError
 from balog.event import decode
-from balog.outbound.dead_letters import DeadLetter
+from balog.outbound.dead_letters import SinkDeadLetter
 from balog.outbound.segment import LinesFile, Segment
-from balog.outbound.spool import LaneSpool, Spool, SpoolConfig, SpooledSink, lane_folder
-from balog.outbound.stats import Figures
-from balog.outbound.worker import Lane
+from balog.outbound.spool import SinkSpool, Spool, SpoolConfig, SpooledSink, sink_folder
+from balog.outbound.stats import SinkStats
+from balog.outbound.worker import SinkWorker
 from balog.sinks.base import SinkConfig
 
-__all__ = ["Backlog", "Plan", "Replay", "enter", "find_backlogs", "look", "plan", "revive"]
+__all__ = ["Backlog", "Plan", "Replay", "enter_folder", "find_backlogs", "plan", "read_backlog", "redrive"]
 
 IDLE_SECONDS = 60.0
-"""How long a replay without a deadline goes on at sinks that take nothing."""
+"""Seconds without progress after which a replay without a deadline ends."""
 
 _STEP = 0.1
-_REVIVE_BYTES = 4 << 20
+_REDRIVE_BYTES = 4 << 20
 
 
 class Backlog(Struct, kw_only=True):
-    """What waits in a spool for one sink.
+    """The events that wait in a spool for one sink.
 
     Attributes:
-        folder: its folder in the spool.
-        name: what the sink is called.
-        sink: how to build it; None when that can't be read any more, and ``problem`` says why.
-        events: how many wait.
-        bytes: bytes of their files.
-        oldest: the time of the first event that waits.
-        letters: dead letters.
-        held: events in files that a running broker holds; they are its own to send.
+        folder: the sink's folder in the spool.
+        name: the sink's name.
+        sink: the sink's config; None if it can't be read.
+        problem: why the config or a segment can't be read; "" if all can.
+        events: how many events wait.
+        bytes: the bytes of those events.
+        oldest: the timestamp of the first event that waits.
+        dead_letters: how many dead letters there are.
+        held: events in files that a running broker owns and will send itself.
     """
 
     folder: Path
@@ -52,12 +53,12 @@ class Backlog(Struct, kw_only=True):
     events: int = 0
     bytes: int = 0
     oldest: datetime | None = None
-    letters: int = 0
+    dead_letters: int = 0
     held: int = 0
 
 
 class Plan(NamedTuple):
-    """A backlog and the config of the sink that it goes to. ``cwd`` is where relative paths in that begin."""
+    """A backlog and the config of its sink. ``cwd`` is the folder where relative paths of the config begin."""
 
     backlog: Backlog
     config: SinkConfig
@@ -65,10 +66,10 @@ class Plan(NamedTuple):
 
 
 def find_backlogs(spool: Path) -> list[Backlog]:
-    """Look what waits in a spool, and change nothing.
+    """Return the backlogs of a spool, without changing it.
 
     Raises:
-        ConfigError: there is no such folder, it can't be read, or it is another kind of folder.
+        ConfigError: the folder does not exist, can't be read, or is not a spool.
     """
     try:
         entries = sorted(spool.iterdir())
@@ -77,7 +78,7 @@ def find_backlogs(spool: Path) -> list[Backlog]:
     folders = [entry for entry in entries if _is_of_sink(entry)]
     if entries and not folders:
         raise ConfigError("no spool: none of what is there is a sink's; give the path of a broker's spool", str(spool))
-    return [look(folder) for folder in folders]
+    return [read_backlog(folder) for folder in folders]
 
 
 def _is_of_sink(folder: Path) -> bool:
@@ -86,8 +87,8 @@ def _is_of_sink(folder: Path) -> bool:
     return (folder / "sink.json").exists() or any(folder.glob("*.jsonl")) or any(folder.glob("dead/*.jsonl"))
 
 
-def look(folder: Path) -> Backlog:
-    """Look what waits in the folder of one sink; see ``find_backlogs``."""
+def read_backlog(folder: Path) -> Backlog:
+    """Return the backlog in the folder of one sink, without changing it."""
     found = Backlog(folder=folder, name=folder.name)
     try:
         found.sink = msgspec.json.decode((folder / "sink.json").read_bytes(), type=SpooledSink)
@@ -98,59 +99,62 @@ def look(folder: Path) -> Backlog:
         found.problem = f"{folder / 'sink.json'}: {error}"
     for path in sorted(folder.glob("*.jsonl")):
         try:
-            looked = Segment.look_at(path)
+            inspected = Segment.inspect(path)
         except OSError as error:
             found.problem = found.problem or f"{path}: {error.strerror or error}"
             continue
-        if looked is None:
+        if inspected is None:
             continue
-        segment, is_held = looked
+        segment, is_held = inspected
         with suppress(OSError, EventError):
             lines, _ = segment.read(1, 1)
-            time_ = decode(lines[0]).header.timestamp if lines else None
-            found.oldest = min((at for at in (found.oldest, time_) if at), default=None)
+            first = decode(lines[0]).header.timestamp if lines else None
+            found.oldest = min((at for at in (found.oldest, first) if at), default=None)
         found.held += segment.waiting if is_held else 0
         found.events += 0 if is_held else segment.waiting
         found.bytes += segment.size - segment.position
-        segment.leave()
+        segment.release()
     for path in sorted(folder.glob("dead/*.jsonl")):
         with suppress(OSError):
-            found.letters += path.read_bytes().count(b"\n")
+            found.dead_letters += path.read_bytes().count(b"\n")
     return found
 
 
-def revive(backlog: Backlog) -> int:
-    """Make dead letters wait again, and give how many. What is no event any more, or is held, stays a dead letter.
+def redrive(backlog: Backlog) -> int:
+    """Turn dead letters into events that wait again, except those that are not events or that a broker holds.
+
+    Returns:
+        How many dead letters wait again.
 
     Raises:
-        OSError: they can't be written; they are dead letters still.
+        OSError: the events can't be written; the dead letters are unchanged.
     """
-    revived = 0
+    redriven = 0
     for path in sorted(backlog.folder.glob("dead/*.jsonl")):
-        letters = LinesFile.adopt(path)
-        if letters is None:
+        dead_letters = LinesFile.adopt(path)
+        if dead_letters is None:
             continue
         waiting: list[LinesFile] = []
         try:
-            revived += _revive_file(backlog.folder, letters, waiting)
-            letters.remove()
+            redriven += _redrive_file(backlog.folder, dead_letters, waiting)
+            dead_letters.remove()
         except BaseException:
             for file in waiting:
                 file.remove()
             raise
         finally:
-            letters.leave()
+            dead_letters.release()
         for file in waiting:
-            file.leave()
-    return revived
+            file.release()
+    return redriven
 
 
-def _revive_file(folder: Path, letters: LinesFile, written: list[LinesFile]) -> int:
+def _redrive_file(folder: Path, dead_letters: LinesFile, written: list[LinesFile]) -> int:
     segment: LinesFile | None = None
     rest: LinesFile | None = None
     count = at = 0
-    while at < letters.size:
-        lines, at = letters.read_from(at, 10_000, _REVIVE_BYTES)
+    while at < dead_letters.size:
+        lines, at = dead_letters.read_from(at, 10_000, _REDRIVE_BYTES)
         bodies, others = [], []
         for line in lines:
             body = _body_of(line)
@@ -163,7 +167,7 @@ def _revive_file(folder: Path, letters: LinesFile, written: list[LinesFile]) -> 
             count += len(bodies)
         if others:
             if rest is None:
-                rest = LinesFile.create(letters.path.parent)
+                rest = LinesFile.create(dead_letters.path.parent)
                 written.append(rest)
             rest.append(others)
     return count
@@ -171,22 +175,22 @@ def _revive_file(folder: Path, letters: LinesFile, written: list[LinesFile]) -> 
 
 def _body_of(line: bytes) -> bytes:
     try:
-        letter = msgspec.json.decode(line, type=DeadLetter)
+        dead_letter = msgspec.json.decode(line, type=SinkDeadLetter)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return b""
-    return b"" if letter.event is msgspec.UNSET else bytes(letter.event)
+    return b"" if dead_letter.event is msgspec.UNSET else bytes(dead_letter.event)
 
 
 def plan(backlog: Backlog, type: type, configs: Sequence[SinkConfig] | None) -> Plan:
-    """Decide how the sink of a backlog is built: as its broker built it, or as a newer config says.
+    """Choose the config for the sink of a backlog: the one in the spool, or one of ``configs``.
 
     Args:
-        type: the union of all sinks' configs.
-        configs: the sinks of the newer config: of them the same one is taken, or the one of the same name, or the only
-            one of the same type.
+        type: the union of all sink configs.
+        configs: the sinks of a newer config. The same sink is chosen, or else the one of the same name, or else the
+            only one of the same type.
 
     Raises:
-        ConfigError: it can't be told.
+        ConfigError: no config can be chosen.
     """
     if configs is None:
         if backlog.sink is None:
@@ -199,7 +203,7 @@ def plan(backlog: Backlog, type: type, configs: Sequence[SinkConfig] | None) -> 
                 str(backlog.folder / "sink.json"),
             ) from None
     for fits in (
-        lambda config: lane_folder(config) == backlog.folder.name,
+        lambda config: sink_folder(config) == backlog.folder.name,
         lambda config: config.name == backlog.name,
         lambda config: config.name.split()[0] == backlog.name.split()[0],
     ):
@@ -217,65 +221,65 @@ def _names(configs: Sequence[SinkConfig]) -> str:
 
 
 class Replay:
-    """Sends backlogs to their sinks, all at once.
+    """Sends backlogs to their sinks, all at the same time.
 
     Args:
         spool: the spool's folder.
-        plans: what is sent where.
-        say: takes one line for people.
+        plans: the backlogs and their sinks.
+        notify: takes one line for people.
 
     Raises:
         ConfigError: a sink can't be built.
     """
 
-    def __init__(self, spool: Path, plans: Sequence[Plan], say: Callable[[str], None]) -> None:
+    def __init__(self, spool: Path, plans: Sequence[Plan], notify: Callable[[str], None]) -> None:
         whole = Spool(SpoolConfig(path=str(spool), max_bytes=1 << 62))
-        self._lanes = []
+        self._workers = []
         for backlog, config, _ in plans:
             unfiltered = msgspec.structs.replace(config, where=None)  # type: ignore[type-var]
-            self._lanes.append(Lane(unfiltered, say, spool=LaneSpool(whole, backlog.folder)))
+            self._workers.append(SinkWorker(unfiltered, notify, spool=SinkSpool(whole, backlog.folder)))
 
     def run(
         self,
         deadline: float | None,
         should_stop: Callable[[], bool] = lambda: False,
         on_progress: Callable[[int], None] = lambda sent: None,
-    ) -> list[Figures]:
-        """Send until nothing waits, the deadline has passed, or without one no sink takes anything any more.
+    ) -> list[SinkStats]:
+        """Send until no events wait or the deadline has passed; without one, until no sink makes progress.
 
         Args:
             deadline: seconds.
-            on_progress: is given now and then how many events are done with.
+            on_progress: called regularly with the number of events that were delivered or refused.
 
         Returns:
-            How it ended at each sink, in the order of the plans.
+            The counters of each sink, in the order of the plans.
         """
         until = float("inf") if deadline is None else time.monotonic() + deadline
-        for lane in self._lanes:
-            lane.start()
-            lane.drain(until)
+        for worker in self._workers:
+            worker.start()
+            worker.drain(until)
         done, done_at = -1, time.monotonic()
-        while any(lane.is_running for lane in self._lanes):
+        while any(worker.is_running for worker in self._workers):
             time.sleep(_STEP)
             now = time.monotonic()
-            sent = sum(figures.delivered + figures.dead for figures in (lane.figures() for lane in self._lanes))
+            sent = sum(stats.delivered + stats.dead for stats in (worker.stats() for worker in self._workers))
             on_progress(sent)
             if sent != done:
                 done, done_at = sent, now
             if should_stop() or now >= until or (deadline is None and now - done_at >= IDLE_SECONDS):
-                for lane in self._lanes:
-                    lane.drain(now)
+                for worker in self._workers:
+                    worker.drain(now)
                 break
-        for lane in self._lanes:
-            lane.finish()
-        return [lane.figures() for lane in self._lanes]
+        for worker in self._workers:
+            worker.join()
+        return [worker.stats() for worker in self._workers]
 
 
-def enter(cwd: str | None, say: Callable[[str], None]) -> None:
-    """Go where a broker ran, so that relative paths mean what they meant there."""
+def enter_folder(cwd: str | None, notify: Callable[[str], None]) -> None:
+    """Change to the folder where a broker ran, so that relative paths of its config are valid."""
     if cwd is None or cwd == os.getcwd():
         return
     try:
         os.chdir(cwd)
     except OSError as error:
-        say(f"the broker ran in {cwd}: {error.strerror}; relative paths in its config begin here instead")
+        notify(f"the broker ran in {cwd}: {error.strerror}; relative paths in its config begin here instead")

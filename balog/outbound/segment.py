@@ -1,8 +1,7 @@
-"""Files of lines that belong to the process that has them open: what a spool and its dead letters are made of.
+"""Files of lines that belong to one process: the segments of a spool, and dead letters.
 
-A file is locked by its owner (flock). Lines are on disk (fsync) when ``append`` returns, or nothing of them is there.
-Once the owner has let go, or was killed, the next process that asks may adopt the file; what a kill left of a line
-without its end is cut off.
+The owner locks its file (flock). When ``append`` returns, its lines are on disk (fsync); if it fails, none of them is.
+After the owner released the file or was killed, another process may adopt it. An incomplete last line is cut off then.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _File = TypeVar("_File", bound="LinesFile")
 
 
 class LinesFile:
-    """One file of lines, this process's until it lets go.
+    """A file of lines that this process owns until it releases it.
 
     Attributes:
-        path: where it is; only its owner can read it (0600).
-        size: bytes of whole lines, with what comes before them.
-        torn: bytes of a line without an end that were cut off when it was adopted.
+        path: the file; only its owner can read it (0600).
+        size: bytes of the header and all complete lines.
+        torn: bytes of an incomplete last line that were cut off when the file was adopted.
     """
 
     head = b""
@@ -43,10 +42,10 @@ class LinesFile:
 
     @classmethod
     def create(cls: type[_File], folder: Path, name: str | None = None) -> _File:
-        """Make a new one, named by the time unless a name is given.
+        """Create a file. Without a name it is named after the current time.
 
         Raises:
-            OSError: no space, no permission, …
+            OSError: the file can't be written, for example because the disk is full.
         """
         path = folder / f"{name or new_id()}.jsonl"
         descriptor = create_locked(path, os.O_RDWR | os.O_EXCL | os.O_NOFOLLOW, 0o600)
@@ -63,10 +62,10 @@ class LinesFile:
 
     @classmethod
     def adopt(cls: type[_File], path: Path) -> _File | None:
-        """Take over a file that nobody has open; None when somebody has, or it is gone.
+        """Become the owner of a file. Return None if another process owns it or it is gone.
 
         Raises:
-            OSError: it can't be read or written.
+            OSError: the file can't be read or written.
         """
         try:
             descriptor = os.open(path, _OLD)
@@ -86,11 +85,14 @@ class LinesFile:
             raise
 
     @classmethod
-    def look_at(cls: type[_File], path: Path) -> tuple[_File, bool] | None:
-        """Open a file only to read it, and tell whether anybody owns it; None when it is gone.
+    def inspect(cls: type[_File], path: Path) -> tuple[_File, bool] | None:
+        """Open a file only to read it.
+
+        Returns:
+            The file, and whether a process owns it. None if it is gone.
 
         Raises:
-            OSError: it can't be read.
+            OSError: the file can't be read.
         """
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -106,10 +108,10 @@ class LinesFile:
             raise
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Add lines, given without their newlines; they are on disk when this returns.
+        """Add lines, which come without their newlines. They are on disk when this returns.
 
         Raises:
-            OSError: none of them is there.
+            OSError: none of the lines was added.
         """
         end = self.size
         try:
@@ -124,14 +126,14 @@ class LinesFile:
         self.size = end
 
     def read_from(self, at: int, count: int, size: int) -> tuple[list[bytes], int]:
-        """Read lines from a place in the file on: at most ``count``, and about ``size`` bytes.
+        """Read lines from offset ``at`` on: at most ``count``, and about ``size`` bytes.
 
         Returns:
-            The lines without newlines, and where the next one begins. Of a line that is longer than any event can be,
-            only the beginning is given.
+            The lines without newlines, and the offset of the next one. A line that is longer than any event can be is
+            truncated.
 
         Raises:
-            OSError: the disk does not give them.
+            OSError: the lines can't be read.
         """
         lines: list[bytes] = []
         read, end, taken, rest = at, at, 0, b""
@@ -162,8 +164,8 @@ class LinesFile:
             at += len(chunk) or self.size
         return self.size
 
-    def leave(self) -> None:
-        """Let go: whoever comes next may adopt it."""
+    def release(self) -> None:
+        """Close the file; another process may adopt it."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -172,17 +174,17 @@ class LinesFile:
         """Delete the file."""
         with suppress(OSError):
             os.unlink(self.path)
-        self.leave()
+        self.release()
 
 
 class Segment(LinesFile):
-    """A part of a spool: events, one a line, and how far they have been delivered.
+    """A part of a spool: events, one per line, and how far they have been delivered.
 
-    The first line is no event; it holds the place in the file from which on events wait.
+    The first line is a header with the offset of the first event that waits.
 
     Attributes:
-        position: where the first event begins that waits.
-        waiting: how many wait.
+        position: the offset of the first event that waits.
+        waiting: how many events wait.
     """
 
     head = b'{"balog_spool": 1, "position": "%016d"}\n' % 51
@@ -193,26 +195,26 @@ class Segment(LinesFile):
         super().__init__(path, descriptor, size, torn)
         match = self._HEAD.match(os.pread(descriptor, len(self.head), 0))
         position = int(match[1]) if match else 0
-        # Without its first line, which a disk may lose, it is read from its start; so it is when that line lies.
+        # If the disk lost or damaged the header, the file is read from its start.
         self._has_head = match is not None
         self.position = position if len(self.head) <= position <= size else (len(self.head) if match else 0)
         self.waiting = self._count()
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """See ``LinesFile``."""
+        """Add events; see ``LinesFile.append``."""
         super().append(lines)
         self.waiting += len(lines)
 
     def read(self, count: int, size: int) -> tuple[list[bytes], int]:
-        """Read what waits; see ``read_from``. It goes on waiting until ``advance``."""
+        """Read the next events that wait; see ``read_from``. They wait until ``advance`` is called."""
         return self.read_from(self.position, count, size)
 
     def advance(self, end: int, count: int) -> None:
-        """Keep that so many events, up to a place in the file, need not be delivered again."""
+        """Mark the next ``count`` events, up to offset ``end``, as done."""
         self.position = end
         self.waiting -= count
         if self._has_head:
-            with suppress(OSError):  # at worst a batch comes twice
+            with suppress(OSError):  # at worst a batch is delivered twice
                 os.pwrite(self._descriptor, b"%016d" % end, self._AT)
                 sync(self._descriptor)
 
@@ -228,7 +230,7 @@ class Segment(LinesFile):
 
 
 def _joined(lines: Sequence[bytes]) -> Iterator[bytes]:
-    """Give lines in blocks of about 256 KiB, so that a large batch is not copied whole."""
+    """Yield the lines in blocks of about 256 KiB, so that a large batch is not copied as a whole."""
     part: list[bytes] = []
     size = 0
     for line in lines:
@@ -249,7 +251,7 @@ def _write_at(descriptor: int, data: bytes, at: int) -> None:
 
 
 def _end_of_lines(descriptor: int, size: int) -> int:
-    """Find where the last whole line ends."""
+    """Return the offset after the last complete line."""
     end = size
     while end:
         begin = max(0, end - _CHUNK)

@@ -1,13 +1,14 @@
-"""Events that wait on disk for a sink that does not take them, until it does.
+"""The spool: events on disk that wait for sinks.
 
     SPOOL/
-      statsd-localhost-8125-1f0c9a31/    a folder for each sink, made of its name and its config
-        sink.json                        how to build the sink again; it refers to secrets and holds none
+      statsd-localhost-8125-1f0c9a31/    a folder for each sink, named after the sink and a hash of its config
+        sink.json                        the sink's config; it refers to secrets and holds none
         <id>.jsonl                       segments: the events, in the order of their names
         dead/<id>.jsonl                  dead letters
 
-Several brokers may share a spool: each segment belongs to who has it open. What a dead one left is adopted by the next
-with the same spool and sink, or sent by ``balog replay``. All of it is for the owner's eyes only (0700, 0600).
+Several brokers may share a spool: each segment belongs to the process that has it open. The segments of a dead broker
+are adopted by the next one with the same spool and sink, or sent by ``balog replay``. Only the owner may read the files
+(0700, 0600).
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from msgspec import Meta, Raw, Struct
 
 from balog.errors import ConfigError
 from balog.local_path import local_path
-from balog.outbound.dead_letters import DeadLetters
+from balog.outbound.dead_letters import SinkDeadLetters
 from balog.outbound.segment import Segment
 from balog.outbound.sync_window import SHORTEST_WINDOW
 from balog.storage.local_files import make_folder, replace_file
 
-__all__ = ["Appended", "LaneSpool", "Spool", "SpoolConfig", "SpooledSink", "lane_folder"]
+__all__ = ["Appended", "SinkSpool", "Spool", "SpoolConfig", "SpooledSink", "sink_folder"]
 
 WhenFull = Literal["block", "drop_oldest", "drop_newest"]
 
-_OPTIONS = ("where", "batch", "retry")  # how a sink is fed, not which one it is
+_OPTIONS = ("where", "batch", "retry")  # they do not identify a sink
 _PARTS = 16
 _LEAST_BYTES = 1 << 16
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
@@ -53,7 +54,7 @@ _REFUSED = {
 
 
 class SpoolConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """A folder where events wait that a sink does not take; ``balog replay`` sends what is left there."""
+    """The folder of a spool; ``balog replay`` sends the events that are left in it."""
 
     path: Annotated[
         str,
@@ -81,8 +82,12 @@ class SpoolConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True)
 
 
 class Appended(NamedTuple):
-    """What became of events that were to be spooled: how many were taken, from the first on, and how many older ones
-    were dropped for them; ``is_full`` says that the rest found no room.
+    """The outcome of ``SinkSpool.append``.
+
+    Attributes:
+        taken: how many of the events are on disk, from the first one on.
+        dropped: how many older events were dropped to make room.
+        is_full: whether the others found no room.
     """
 
     taken: int
@@ -91,10 +96,11 @@ class Appended(NamedTuple):
 
 
 class Spool:
-    """The folder of one config.
+    """The folder that a config names.
 
     Raises:
-        ConfigError: the folder can't be made or written to, by its permissions or its path. A full disk is no reason.
+        ConfigError: the folder can't be created or written to because of its permissions or its path. A full disk is
+            not an error.
     """
 
     def __init__(self, config: SpoolConfig) -> None:
@@ -115,17 +121,21 @@ class Spool:
                 ) from None
 
     def used(self) -> int:
-        """Bytes that all brokers have in the folder."""
+        """Return the bytes of all files in the folder, those of other brokers included."""
         return sum(_sizes(self.path))
 
-    def lane(self, config: Any) -> LaneSpool:
-        """Give the part of a sink, by its config, a struct; nothing is made before an event waits."""
-        return LaneSpool(self, self.path / lane_folder(config), _description(config))
+    def for_sink(self, config: Any) -> SinkSpool:
+        """Return the part of a sink. Its folder is created when the first event waits."""
+        return SinkSpool(self, self.path / sink_folder(config), _description(config))
 
 
 class SpooledSink(Struct):
-    """What ``sink.json`` says: the sink's name, its config, and the folder in which relative paths of it mean what they
-    say.
+    """The content of ``sink.json``.
+
+    Attributes:
+        name: the sink's name.
+        folder: the folder in which relative paths of the config begin.
+        sink: the config.
     """
 
     name: str
@@ -133,8 +143,8 @@ class SpooledSink(Struct):
     sink: Raw
 
 
-def lane_folder(config: Any) -> str:
-    """Name the folder of a sink: the same for the same sink, however it is fed."""
+def sink_folder(config: Any) -> str:
+    """Return the name of a sink's folder. It does not depend on ``where``, ``batch`` and ``retry``."""
     identity = {key: value for key, value in msgspec.to_builtins(config).items() if key not in _OPTIONS}
     digest = hashlib.sha256(msgspec.json.encode(identity, order="sorted")).hexdigest()[:12]
     plain = re.sub(r"[^A-Za-z0-9.]+", "-", config.name).strip("-.")[:60]
@@ -145,14 +155,14 @@ def _description(config: Any) -> bytes:
     return msgspec.json.encode(SpooledSink(config.name, os.getcwd(), Raw(msgspec.json.encode(config))))
 
 
-class LaneSpool:
-    """The part of a spool that belongs to one sink. One thread at a time; the caller sees to that.
+class SinkSpool:
+    """The part of a spool that belongs to one sink. Not thread-safe.
 
     Attributes:
-        own: segments of this lane, the oldest first.
-        adopted: one that a dead broker left; there may be more of them.
-        taken_over: events in all that were adopted.
-        torn: bytes in all that a killed broker left of events without their end.
+        own: the segments that this process created, the oldest first.
+        adopted: the segment of a dead broker that is being delivered; there may be more on disk.
+        adopted_events: events that were adopted so far.
+        torn: bytes of incomplete events that killed brokers left, so far.
         dead: the dead letters.
     """
 
@@ -162,43 +172,43 @@ class LaneSpool:
         self.folder = folder
         self.own: deque[Segment] = deque()
         self.adopted: Segment | None = None
-        self.taken_over = 0
+        self.adopted_events = 0
         self.torn = 0
-        self.dead = DeadLetters(folder / "dead", self._make_room, self._prepare)
+        self.dead = SinkDeadLetters(folder / "dead", self._make_room, self._prepare)
 
     @property
-    def place(self) -> str:
-        """The whole spool, as its config has it."""
+    def name(self) -> str:
+        """The path of the whole spool, as configured."""
         return self._spool.name
 
     @property
     def sync(self) -> float:
-        """Seconds within which events are on disk that the sink has not taken; 0: before they are passed on."""
+        """Seconds within which events that the sink has not taken are on disk; 0 for before ``put`` returns."""
         return self._spool.sync
 
     @property
     def max_bytes(self) -> int:
-        """The bytes that the whole spool may have."""
+        """Bytes of the whole spool at most."""
         return self._spool.max_bytes
 
     @property
     def blocks(self) -> bool:
-        """Whether the stream is to wait when there is no room."""
+        """Whether the stream waits when the spool is full."""
         return self._spool.when_full == "block"
 
     @property
     def waiting(self) -> int:
-        """Events that wait in segments of this process."""
+        """How many events wait in the segments that this process holds."""
         return sum(segment.waiting for segment in tuple(self.own)) + (self.adopted.waiting if self.adopted else 0)
 
     def append(self, bodies: Sequence[bytes], in_use: Segment | None) -> Appended:
-        """Add events behind the last one.
+        """Add events after the last one.
 
         Args:
-            in_use: a segment that a delivery is under way from; it is never dropped.
+            in_use: the segment of the batch in flight; it is never dropped.
 
         Raises:
-            OSError: nothing more can be written; ``taken`` of its attribute ``appended`` tells what was.
+            OSError: no more events can be written. Its attribute ``appended`` holds the outcome so far.
         """
         taken = dropped = 0
         limit = max(self._spool.max_bytes // _PARTS, 1)
@@ -233,13 +243,16 @@ class LaneSpool:
         return Appended(taken, dropped, False)
 
     def put_first(self, bodies: Sequence[bytes], after: Segment | None = None) -> Segment | None:
-        """Keep a batch that is under way in a segment of its own, before all others; None when there is no room.
+        """Write a batch in flight to a segment of its own, before all others.
 
         Args:
-            after: the segment that the batch came from, if it was on disk already.
+            after: the segment that the batch came from, if it is already on disk.
+
+        Returns:
+            The segment, or None if there is no room.
 
         Raises:
-            OSError: it can't be written.
+            OSError: the segment can't be written.
         """
         if not self._make_room(sum(map(len, bodies)) + len(bodies) + len(Segment.head)):
             return None
@@ -253,16 +266,16 @@ class LaneSpool:
         return segment
 
     def advance(self, segment: Segment, end: int, count: int) -> None:
-        """Take it that a batch need not be delivered again; a segment of which nothing is left is deleted."""
+        """Mark the next ``count`` events of a segment, up to offset ``end``, as done. Delete a segment that is done."""
         if end >= segment.size:
             self._remove(segment)
         else:
             segment.advance(end, count)
 
     def adopt(self) -> bool:
-        """Take over the oldest segment that a dead broker left; False when there is none.
+        """Adopt the oldest segment that a dead broker left. Return False if there is none.
 
-        Segments that can't be opened are passed over.
+        Segments that can't be opened are skipped.
         """
         for path in sorted(self.folder.glob("*.jsonl")):
             try:
@@ -273,25 +286,25 @@ class LaneSpool:
                 continue
             if segment.waiting:
                 self.adopted = segment
-                self.taken_over += segment.waiting
+                self.adopted_events += segment.waiting
                 self.torn += segment.torn
                 return True
             segment.remove()
         return False
 
     def set_aside(self, segment: Segment) -> None:
-        """Let go of a segment that can't be read; its file stays."""
-        segment.leave()
+        """Release a segment that can't be read, and keep its file."""
+        segment.release()
         self._take_out(segment)
 
     def release(self) -> int:
-        """Let go of everything, for the next to adopt; give how many events are left."""
+        """Release all files, for the next process to adopt. Return how many events are left."""
         waiting = self.waiting
         for segment in (*self.own, *([self.adopted] if self.adopted else ())):
-            segment.leave() if segment.waiting else segment.remove()
+            segment.release() if segment.waiting else segment.remove()
         self.own.clear()
         self.adopted = None
-        self.dead.leave()
+        self.dead.release()
         return waiting
 
     def _create(self, name: str | None = None) -> Segment:
@@ -308,7 +321,11 @@ class LaneSpool:
         return self._spool.used() + size <= self._spool.max_bytes
 
     def _free(self, size: int, in_use: Segment | None) -> tuple[bool, int]:
-        """Make room, by dropping what is oldest if that is the policy; tell whether there is, and what was dropped."""
+        """Make room for so many bytes, by dropping the oldest segments if the config says so.
+
+        Returns:
+            Whether there is room now, and how many events were dropped.
+        """
         dropped = 0
         while not self._make_room(size):
             if self._spool.when_full != "drop_oldest":
@@ -339,7 +356,7 @@ class LaneSpool:
 
 
 def _name_before(name: str) -> str:
-    """Give a segment's name that sorts just before another one's."""
+    """Return a segment name that sorts just before another one."""
     stem, _, number = name.partition("-")
     return f"{stem}-{int(number or 0) + 1}"
 

@@ -1,32 +1,32 @@
-"""How the delivery to a sink stands, in numbers and in lines for people."""
+"""Counters of the delivery to one sink."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["Figures"]
+__all__ = ["SinkStats"]
 
 
-class Figures(Struct, kw_only=True):
-    """Numbers of one sink since its start.
+class SinkStats(Struct, kw_only=True):
+    """Counters of one sink since its start.
 
-    ``put + adopted = filtered + delivered + waiting + spooled + dead + dropped``, once nothing is on its way.
+    ``put + adopted = filtered + delivered + waiting + spooled + dead + dropped``, once no attempt is under way.
 
     Attributes:
-        put: events that came.
-        adopted: events that came from the spool of a broker that is gone.
-        filtered: events that ``where`` left out, or that the sink sends nothing of.
+        put: events that arrived.
+        adopted: events from the spool of a broker that no longer runs.
+        filtered: events that ``where`` excludes, or of which the sink sends nothing.
         delivered: events that the sink took.
         waiting: events in memory.
         spooled: events on disk, in the spool.
         dead: events that the sink refused for good.
-        dropped: events that there was no room for, or no time.
+        dropped: events for which there was no room, or no time.
         lost: dropped events, and dead ones that are not on disk.
-        retries: times that a batch was tried again.
-        is_failing: whether the last try failed.
-        reason: why the last one failed that did; empty when none has.
-        spool: the spool's folder, if there is one.
-        dead_letters: the folder of the dead letters that were kept, if any were.
+        retries: attempts after the first one, over all batches.
+        is_failing: whether the last attempt failed.
+        reason: the error of the last failed attempt; "" if none has failed.
+        spool: the spool's folder; "" without a spool.
+        dead_letters: the folder of the dead letters; "" if none was kept.
     """
 
     put: int = 0
@@ -44,24 +44,24 @@ class Figures(Struct, kw_only=True):
     spool: str = ""
     dead_letters: str = ""
 
-    def add(self, other: Figures) -> None:
-        """Add those of another sink of the same name."""
-        for name in _COUNTS:
+    def add(self, other: SinkStats) -> None:
+        """Add the counters of another sink of the same name."""
+        for name in _COUNTERS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.is_failing = self.is_failing or other.is_failing
         self.reason = other.reason or self.reason
         self.spool = other.spool or self.spool
         self.dead_letters = other.dead_letters or self.dead_letters
 
-    def go_on(self, later: Figures) -> None:
-        """Add those of a sink that came after this one, and adopted what this one had left in the spool."""
+    def add_successor(self, later: SinkStats) -> None:
+        """Add the counters of a later worker for the same sink, which may have adopted events that this one spooled."""
         moved = min(self.spooled, later.adopted)
         self.add(later)
         self.spooled -= moved
         self.adopted -= moved
 
-    def troubles(self) -> list[str]:
-        """Say what did not arrive, each in a line; nothing when everything did."""
+    def warnings(self) -> list[str]:
+        """Return a line for each kind of event that was not delivered; empty if all were."""
         lines = []
         if self.spooled:
             lines.append(f"{self.spooled} events wait in spool {self.spool}; balog replay {self.spool} sends them")
@@ -72,4 +72,4 @@ class Figures(Struct, kw_only=True):
         return lines
 
 
-_COUNTS = ("put", "adopted", "filtered", "delivered", "waiting", "spooled", "dead", "dropped", "lost", "retries")
+_COUNTERS = ("put", "adopted", "filtered", "delivered", "waiting", "spooled", "dead", "dropped", "lost", "retries")

@@ -1,4 +1,4 @@
-"""The window in which an event is on disk, if its sink has not taken it by then."""
+"""The window within which an event that its sink has not taken is on disk."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ SHORTEST_WINDOW = 0.1
 
 _LONGEST_TICK = 0.25
 _TICKS = 16
-_STARTS_BY = 0.75  # of the window; the rest is the disk's
+_STARTS_BY = 0.75  # of the window
 
 
 def tick_of(window: float) -> float:
-    """Return the seconds between two looks at what is due, for a window in seconds."""
+    """Return the seconds between two checks of a window, which is in seconds, too."""
     return min(window / _TICKS, _LONGEST_TICK) if window >= SHORTEST_WINDOW else _LONGEST_TICK
 
 
 class SyncWindow:
-    """Remembers when events arrived, once a tick and not once an event.
+    """Records when events arrived, once per tick instead of once per event.
 
     Args:
-        seconds: the window. Writing begins when three quarters of it have passed, so that the disk has the last one.
+        seconds: the window. Writing begins after three quarters of it; the last quarter is for the disk.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -33,7 +33,7 @@ class SyncWindow:
         self._due = 0
 
     def due(self, now: float, arrived: int) -> int:
-        """Return the number of the last event that has to be on disk.
+        """Return the number of the last event that must be on disk.
 
         Args:
             now: the monotonic clock, in seconds.

@@ -62,11 +62,11 @@ class QueuedOutput(Output):
             dispatcher, self._dispatcher = self._dispatcher, None
             _running.discard(self)
         if dispatcher is not None:
-            for name, figures in dispatcher.close(deadline).items():
+            for name, stats in dispatcher.close(deadline).items():
                 with self._lock:
-                    self._lost += figures.lost
-                for trouble in figures.troubles():
-                    complain(f"{name}: {trouble}")
+                    self._lost += stats.lost
+                for line in stats.warnings():
+                    complain(f"{name}: {line}")
         return self._lost
 
     def _start(self) -> Dispatcher | None:

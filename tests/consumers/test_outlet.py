@@ -70,7 +70,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(module, "time", clock)
-    monkeypatch.setattr(module.random, "uniform", lambda least, most: most)
+    monkeypatch.setattr("balog.backoff.random.random", lambda: 1.0)
     return clock
 
 

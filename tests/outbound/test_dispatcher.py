@@ -6,7 +6,7 @@ import time
 import pytest
 
 from balog.errors import ConfigError
-from balog.outbound import Dispatcher, worker
+from balog.outbound import Dispatcher, backpressure, event_queue, worker
 from balog.sinks import Batching, Delivery, Retrying, SinkError, StoreSinkConfig
 from tests.stand_ins.probe_sink import ProbeConfig, balanced, deliveries, probe, send
 
@@ -26,10 +26,10 @@ def wait_for(condition, seconds=60):
 
 
 def close(dispatcher, deadline=10):
-    """Close and give the figures of the only sink."""
-    ((_, figures),) = dispatcher.close(deadline).items()
-    assert balanced(figures)
-    return figures
+    """Close and give the stats of the only sink."""
+    ((_, stats),) = dispatcher.close(deadline).items()
+    assert balanced(stats)
+    return stats
 
 
 class TestDelivering:
@@ -37,13 +37,13 @@ class TestDelivering:
         sinks, configs = zip(*(probe(place=place) for place in "ab"))
         dispatcher = Dispatcher(configs, said.append)
         send(dispatcher, 5000)
-        figures = dispatcher.close(10)
+        stats = dispatcher.close(10)
         for sink in sinks:
             assert sink.taken == list(range(5000))
             assert (sink.opened, sink.closed) == (1, 1)
         assert said == []
-        assert {name: found.delivered for name, found in figures.items()} == {"probe a": 5000, "probe b": 5000}
-        assert all(found.troubles() == [] for found in figures.values())
+        assert {name: found.delivered for name, found in stats.items()} == {"probe a": 5000, "probe b": 5000}
+        assert all(found.warnings() == [] for found in stats.values())
 
     def test_no_sinks_is_fine(self, said):
         dispatcher = Dispatcher([], said.append)
@@ -56,9 +56,9 @@ class TestDelivering:
         everything, other = probe(place="all")
         dispatcher = Dispatcher([config, other], said.append)
         send(dispatcher, 10)
-        figures = dispatcher.close(10)
+        stats = dispatcher.close(10)
         assert (errors.taken, everything.taken) == ([7, 8, 9], list(range(10)))
-        assert (figures["probe it"].filtered, figures["probe it"].delivered) == (7, 3)
+        assert (stats["probe it"].filtered, stats["probe it"].delivered) == (7, 3)
 
     def test_a_where_that_is_no_expression_is_named_by_its_place(self, said):
         with pytest.raises(ConfigError) as caught:
@@ -127,8 +127,8 @@ class TestRetrying:
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 10)
         wait_for(lambda: sink.taken == list(range(10)))
-        figures = close(dispatcher)
-        assert (figures.delivered, figures.retries, figures.reason, figures.is_failing) == (10, 2, "busy", False)
+        stats = close(dispatcher)
+        assert (stats.delivered, stats.retries, stats.reason, stats.is_failing) == (10, 2, "busy", False)
         assert said == ["probe it: busy; trying again", "probe it: takes events again"]
 
     def test_a_sink_that_fails_now_and_then_does_not_fill_the_screen(self, said):
@@ -142,7 +142,9 @@ class TestRetrying:
 
     def test_what_the_other_side_asks_for_is_kept_to(self, said, monkeypatch):
         pauses = []
-        monkeypatch.setattr(worker.Lane, "_pause", lambda self, seconds, asked: pauses.append((seconds, asked)) or True)
+        monkeypatch.setattr(
+            worker.SinkWorker, "_pause", lambda self, seconds, asked: pauses.append((seconds, asked)) or True
+        )
         _, config = probe(*[SinkError("busy", retry_after=7.5)] * 2, *[SinkError("down")] * 8, retry=Retrying())
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 1)
@@ -178,9 +180,9 @@ class TestRetrying:
         sink, config = probe(half, half, retry=QUICK, batch=Batching(age=60))
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 8)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         assert sorted(sink.taken) == list(range(8))
-        assert (figures.delivered, figures.retries) == (8, 2)
+        assert (stats.delivered, stats.retries) == (8, 2)
 
     def test_a_sink_that_was_open_is_not_opened_again(self, said):
         sink, config = probe(SinkError("reset"), retry=QUICK)
@@ -224,7 +226,7 @@ class TestOpening:
 
         monkeypatch.setattr(sink, "open", open_late)
         dispatcher = Dispatcher([config], said.append)
-        wait_for(lambda: len(tries) == 5 and not dispatcher.figures()["probe it"].is_failing)
+        wait_for(lambda: len(tries) == 5 and not dispatcher.stats()["probe it"].is_failing)
         send(dispatcher, 3)
         assert close(dispatcher).delivered == 3
         assert len(tries) == 5
@@ -242,7 +244,7 @@ class TestOpening:
 
         monkeypatch.setattr(sink, "open", open_badly)
         dispatcher = Dispatcher([config], said.append)
-        wait_for(lambda: opened and dispatcher.figures()["probe it"].is_failing)
+        wait_for(lambda: opened and dispatcher.stats()["probe it"].is_failing)
         send(dispatcher, 3)
         close(dispatcher)
         assert sink.taken == [0, 1, 2]
@@ -254,10 +256,10 @@ class TestOpening:
         other, beside = probe(place="b")
         dispatcher = Dispatcher([config, beside], said.append)
         send(dispatcher, 5)
-        figures = dispatcher.close(600)  # were it waited for, this test would not end
+        stats = dispatcher.close(600)  # were it waited for, this test would not end
         released.set()
         assert other.taken == [0, 1, 2, 3, 4]
-        assert (figures["probe it"].filtered, said) == (5, [])
+        assert (stats["probe it"].filtered, said) == (5, [])
 
     def test_what_came_while_it_hangs_is_counted_as_lost(self, said, monkeypatch):
         hung, config = probe()
@@ -282,11 +284,11 @@ class TestRefusing:
         sink.refuses = lambda n: error if n == 333 else None
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 1000)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         assert sink.taken == [n for n in range(1000) if n != 333]
-        assert (figures.delivered, figures.dead, figures.lost, figures.is_failing) == (999, 1, 1, False)
+        assert (stats.delivered, stats.dead, stats.lost, stats.is_failing) == (999, 1, 1, False)
         assert said == [f"probe it: {says}; not delivered"]
-        assert figures.troubles() == ["1 events were not delivered"]
+        assert stats.warnings() == ["1 events were not delivered"]
 
     def test_narrowing_down_is_bounded(self, said):
         sink, config = probe(batch=Batching(age=60))
@@ -294,10 +296,10 @@ class TestRefusing:
         sink.refuses = lambda n: writes.append(n) or SinkError("never", retryable=False)
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 1000)
-        figures = close(dispatcher)
-        assert (figures.delivered, figures.dead) == (0, 1000)
+        stats = close(dispatcher)
+        assert (stats.delivered, stats.dead) == (0, 1000)
         assert len(writes) == 100
-        assert figures.is_failing
+        assert stats.is_failing
 
     def test_events_that_the_sink_names_are_lost_alone(self, said):
         def refuse(sink, numbers):
@@ -307,9 +309,9 @@ class TestRefusing:
         sink, config = probe(refuse, batch=Batching(age=60))
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 10)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         assert sink.taken == list(range(2, 10))
-        assert (figures.delivered, figures.dead, figures.retries) == (8, 2, 0)
+        assert (stats.delivered, stats.dead, stats.retries) == (8, 2, 0)
         assert said == ["probe it: no field; not delivered"]
 
     def test_refused_and_remaining_are_told_apart(self, said):
@@ -322,18 +324,18 @@ class TestRefusing:
         sink, config = probe(mixed, batch=Batching(age=60), retry=QUICK)
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 10)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         assert sink.taken == [0, 1, 2, 3, 5, 6, 7, 8, 9]
-        assert (figures.delivered, figures.dead, figures.retries) == (9, 1, 1)
+        assert (stats.delivered, stats.dead, stats.retries) == (9, 1, 1)
 
     def test_indexes_that_no_event_has_do_no_harm(self, said):
         error = SinkError("odd", rejected={-1: "x", 99: "y"}, remaining=[0, 0, 77, -5])
         sink, config = probe(error, batch=Batching(age=60), retry=QUICK)
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 3)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         assert sink.taken == [0]
-        assert (figures.delivered, figures.dead) == (3, 0)
+        assert (stats.delivered, stats.dead) == (3, 0)
 
 
 class TestFailing:
@@ -344,9 +346,9 @@ class TestFailing:
         alive, other = probe(place="b")
         dispatcher = Dispatcher([config, other], said.append)
         send(dispatcher, 100)
-        figures = dispatcher.close(0.3)
-        assert figures["probe it"].troubles() == ["100 events were not delivered"]
-        assert figures["probe b"].troubles() == []
+        stats = dispatcher.close(0.3)
+        assert stats["probe it"].warnings() == ["100 events were not delivered"]
+        assert stats["probe b"].warnings() == []
         assert alive.taken == list(range(100))
         assert dead.closed == 1
 
@@ -366,18 +368,18 @@ class TestFailing:
         before = dispatcher.close(0.1)
         sink.gate.set()
         wait_for(lambda: sink.closed)
-        assert dispatcher.figures() == before
+        assert dispatcher.stats() == before
 
     def test_a_full_queue_drops_and_counts(self, said, monkeypatch):
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 5000)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 5000)
         sink, config = probe()
         sink.gate.clear()
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 200)
         sink.gate.set()
-        figures = close(dispatcher)
-        assert 0 < figures.dropped < 200
-        assert figures.delivered == len(sink.taken)
+        stats = close(dispatcher)
+        assert 0 < stats.dropped < 200
+        assert stats.delivered == len(sink.taken)
         assert sum("queue is full" in line for line in said) == 1
 
     def test_a_dead_sink_is_said_once_however_many_batches_wait(self, said):
@@ -390,12 +392,12 @@ class TestFailing:
 
     def test_a_batch_under_way_still_counts_as_queued(self, said, monkeypatch):
         """Given a sink that hangs with a batch in hand, then memory holds no more than one queue of events."""
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
         sink, config = probe(batch=Batching(age=0))
         sink.gate.clear()
         dispatcher = Dispatcher([config], said.append)
         first = deliveries(1000)
-        room = 20_000 // (len(first[0].body) + worker.ENTRY_BYTES)
+        room = 20_000 // (len(first[0].body) + event_queue.ENTRY_BYTES)
         for delivery in first[:room]:
             dispatcher.put(delivery)
         wait_for(lambda: sink.opened)
@@ -406,9 +408,9 @@ class TestFailing:
 
     def test_a_sink_that_works_is_waited_for(self, said, monkeypatch):
         """Given more events than fit the queue and patience, then a sink that goes on taking them gets them all."""
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
         sink, config = probe(batch=Batching(events=50))
-        dispatcher = Dispatcher([config], said.append, patience=30)
+        dispatcher = Dispatcher([config], said.append, put_timeout=30)
         send(dispatcher, 5000)
         assert close(dispatcher).lost == 0
         assert sink.taken == list(range(5000))
@@ -416,14 +418,14 @@ class TestFailing:
 
     @pytest.mark.parametrize("how", ["fails", "hangs"])
     def test_a_sink_that_fails_or_hangs_is_not_waited_for_long(self, said, monkeypatch, how):
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
-        monkeypatch.setattr(worker, "_NO_PROGRESS", 0.1)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(backpressure, "NO_PROGRESS_SECONDS", 0.1)
         sink, config = probe()
         if how == "fails":
             sink.fails = SinkError("refused")
         else:
             sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append, patience=10_000)
+        dispatcher = Dispatcher([config], said.append, put_timeout=10_000)
         send(dispatcher, 5000)
         assert close(dispatcher, 0.1).dropped == 5000
         sink.gate.set()
@@ -472,12 +474,12 @@ class TestDurable:
         assert dispatcher.durable == (7 if not error.retryable else 5)
 
     def test_what_did_not_fit_the_queue_never_is(self, said, monkeypatch):
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 5000)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 5000)
         sink, config = probe(batch=Batching(age=0))
         sink.gate.clear()
         dispatcher = Dispatcher([config], said.append)
         send(dispatcher, 100)
-        room = dispatcher.position - dispatcher.figures()["probe it"].dropped
+        room = dispatcher.position - dispatcher.stats()["probe it"].dropped
         sink.gate.set()
         wait_for(lambda: dispatcher.durable == room)
         send(dispatcher, 5)
@@ -494,12 +496,12 @@ class TestReload:
         late, new = probe(place="c")
         dispatcher.reload([new, ProbeConfig(place="it")])
         send(dispatcher, 10, start=10)
-        figures = dispatcher.close(10)
+        stats = dispatcher.close(10)
         assert sink.taken == list(range(20))
         assert (sink.opened, sink.closed) == (1, 1)
         assert other.taken == list(range(10))
         assert late.taken == list(range(10, 20))
-        assert {name: found.put for name, found in figures.items()} == {"probe it": 20, "probe b": 10, "probe c": 10}
+        assert {name: found.put for name, found in stats.items()} == {"probe it": 20, "probe b": 10, "probe c": 10}
         assert dispatcher.durable == 20
 
     def test_a_sink_that_changes_loses_and_repeats_nothing(self, said):
@@ -534,10 +536,10 @@ class TestReload:
         fresh, new = probe(place="b")
         dispatcher.reload([new])
         send(dispatcher, 10, start=10)
-        figures = dispatcher.close(0.2)
+        stats = dispatcher.close(0.2)
         stuck.gate.set()
         assert fresh.taken == list(range(10, 20))
-        assert figures["probe it"].dropped == 10
+        assert stats["probe it"].dropped == 10
         assert dispatcher.durable == 0
 
     def test_a_signal_is_heard_while_an_end_waits_for_a_sink_that_was_left_out(self, said):
@@ -556,11 +558,11 @@ class TestReload:
         before = signal.signal(signal.SIGUSR1, lambda *_: stuck.gate.set())
         try:
             threading.Thread(target=send_signal, daemon=True).start()
-            figures = dispatcher.close(6)
+            stats = dispatcher.close(6)
         finally:
             signal.signal(signal.SIGUSR1, before)
             stuck.gate.set()
-        assert figures["probe it"].delivered == 3
+        assert stats["probe it"].delivered == 3
 
     def test_threads_that_put_meanwhile_lose_nothing(self, said):
         sinks = [probe(place=f"s{n}", batch=Batching(age=0.001)) for n in range(20)]
@@ -578,7 +580,7 @@ class TestReload:
 def test_every_event_is_accounted_for_whatever_a_sink_does(said, monkeypatch, seed):
     """Given sinks that fail, refuse, take in part and are slow at random, then put = delivered + dead + dropped."""
     chance = random.Random(seed)
-    monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
+    monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
     taken = [[], []]
 
     def behave(which):
@@ -608,11 +610,11 @@ def test_every_event_is_accounted_for_whatever_a_sink_does(said, monkeypatch, se
         )
         sink.write = behave(which)
         configs.append(config)
-    dispatcher = Dispatcher(configs, said.append, patience=chance.choice([0, 1]))
+    dispatcher = Dispatcher(configs, said.append, put_timeout=chance.choice([0, 1]))
     send(dispatcher, 500)
-    figures = dispatcher.close(chance.choice([0.0, 0.2, 10]))
+    stats = dispatcher.close(chance.choice([0.0, 0.2, 10]))
     for which in range(2):
-        found = figures[f"probe {which}"]
+        found = stats[f"probe {which}"]
         assert (found.put, found.waiting, found.spooled) == (500, 0, 0)
         assert balanced(found)
         assert sorted(taken[which]) == sorted(set(taken[which]))

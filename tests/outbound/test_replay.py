@@ -42,8 +42,8 @@ class Place:
         self.break_it()
         dispatcher = self.dispatcher(*configs)
         send(dispatcher, count, start=start)
-        figures = dispatcher.close(0.1)
-        assert all(found.spooled == count + found.adopted for found in figures.values())
+        stats = dispatcher.close(0.1)
+        assert all(found.spooled == count + found.adopted for found in stats.values())
 
     def break_it(self):
         if not self.archive.exists():
@@ -118,10 +118,8 @@ class TestReplay:
         monkeypatch.setattr(replay, "IDLE_SECONDS", 0.3)
         place.leave()
         (backlog,) = replay.find_backlogs(place.spool)
-        (figures,) = replay.Replay(place.spool, [replay.Plan(backlog, place.config(), None)], place.said.append).run(
-            None
-        )
-        assert (figures.delivered, figures.spooled) == (0, 100)
+        (stats,) = replay.Replay(place.spool, [replay.Plan(backlog, place.config(), None)], place.said.append).run(None)
+        assert (stats.delivered, stats.spooled) == (0, 100)
 
     def test_a_filter_is_not_asked_again(self, place):
         """Given a sink whose filter is about the past, then what it took then is sent."""
@@ -312,7 +310,7 @@ class TestDeadLetters:
         monkeypatch.setattr(Segment, "append", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         (backlog,) = replay.find_backlogs(place.spool)
         with pytest.raises(OSError, match="No space"):
-            replay.revive(backlog)
+            replay.redrive(backlog)
         assert (folder / "LG1.jsonl").read_bytes() == before
         assert place.segments() == []
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
-from balog.outbound import Dispatcher, segment, worker
+from balog.outbound import Dispatcher, backpressure, event_queue, segment, spooler, worker
 from balog.outbound.segment import LinesFile, Segment
 from balog.outbound.spool import Spool, SpoolConfig
 from balog.sinks import Batching, Delivery, Retrying, SinkError, StatsdSinkConfig
@@ -62,7 +62,7 @@ def events_in(spool):
     for path in segments(spool):
         part = Segment.adopt(path)
         numbers += [decode(line).payload["n"] for line in part.read(10**9, 10**9)[0]]
-        part.leave()
+        part.release()
     return numbers
 
 
@@ -87,10 +87,10 @@ def assert_config_is_there(spool):
 
 
 def close(dispatcher, deadline=10):
-    """Close and give the figures of the only sink."""
-    ((_, figures),) = dispatcher.close(deadline).items()
-    assert balanced(figures)
-    return figures
+    """Close and give the stats of the only sink."""
+    ((_, stats),) = dispatcher.close(deadline).items()
+    assert balanced(stats)
+    return stats
 
 
 class TestSegments:
@@ -98,7 +98,7 @@ class TestSegments:
         part = Segment.create(tmp_path)
         assert json.loads(part.path.read_bytes()) == {"balog_spool": 1, "position": f"{part.position:016d}"}
         assert part.position == part.size == len(part.path.read_bytes())
-        part.leave()
+        part.release()
 
     def test_what_was_read_goes_on_waiting_until_it_is_settled(self, tmp_path):
         part = Segment.create(tmp_path)
@@ -107,15 +107,15 @@ class TestSegments:
         assert (lines, part.waiting) == ([b"a", b"bb"], 3)
         assert part.read(2, 1000)[0] == lines
         part.advance(end, 2)
-        part.leave()
+        part.release()
         again = Segment.adopt(part.path)
         assert (again.read(9, 1000)[0], again.waiting) == ([b"ccc"], 1)
-        again.leave()
+        again.release()
 
     def test_a_segment_has_one_owner(self, tmp_path):
         part = Segment.create(tmp_path)
         assert Segment.adopt(part.path) is None
-        part.leave()
+        part.release()
         other = Segment.adopt(part.path)
         assert other is not None
         other.remove()
@@ -125,14 +125,14 @@ class TestSegments:
     def test_a_torn_line_is_cut_off(self, tmp_path, cut):
         part = Segment.create(tmp_path)
         part.append([b"first", b"second line"])
-        part.leave()
+        part.release()
         os.truncate(part.path, part.size - cut)
         again = Segment.adopt(part.path)
         assert again.read(9, 1000)[0] == [b"first"]
         assert (again.waiting, again.torn) == (1, 12 - cut)
         again.append([b"third"])
         assert again.read(9, 1000)[0] == [b"first", b"third"]
-        again.leave()
+        again.release()
 
     @pytest.mark.parametrize(
         "head", [b"", b'{"balog', b"\0" * 51, b'{"balog_spool": 1, "position": "9999999999999999"}\n']
@@ -146,13 +146,13 @@ class TestSegments:
         assert part.waiting == len(lines)
         part.advance(end, len(lines))
         assert (part.position, part.waiting) == (part.size, 0)
-        part.leave()
+        part.release()
 
     def test_an_empty_file_has_no_events(self, tmp_path):
         (tmp_path / "x.jsonl").touch()
         part = Segment.adopt(tmp_path / "x.jsonl")
         assert (part.waiting, part.read(9, 1000)[0]) == (0, [])
-        part.leave()
+        part.release()
 
     def test_a_failed_write_leaves_nothing(self, tmp_path, monkeypatch):
         part = Segment.create(tmp_path)
@@ -173,7 +173,7 @@ class TestSegments:
         assert part.path.read_bytes() == Segment.head + b"first\n"
         part.append([b"fourth"])
         assert part.read(9, 1000)[0] == [b"first", b"fourth"]
-        part.leave()
+        part.release()
 
     def test_a_line_longer_than_any_event_is_passed(self, tmp_path, monkeypatch):
         monkeypatch.setattr(segment, "MAX_EVENT_BYTES", 3000)
@@ -187,7 +187,7 @@ class TestSegments:
             got += lines
         assert (got[0], got[-1], len(got)) == (b"a", b"b", 3)
         assert len(got[1]) <= 1000
-        part.leave()
+        part.release()
 
     @settings(max_examples=60, deadline=None)
     @given(
@@ -228,7 +228,7 @@ class TestSegments:
         part = LinesFile.create(tmp_path)
         assert robbed
         assert part.path.exists()
-        part.leave()
+        part.release()
 
 
 class TestSpooling:
@@ -236,9 +236,9 @@ class TestSpooling:
         sink, config = dead
         dispatcher = Dispatcher([config], said.append, spool=spool)
         send(dispatcher, 1000)
-        figures = close(dispatcher, 0.2)
-        assert (figures.spooled, figures.lost, figures.waiting) == (1000, 0, 0)
-        assert figures.troubles() == [f"1000 events wait in spool {spool.path}; balog replay {spool.path} sends them"]
+        stats = close(dispatcher, 0.2)
+        assert (stats.spooled, stats.lost, stats.waiting) == (1000, 0, 0)
+        assert stats.warnings() == [f"1000 events wait in spool {spool.path}; balog replay {spool.path} sends them"]
         assert events_in(spool) == list(range(1000))
         assert dispatcher.durable == 1000
 
@@ -246,9 +246,9 @@ class TestSpooling:
         dispatcher = Dispatcher([config], said.append, spool=spool)
         wait_for(lambda: len(sink.taken) == 1000)
         send(dispatcher, 10, start=1000)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         assert sink.taken == list(range(1010))
-        assert (figures.adopted, figures.put, figures.delivered) == (1000, 10, 1010)
+        assert (stats.adopted, stats.put, stats.delivered) == (1000, 10, 1010)
         assert segments(spool) == []
 
     def test_events_are_durable_while_the_sink_is_down_and_come_when_it_is_back(self, said, spool, dead):
@@ -256,13 +256,13 @@ class TestSpooling:
         dispatcher = Dispatcher([config], said.append, spool=spool)
         send(dispatcher, 500)
         wait_for(lambda: dispatcher.durable == 500)
-        assert dispatcher.figures()["probe it"].spooled == 500
+        assert dispatcher.stats()["probe it"].spooled == 500
         send(dispatcher, 500, start=500)
         sink.fails = None
         wait_for(lambda: len(sink.taken) == 1000)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         assert sink.taken == list(range(1000))
-        assert (figures.delivered, figures.spooled) == (1000, 0)
+        assert (stats.delivered, stats.spooled) == (1000, 0)
         assert segments(spool) == []
 
     def test_a_sink_that_hangs_makes_its_events_durable_too(self, said, spool):
@@ -274,8 +274,8 @@ class TestSpooling:
         wait_for(lambda: sink.opened)
         send(dispatcher, 50, start=50)
         wait_for(lambda: dispatcher.durable == 100)
-        figures = close(dispatcher, 0.2)
-        assert (figures.spooled, figures.lost) == (100, 0)
+        stats = close(dispatcher, 0.2)
+        assert (stats.spooled, stats.lost) == (100, 0)
         assert events_in(spool) == list(range(100))
         sink.gate.set()
         wait_for(lambda: sink.closed)
@@ -294,12 +294,12 @@ class TestSpooling:
         assert segments(spool) == []
 
     def test_a_queue_that_is_full_goes_to_disk(self, said, spool, monkeypatch):
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
         sink, config = probe(batch=Batching(age=0, events=10))
         sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append, patience=10, spool=spool)
+        dispatcher = Dispatcher([config], said.append, put_timeout=10, spool=spool)
         send(dispatcher, 3000)
-        assert dispatcher.figures()["probe it"].dropped == 0
+        assert dispatcher.stats()["probe it"].dropped == 0
         sink.gate.set()
         assert close(dispatcher).delivered == 3000
         assert sink.taken == list(range(3000))
@@ -313,8 +313,8 @@ class TestSpooling:
         _, config = probe(SinkError("down"), some, retry=QUICK, batch=Batching(age=60))
         dispatcher = Dispatcher([config], said.append, spool=spool)
         send(dispatcher, 10)
-        figures = close(dispatcher, 0.3)
-        assert (figures.delivered, figures.dead, figures.spooled, figures.lost) == (4, 1, 5, 0)
+        stats = close(dispatcher, 0.3)
+        assert (stats.delivered, stats.dead, stats.spooled, stats.lost) == (4, 1, 5, 0)
         assert events_in(spool) == [5, 6, 7, 8, 9]
 
     def test_two_sinks_have_a_folder_each(self, said, spool, dead):
@@ -408,13 +408,13 @@ class TestSpooling:
         monkeypatch.setattr("balog.outbound.dispatcher.RELOAD_SECONDS", 0.1)
         dispatcher.reload([ProbeConfig(batch=Batching(events=20))])
         send(dispatcher, 100, start=100)
-        wait_for(lambda: not dispatcher._leaving)
+        wait_for(lambda: not dispatcher._retiring)
         assert sink.taken == []
         sink.fails = None
         wait_for(lambda: len(sink.taken) == 200)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         assert sorted(sink.taken) == list(range(200))
-        assert (figures.put, figures.adopted, figures.delivered, figures.spooled) == (200, 0, 200, 0)
+        assert (stats.put, stats.adopted, stats.delivered, stats.spooled) == (200, 0, 200, 0)
 
 
 class TestTheWindow:
@@ -432,7 +432,7 @@ class TestTheWindow:
         wait_for(lambda: dispatcher.durable == 2000)
         assert len(sink.taken) < 2000
         assert set(sink.taken) | set(events_on_disk(spool)) == set(range(2000))
-        assert dispatcher.figures()["probe it"].reason == ""
+        assert dispatcher.stats()["probe it"].reason == ""
         enough.set()
         assert close(dispatcher, 60).delivered == 2000
         assert sink.taken == list(range(2000))
@@ -537,8 +537,8 @@ def test_what_a_sink_never_sends_is_not_spooled_for_it(said, spool):
     dispatcher = Dispatcher([config], said.append, spool=spool)
     send(dispatcher, 10)
     dispatcher.put(Delivery(measure, encode(measure)))
-    figures = close(dispatcher, 0.1)
-    assert (figures.filtered, figures.spooled, figures.delivered) == (10, 1, 0)
+    stats = close(dispatcher, 0.1)
+    assert (stats.filtered, stats.spooled, stats.delivered) == (10, 1, 0)
     assert events_in(spool) == [7]
 
 
@@ -550,7 +550,7 @@ class TestDeadLetters:
         sent = deliveries(10)
         for delivery in sent:
             dispatcher.put(delivery)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         found = letters(spool)
         assert [(letter["sink"], letter["reason"]) for letter in found] == [
             ("probe it", "3 is bad"),
@@ -558,8 +558,8 @@ class TestDeadLetters:
         ]
         assert [letter["event"] for letter in found] == [json.loads(sent[n].body) for n in (3, 5)]
         assert all(letter["time"].endswith("Z") for letter in found)
-        assert (figures.delivered, figures.dead, figures.lost) == (8, 2, 0)
-        (trouble,) = figures.troubles()
+        assert (stats.delivered, stats.dead, stats.lost) == (8, 2, 0)
+        (trouble,) = stats.warnings()
         assert trouble.startswith("2 events were refused for good; they lie with the reason in ")
         assert Path(trouble.rpartition(" ")[2]).is_dir()
         assert dispatcher.durable == 10
@@ -576,9 +576,9 @@ class TestDeadLetters:
         lines = path.read_bytes().splitlines()
         path.write_bytes(b"\n".join([*lines[:4], line, *lines[4:]]) + b"\n")
         sink.fails = None
-        figures = close(Dispatcher([config], said.append, spool=spool))
+        stats = close(Dispatcher([config], said.append, spool=spool))
         assert sink.taken == list(range(10))
-        assert (figures.adopted, figures.delivered, figures.dead, figures.lost) == (11, 10, 1, 0)
+        assert (stats.adopted, stats.delivered, stats.dead, stats.lost) == (11, 10, 1, 0)
         (letter,) = letters(spool)
         assert letter["raw"] == line.decode("utf-8", "backslashreplace")
         assert letter["reason"].startswith("no event: ")
@@ -589,8 +589,8 @@ class TestDeadLetters:
         dispatcher.close(0.1)
         (path,) = segments(spool)
         path.write_bytes(Segment.head + b"x\n" * 50)
-        figures = close(Dispatcher([dead[1]], said.append, spool=spool), 5)
-        assert (figures.adopted, figures.dead, figures.spooled) == (50, 50, 0)
+        stats = close(Dispatcher([dead[1]], said.append, spool=spool), 5)
+        assert (stats.adopted, stats.dead, stats.spooled) == (50, 50, 0)
 
 
 class TestRoom:
@@ -602,46 +602,46 @@ class TestRoom:
 
     @pytest.fixture(autouse=True)
     def small_queue(self, monkeypatch):
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
-        monkeypatch.setattr(worker, "_SPILL_AGAIN", 0.01)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(spooler, "_RETRY_SECONDS", 0.01)
 
     def test_drop_newest_keeps_the_oldest(self, said, tmp_path, dead):
         spool = self.small(tmp_path, "drop_newest")
-        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, patience=30)
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, put_timeout=30)
         send(dispatcher, 2000)
-        figures = close(dispatcher, 0.1)
-        assert figures.dropped + figures.spooled == 2000
-        assert events_in(spool) == list(range(figures.spooled))
+        stats = close(dispatcher, 0.1)
+        assert stats.dropped + stats.spooled == 2000
+        assert events_in(spool) == list(range(stats.spooled))
         assert 32_000 < self.used(spool) <= spool.max_bytes
-        assert dispatcher.durable == figures.spooled
+        assert dispatcher.durable == stats.spooled
         assert len([line for line in said if "is full; events wait in memory" in line]) == 1
-        assert figures.troubles()[-1] == f"{figures.dropped} events were not delivered"
+        assert stats.warnings()[-1] == f"{stats.dropped} events were not delivered"
 
     def test_drop_oldest_keeps_the_newest(self, said, tmp_path, dead):
         spool = self.small(tmp_path, "drop_oldest")
-        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, patience=30)
+        dispatcher = Dispatcher([dead[1]], said.append, spool=spool, put_timeout=30)
         send(dispatcher, 2000)
-        figures = close(dispatcher, 0.1)
-        assert figures.dropped + figures.spooled == 2000
+        stats = close(dispatcher, 0.1)
+        assert stats.dropped + stats.spooled == 2000
         kept = events_in(spool)
-        assert len(kept) == figures.spooled
+        assert len(kept) == stats.spooled
         assert kept[-1] == 1999
         assert 32_000 < self.used(spool) <= spool.max_bytes
 
     @pytest.mark.parametrize("when_full", ["drop_newest", "drop_oldest"])
     def test_a_spool_smaller_than_a_batch_is_filled(self, said, tmp_path, dead, monkeypatch, when_full):
         """Given a burst that is one batch by the sink's config and four times the spool, then the spool gets full."""
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 1 << 24)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 1 << 24)
         spool = self.small(tmp_path, when_full)
         sink, config = dead
         sink.gate.clear()
-        dispatcher = Dispatcher([config], said.append, spool=spool, patience=30)
+        dispatcher = Dispatcher([config], said.append, spool=spool, put_timeout=30)
         send(dispatcher, 900)
         sink.gate.set()
-        figures = close(dispatcher, 0.1)
-        assert figures.dropped + figures.spooled == 900
+        stats = close(dispatcher, 0.1)
+        assert stats.dropped + stats.spooled == 900
         kept = events_in(spool)
-        assert len(kept) == figures.spooled
+        assert len(kept) == stats.spooled
         assert kept[-1] == 899 if when_full == "drop_oldest" else kept == list(range(len(kept)))
         assert 32_000 < self.used(spool) <= spool.max_bytes
 
@@ -658,9 +658,9 @@ class TestRoom:
         assert dispatcher.position == position
         sink.fails = None
         writer.join(30)
-        figures = close(dispatcher)
+        stats = close(dispatcher)
         assert sorted(sink.taken) == list(range(2000))
-        assert (figures.delivered, figures.lost) == (2000, 0)
+        assert (stats.delivered, stats.lost) == (2000, 0)
         assert sum("the stream waits" in line for line in said) == 1
 
     def test_who_blocks_can_be_stopped(self, said, tmp_path, dead):
@@ -672,9 +672,9 @@ class TestRoom:
         wait_for(lambda: any("the stream waits" in line for line in said))
         stop.set()
         writer.join(30)
-        figures = close(dispatcher, 0.1)
-        assert figures.dropped + figures.spooled == 2000
-        assert figures.dropped > 0
+        stats = close(dispatcher, 0.1)
+        assert stats.dropped + stats.spooled == 2000
+        assert stats.dropped > 0
 
     def test_who_blocks_can_be_given_another_sink(self, said, tmp_path, dead):
         """Given a stream that waits for a dead sink, then a reload that leaves it out lets the stream go on."""
@@ -689,9 +689,9 @@ class TestRoom:
 
         dispatcher = Dispatcher([dead[1]], said.append, spool=spool, should_stop=reload_once)
         send(dispatcher, 2000)
-        figures = dispatcher.close(0.5)
-        assert figures["probe b"].delivered == len(fresh.taken) == 2000 - figures["probe it"].put
-        assert balanced(figures["probe it"])
+        stats = dispatcher.close(0.5)
+        assert stats["probe b"].delivered == len(fresh.taken) == 2000 - stats["probe it"].put
+        assert balanced(stats["probe it"])
 
     def test_dead_letters_that_find_no_room_are_counted(self, said, tmp_path):
         spool = self.small(tmp_path, "drop_newest")
@@ -700,19 +700,19 @@ class TestRoom:
         dispatcher = Dispatcher([config], said.append, spool=spool)
         for turn in range(20):
             send(dispatcher, 50, start=turn * 50)
-            wait_for(lambda turn=turn: dispatcher.figures()["probe it"].dead == turn * 50 + 50)
-        figures = close(dispatcher)
-        assert (figures.dead, figures.dropped) == (1000, 0)
-        assert len(letters(spool)) == figures.dead - figures.lost
-        assert 0 < figures.lost < 1000
+            wait_for(lambda turn=turn: dispatcher.stats()["probe it"].dead == turn * 50 + 50)
+        stats = close(dispatcher)
+        assert (stats.dead, stats.dropped) == (1000, 0)
+        assert len(letters(spool)) == stats.dead - stats.lost
+        assert 0 < stats.lost < 1000
         assert self.used(spool) <= spool.max_bytes
         assert dispatcher.durable < 1000
 
 
 class TestDisk:
     def test_a_full_disk_is_said_once_and_holds_up_nothing(self, said, spool, dead, monkeypatch):
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 20_000)
-        monkeypatch.setattr(worker, "_SPILL_AGAIN", 0.0)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 20_000)
+        monkeypatch.setattr(spooler, "_RETRY_SECONDS", 0.0)
 
         def refuse(*_):
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -722,8 +722,8 @@ class TestDisk:
         send(dispatcher, 500)
         time.sleep(0.6)
         send(dispatcher, 500)
-        figures = close(dispatcher, 0.1)
-        assert (figures.dropped, figures.spooled) == (1000, 0)
+        stats = close(dispatcher, 0.1)
+        assert (stats.dropped, stats.spooled) == (1000, 0)
         assert dispatcher.durable == 0
         said_of_disk = [line for line in said if "No space left" in line]
         assert said_of_disk == [f"probe it: spool {spool.path}: No space left on device; events wait in memory"]
@@ -739,32 +739,32 @@ class TestDisk:
             return real(descriptor, data, at)
 
         monkeypatch.setattr(segment.os, "pwrite", has_little_room)
-        lane_spool = Spool(spool).lane(dead[1])
+        sink_spool = Spool(spool).for_sink(dead[1])
         bodies = [b"%04d" % n + b"x" * 996 for n in range(1000)]
         with pytest.raises(OSError) as caught:
-            lane_spool.append(bodies, None)
+            sink_spool.append(bodies, None)
         taken = caught.value.appended.taken
         assert 300 < taken < 400
-        (kept,) = lane_spool.own
+        (kept,) = sink_spool.own
         assert kept.read(1000, 1 << 20)[0] == bodies[:taken]
-        lane_spool.release()
+        sink_spool.release()
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
     def test_a_disk_that_is_really_full(self, said, tmp_path, dead, monkeypatch):
-        monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", 100_000)
-        monkeypatch.setattr(worker, "_SPILL_AGAIN", 0.0)
+        monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", 100_000)
+        monkeypatch.setattr(spooler, "_RETRY_SECONDS", 0.0)
         disk = tmp_path / "disk"
         disk.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(disk)]).returncode:
             pytest.skip("nothing can be mounted here")
         try:
             spool = SpoolConfig(path=str(disk / "spool"))
-            dispatcher = Dispatcher([dead[1]], said.append, spool=spool, patience=5)
+            dispatcher = Dispatcher([dead[1]], said.append, spool=spool, put_timeout=5)
             send(dispatcher, 5000)
-            figures = close(dispatcher, 0.1)
-            assert figures.spooled + figures.dropped == 5000
-            assert figures.spooled > 100
-            assert events_in(spool) == list(range(figures.spooled))
+            stats = close(dispatcher, 0.1)
+            assert stats.spooled + stats.dropped == 5000
+            assert stats.spooled > 100
+            assert events_in(spool) == list(range(stats.spooled))
             assert sum("No space left on device" in line for line in said) == 1
         finally:
             subprocess.run(["umount", str(disk)], check=True)
@@ -792,8 +792,8 @@ class TestDisk:
             raise OSError(errno.EIO, "Input/output error")
 
         monkeypatch.setattr(Segment, "read", fail)
-        figures = close(Dispatcher([config], said.append, spool=spool), 5)
-        assert figures.delivered == 0
+        stats = close(Dispatcher([config], said.append, spool=spool), 5)
+        assert stats.delivered == 0
         assert any("can't be read and is left alone: Input/output error" in line for line in said)
         assert len(segments(spool)) == 1
 
@@ -852,10 +852,10 @@ class TestKill:
                     taken += map(int, numbers)
             promised |= set(range(start, durable))
         sink, config = probe(batch=Batching(events=1000))
-        figures = close(Dispatcher([config], said.append, spool=spool))
+        stats = close(Dispatcher([config], said.append, spool=spool))
         assert promised
         assert promised <= set(taken) | set(sink.taken)
-        assert figures.spooled == 0
+        assert stats.spooled == 0
         again = len(taken) + len(sink.taken) - len({*taken, *sink.taken})
         assert again <= 6 * 20
         assert segments(spool) == []
@@ -864,12 +864,13 @@ class TestKill:
 @pytest.mark.parametrize("during", ["settle", "spill"])
 def test_an_end_that_does_not_wait_for_a_slow_disk_counts_each_event_once(said, spool, monkeypatch, during):
     """Given a file operation that lasts while the broker ends, then no event is both dropped and something else."""
-    monkeypatch.setattr(worker, "_NO_PROGRESS", 0.05)
+    monkeypatch.setattr(backpressure, "NO_PROGRESS_SECONDS", 0.05)
+    monkeypatch.setattr(worker, "DISK_SECONDS", 0.05)
     monkeypatch.setattr(worker, "GRACE", 0.05)
     sink, config = probe(retry=QUICK, batch=Batching(age=0.01, events=50))
     begun, go_on = threading.Event(), threading.Event()
     name = "dead_letters" if during == "settle" else "append"
-    owner = worker if during == "settle" else Spool(spool).lane(config).__class__
+    owner = spooler if during == "settle" else Spool(spool).for_sink(config).__class__
     real = getattr(owner, name)
 
     def slow(*arguments):
@@ -886,11 +887,11 @@ def test_an_end_that_does_not_wait_for_a_slow_disk_counts_each_event_once(said, 
     dispatcher = Dispatcher([config], said.append, spool=spool)
     send(dispatcher, 120)
     assert begun.wait(30)
-    ((_, figures),) = dispatcher.close(0.1).items()
+    ((_, stats),) = dispatcher.close(0.1).items()
     go_on.set()
-    assert balanced(figures)
+    assert balanced(stats)
     wait_for(lambda: sink.closed)
-    assert balanced(dispatcher.figures()["probe it"])
+    assert balanced(dispatcher.stats()["probe it"])
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -899,9 +900,10 @@ def test_every_event_is_accounted_for_whatever_happens(said, tmp_path, monkeypat
     full at times, then put + adopted = filtered + delivered + spooled + dead + dropped, and the files say the same.
     """
     chance = random.Random(seed)
-    monkeypatch.setattr(worker, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
-    monkeypatch.setattr(worker, "_SPILL_AGAIN", 0.01)
-    monkeypatch.setattr(worker, "_NO_PROGRESS", 0.1)
+    monkeypatch.setattr(event_queue, "MAX_QUEUE_BYTES", chance.choice([20_000, 1 << 20]))
+    monkeypatch.setattr(spooler, "_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr(backpressure, "NO_PROGRESS_SECONDS", 0.1)
+    monkeypatch.setattr(worker, "DISK_SECONDS", 0.1)
     policy = chance.choice(["drop_oldest", "drop_newest"])
     spool = SpoolConfig(path=str(tmp_path / "spool"), max_bytes=chance.choice([1 << 16, 1 << 30]), when_full=policy)
     taken: list[int] = []
@@ -937,14 +939,14 @@ def test_every_event_is_accounted_for_whatever_happens(said, tmp_path, monkeypat
     for turn in range(4):
         sink, config = probe(retry=QUICK, batch=Batching(events=chance.choice([1, 10, 100]), age=0.001))
         sink.write = write
-        dispatcher = Dispatcher([config], said.append, patience=chance.choice([0, 1]), spool=spool)
+        dispatcher = Dispatcher([config], said.append, put_timeout=chance.choice([0, 1]), spool=spool)
         send(dispatcher, 400, start=turn * 400)
-        figures = close(dispatcher, chance.choice([0.0, 0.1, 0.5]))
-        assert (figures.put, figures.waiting) == (400, 0)
-        delivered += figures.delivered
-        dead += figures.dead
-        kept += figures.dead - (figures.lost - figures.dropped)
-        waiting += figures.spooled - figures.adopted
+        stats = close(dispatcher, chance.choice([0.0, 0.1, 0.5]))
+        assert (stats.put, stats.waiting) == (400, 0)
+        delivered += stats.delivered
+        dead += stats.dead
+        kept += stats.dead - (stats.lost - stats.dropped)
+        waiting += stats.spooled - stats.adopted
     assert delivered == len(taken)
     assert kept == len(letters(spool))
     assert dead >= kept

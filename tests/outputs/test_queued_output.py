@@ -121,7 +121,7 @@ def test_what_is_not_delivered_in_time_is_counted_and_said(capsys: pytest.Captur
 
 
 def test_a_full_queue_drops_and_counts(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("balog.outbound.worker.MAX_QUEUE_BYTES", 5 * len(EVENTS[0]))
+    monkeypatch.setattr("balog.outbound.event_queue.MAX_QUEUE_BYTES", 5 * len(EVENTS[0]))
     sink = Memory(is_open=False)
     output = QueuedOutput(sink)
     write_all(output)

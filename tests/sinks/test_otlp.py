@@ -361,9 +361,9 @@ def test_what_is_refused_without_a_name_is_counted_by_a_broker_and_said_once(ser
     dispatcher = Dispatcher([OtlpSinkConfig(url=server.url, batch=Batching(age=60))], said.append)
     for _ in range(5):
         dispatcher.put(log())
-    ((_, figures),) = dispatcher.close(10).items()
-    assert (figures.delivered, figures.dead, figures.lost, figures.dropped) == (4, 1, 1, 0)
-    assert figures.troubles() == ["1 events were not delivered"]
+    ((_, stats),) = dispatcher.close(10).items()
+    assert (stats.delivered, stats.dead, stats.lost, stats.dropped) == (4, 1, 1, 0)
+    assert stats.warnings() == ["1 events were not delivered"]
     assert len(said) == 1
     assert "it does not say which, so they are counted and not kept" in said[0]
 

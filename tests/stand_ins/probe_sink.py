@@ -79,7 +79,7 @@ def send(dispatcher, count, start=0, **payload):
         dispatcher.put(delivery)
 
 
-def balanced(figures):
+def balanced(stats):
     """Whether every event is accounted for, once."""
-    out = figures.filtered + figures.delivered + figures.waiting + figures.spooled + figures.dead + figures.dropped
-    return figures.put + figures.adopted == out
+    out = stats.filtered + stats.delivered + stats.waiting + stats.spooled + stats.dead + stats.dropped
+    return stats.put + stats.adopted == out

@@ -15,7 +15,7 @@ from balog.delivery.jobs.callbacks.disabling import place_of
 from balog.delivery.jobs.callbacks.endpoint import Endpoint, check_callback
 from balog.delivery.jobs.callbacks.pump import Pump
 from balog.delivery.jobs.callbacks.switch import Switch
-from balog.outbound.notices import News
+from balog.outbound.notices import ThrottledNotices
 from balog.signals import signals_for_main_thread
 from balog.topics import open_topics
 
@@ -60,7 +60,7 @@ class CallbackJob:
         self._config = config
         self._url = home_url
         self._control, self._control_options = control, control_options
-        self._news = News(f"callback {config.name}", say)
+        self._notices = ThrottledNotices(f"callback {config.name}", say)
         self._thread: threading.Thread | None = None
         self._is_over = False
 
@@ -81,11 +81,13 @@ class CallbackJob:
         with ExitStack() as stack:
             self._endpoint = Endpoint(self._config, self._networks)
             stack.callback(self._endpoint.close)
-            self._switch = Switch(self._config, place_of(self._control, self._url), self._news, self._control_options)
+            self._switch = Switch(
+                self._config, place_of(self._control, self._url), self._notices, self._control_options
+            )
             stack.callback(self._switch.close)
             topics = stack.enter_context(open_topics(self._url))
             topic = stack.enter_context(topics.topic(self._config.source))
-            self._pump = Pump(self._config, topic, self.group, self._endpoint, self._switch, self._news)
+            self._pump = Pump(self._config, topic, self.group, self._endpoint, self._switch, self._notices)
             self._closing = stack.pop_all()
         self._thread = threading.Thread(target=self._run, name=f"balog {self.group}", daemon=True)
         with signals_for_main_thread():

@@ -21,7 +21,7 @@ from balog.delivery.jobs.callbacks.switch import Switch
 from balog.errors import BalogError, EventError, TopicError
 from balog.event import Event, decode
 from balog.expressions import Expression
-from balog.outbound.notices import News
+from balog.outbound.notices import ThrottledNotices
 from balog.topics import GivenUp, Received, Topic
 
 __all__ = ["Pump"]
@@ -55,7 +55,7 @@ class Pump:
 
     Args:
         group: its group in the topic.
-        news: takes lines for people.
+        notices: takes lines for people.
 
     Attributes:
         taken: deliveries of events; ``done``: events that were posted, or not wanted; ``failed``: requests that failed;
@@ -64,7 +64,7 @@ class Pump:
     """
 
     def __init__(
-        self, config: Callback, topic: Topic, group: str, endpoint: Endpoint, switch: Switch, news: News
+        self, config: Callback, topic: Topic, group: str, endpoint: Endpoint, switch: Switch, notices: ThrottledNotices
     ) -> None:
         self.taken = self.done = self.failed = self.dead = 0
         self.lag: int | None = None
@@ -78,7 +78,7 @@ class Pump:
         self._group = group
         self._endpoint = endpoint
         self._switch = switch
-        self._news = news
+        self._notices = notices
         self._failures = FailureEvents()
         self._waiting = Waiting(config)
         self._crew = Crew(lambda post: endpoint.post(post.id, post.body), f"balog {group}")
@@ -107,12 +107,12 @@ class Pump:
                 delays.reset()
             except TopicError as error:
                 self.topic_trouble = str(error)
-                if self._news.is_due("topic"):
-                    self._news.tell(f"{error}; trying again")
+                if self._notices.is_due("topic"):
+                    self._notices.send(f"{error}; trying again")
                 self._over.wait(delays.next())
             except Exception as error:  # a mistake of this release
                 self.topic_trouble = f"begins anew after {type(error).__name__}: {error}"
-                self._news.tell(self.topic_trouble)
+                self._notices.send(self.topic_trouble)
                 self._begin_anew()
                 self._over.wait(MOST_PAUSE)
         self._finish()
@@ -261,18 +261,18 @@ class Pump:
 
     def _complain(self, refusal: Refusal) -> None:
         was_well, self.trouble = not self.trouble, refusal.reason
-        if was_well and self._news.is_due("trouble"):
-            self._news.tell(f"{refusal.reason}; trying again, its events stay in the topic")
+        if was_well and self._notices.is_due("trouble"):
+            self._notices.send(f"{refusal.reason}; trying again, its events stay in the topic")
 
     def _recover(self) -> None:
         was_well, self.trouble = not self.trouble, ""
-        if not was_well and self._news.was_told("trouble") and self._news.is_due("recovery"):
-            self._news.tell("takes events again")
+        if not was_well and self._notices.was_sent("trouble") and self._notices.is_due("recovery"):
+            self._notices.send("takes events again")
 
     def _note_dead(self, given_up: GivenUp) -> None:
         self.dead += 1
-        if self._news.is_due("dead"):
-            self._news.tell(f"{given_up.reason}; a dead letter of topic {self._config.source}, group {self._group}")
+        if self._notices.is_due("dead"):
+            self._notices.send(f"{given_up.reason}; a dead letter of topic {self._config.source}, group {self._group}")
         event = None
         with suppress(EventError):
             event = decode(given_up.received.body)
@@ -314,6 +314,6 @@ class Pump:
         try:
             self.hand.settle()
         except TopicError as error:
-            self._news.tell(f"{error}; what was in hand comes back when its lease runs out")
+            self._notices.send(f"{error}; what was in hand comes back when its lease runs out")
         self._endpoint.cut(everything=True)
         self._crew.close(1.0)

@@ -10,7 +10,7 @@ from balog.delivery.document import Callback
 from balog.delivery.jobs.callbacks.disabling import Disabled, DisabledCallbacks, digest
 from balog.errors import BalogError
 from balog.logger import get_logger
-from balog.outbound.notices import News
+from balog.outbound.notices import ThrottledNotices
 
 __all__ = ["Switch"]
 
@@ -33,13 +33,15 @@ class Switch:
         MissingExtraError: its packages are not installed.
     """
 
-    def __init__(self, config: Callback, place: str, news: News, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, config: Callback, place: str, notices: ThrottledNotices, options: Mapping[str, Any] | None = None
+    ) -> None:
         self.is_off = False
         self.trouble = ""
         self._name = config.name
         self._digest = digest(config)
         self._kept = DisabledCallbacks(place, options)
-        self._news = news
+        self._notices = notices
         self._unkept: Disabled | None = None
         self._looked_at = float("-inf")
         self._log = get_logger("balog.delivery.jobs.callbacks")
@@ -68,14 +70,14 @@ class Switch:
                 self._kept.remove(self._name)  # it was another config's
                 found = None
         except BalogError as error:
-            if self._news.is_due("state"):
-                self._news.tell(f"{error}; whether it is disabled can't be told, it stays as it is")
+            if self._notices.is_due("state"):
+                self._notices.send(f"{error}; whether it is disabled can't be told, it stays as it is")
             return
         if found is not None and not self.is_off:
             self._note_off(found.reason)
         elif found is None and self.is_off:
             self.is_off, self.trouble = False, ""
-            self._news.tell("is enabled again")
+            self._notices.send("is enabled again")
             self._log.info("enabled", callback=self._name)
 
     def close(self) -> None:
@@ -85,7 +87,7 @@ class Switch:
     def _note_off(self, reason: str) -> None:
         self.is_off = True
         self.trouble = f"{reason}, so it is disabled; see to it, then: balog callbacks enable {self._name}"
-        self._news.tell(self.trouble)
+        self._notices.send(self.trouble)
 
     def _keep(self) -> None:
         if self._unkept is None:
@@ -95,5 +97,7 @@ class Switch:
             self._kept.put(self._unkept)
             self._unkept = None
         except BalogError as error:
-            if self._news.is_due("keeping"):
-                self._news.tell(f"{error}; that it is disabled is not kept yet, a restart would ask the endpoint again")
+            if self._notices.is_due("keeping"):
+                self._notices.send(
+                    f"{error}; that it is disabled is not kept yet, a restart would ask the endpoint again"
+                )

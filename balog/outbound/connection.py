@@ -1,0 +1,69 @@
+"""A worker's sink: opened when it is first needed, and asked again after each failure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from balog.backoff import BackoffSequence
+from balog.outbound.attempt import AttemptOutcome, as_sink_error, attempt
+from balog.outbound.health import SinkHealth
+from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
+
+__all__ = ["NEVER", "SinkConnection"]
+
+NEVER = float("inf")
+
+
+class SinkConnection:
+    """A sink and whether it is open. One thread uses it.
+
+    Raises:
+        ConfigError: the sink can't be built.
+
+    Attributes:
+        is_opening: whether the sink is being opened while no event waits for it.
+        open_at: when to try to open it again, by the monotonic clock; ``NEVER`` if it is open or that can't help.
+    """
+
+    def __init__(self, config: SinkConfig, health: SinkHealth) -> None:
+        self._sink: Sink = config.build()
+        self._health = health
+        self._delays = BackoffSequence(config.retry.backoff())
+        self._is_open = False
+        self.is_opening = True
+        self.open_at = 0.0
+
+    def open_early(self) -> None:
+        """Open the sink before an event waits for it, so that it can be scraped and continue an earlier run's work."""
+        self.is_opening = True
+        error = self._open()
+        self.is_opening = False
+        if error is None:
+            self._health.recover()
+            return
+        self.open_at = time.monotonic() + self._delays.next() if error.retryable else NEVER
+        self._health.fail(error)
+
+    def deliver(self, batch: Sequence[Delivery]) -> AttemptOutcome:
+        """Open the sink if it is not open, and make one attempt to deliver a batch."""
+        error = self._open()
+        if error is None:
+            return attempt(self._sink.write, batch)
+        if error.retryable:
+            return AttemptOutcome(0, {}, list(range(len(batch))), error)
+        return AttemptOutcome(0, dict.fromkeys(range(len(batch)), str(error)), [], error)
+
+    def close(self) -> None:
+        """Close the sink; raises what the sink raises."""
+        self._sink.close()
+
+    def _open(self) -> SinkError | None:
+        if not self._is_open:
+            try:
+                self._sink.open()
+            except Exception as error:
+                return as_sink_error(error)
+            self._is_open = True
+            self.open_at = NEVER
+        return None
