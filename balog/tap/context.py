@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from balog.tap.bookmarks import State
 from balog.tap.bookmarks.state import RESERVED_KEYS
-from balog.tap.catalog import Entry, selected_properties
+from balog.tap.catalog import CatalogEntry, selected_properties
 from balog.tap.errors import TapError
 from balog.tap.streams import Stream
 
@@ -56,7 +56,7 @@ class RunAccess(Protocol):
         """See ``Context.of``."""
 
 
-def replication_key_of(stream: Stream, entry: Entry) -> str | None:
+def replication_key_of(stream: Stream, entry: CatalogEntry) -> str | None:
     """Return the replication key of a run: the catalog's, or the stream's own; None without INCREMENTAL."""
     method = entry.replication_method or stream.method
     return (entry.replication_key or stream.replication_key) if method == "INCREMENTAL" else None
@@ -86,7 +86,7 @@ class Context:
     def __init__(
         self,
         stream: Stream,
-        entry: Entry,
+        entry: CatalogEntry,
         config: Any,
         state: State,
         log: Any,

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from balog.tap.catalog import Entry
+from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
 from balog.tap.records import Policy, Transformer
 from balog.tap.records.batches import read_batch_config
@@ -46,7 +46,7 @@ def test_no_row_of_the_table_is_passed_over() -> None:
 @pytest.mark.parametrize(("schema", "given", "written", "aside"), ROWS)
 def test_a_value_becomes_what_the_table_says(schema: str, given: str, written: str, aside: str) -> None:
     properties = {"v": msgspec.json.decode(schema)}
-    transform = Transformer(Entry(tap_stream_id="a", stream="a", schema={"properties": properties}))
+    transform = Transformer(CatalogEntry(tap_stream_id="a", stream="a", schema={"properties": properties}))
     record: dict[str, Any] = {"v": eval(given)}
     if aside:
         with pytest.raises(RecordError):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from balog.tap import Tap
 from balog.tap.bookmarks import State
-from balog.tap.catalog import Catalog, Entry, choose
+from balog.tap.catalog import Catalog, CatalogEntry, choose
 from balog.tap.streams import Stream
 from balog.tap.syncing import Observer, Stop, Sync
 
@@ -111,7 +111,7 @@ def sync(
     if chosen is not None:
         given = Catalog()
         for name, metadata in chosen.items():
-            given.entries[name] = Entry(
+            given.entries[name] = CatalogEntry(
                 tap_stream_id=name, stream=name, schema={}, metadata={(): {"selected": True, **metadata}}
             )
     catalog, _ = choose(list(streams), given, lambda stream: stream.schema)

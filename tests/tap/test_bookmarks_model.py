@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from balog.tap import Tap
 from balog.tap.bookmarks import State
-from balog.tap.catalog import Catalog, Entry
+from balog.tap.catalog import Catalog, CatalogEntry
 from balog.tap.syncing import Interrupted, Stop, Sync
 
 SCHEMA = {
@@ -182,7 +182,7 @@ class Runs(RuleBasedStateMachine):
         lines = Lines(kill_after, look)
         written = lines.written
         entries = {
-            name: Entry(
+            name: CatalogEntry(
                 tap_stream_id=name,
                 stream=name,
                 schema=SCHEMA,

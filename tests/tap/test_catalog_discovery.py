@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from balog.tap.catalog import Node, default_metadata, discover
+from balog.tap.catalog import SchemaNode, default_metadata, discover
 from balog.tap.errors import TapError
 from balog.tap.streams import Stream
 
@@ -80,7 +80,7 @@ def test_what_a_stream_says_goes_over_the_default_and_none_takes_it_away() -> No
 def test_visitors_see_each_node_and_say_more() -> None:
     seen = []
 
-    def visit(node: Node, schema: dict[str, Any]) -> None:
+    def visit(node: SchemaNode, schema: dict[str, Any]) -> None:
         seen.append((node.name, node.level, schema.get("type")))
         if node.level == 2:
             node.unsupported()
@@ -106,8 +106,8 @@ def test_visitors_of_other_streams_are_not_asked() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"key_properties": ["no"]}, "'no' should be in its schema"),
-        ({"replication_key": "no"}, "'no' should be in its schema"),
+        ({"key_properties": ["no"]}, "'no' must be in its schema"),
+        ({"replication_key": "no"}, "'no' must be in its schema"),
         ({"metadata": {("properties", "no"): {"x": 1}}}, "not in its schema"),
         ({"metadata": {(): {"inclusion": "always"}}}, "want available, automatic or unsupported"),
     ],
@@ -125,7 +125,7 @@ def test_a_schema_that_cannot_be_had_leaves_the_others() -> None:
 
     catalog = discover([Stream("broken", schema={}), stream()], read)
     assert list(catalog.entries) == ["contacts"]
-    assert str(catalog.failed["broken"]) == "broken: its schema could not be had: ConnectionError: refused"
+    assert str(catalog.failed["broken"]) == "broken: its schema could not be read: ConnectionError: refused"
 
 
 def test_the_entry_says_how_the_stream_is_replicated() -> None:

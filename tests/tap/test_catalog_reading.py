@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.tap.catalog import Catalog, Entry, Selection, parse_catalog, read_catalog, read_properties
+from balog.tap.catalog import Catalog, CatalogEntry, PropertySelection, parse_catalog, read_catalog, read_properties
 from balog.tap.errors import ConfigProblems
 
 
@@ -21,7 +21,7 @@ def problems(document: Any) -> list[str]:
     return str(error.value).splitlines()
 
 
-def one(**said: Any) -> Entry:
+def one(**said: Any) -> CatalogEntry:
     (entry,) = parse_catalog({"streams": [said]})
     return entry
 
@@ -74,12 +74,12 @@ def test_selected_inside_of_schemas_is_metadata(tmp_path: Path) -> None:
     assert entry.is_selected
     assert "selected" not in json.dumps(entry.schema).replace('"selected": {"type": "boolean"}', "")
     assert entry.metadata["properties", "id"] == {"inclusion": "automatic", "selected": False}
-    assert Selection(entry).names == ["id", "name", "tags"]
+    assert PropertySelection(entry).names == ["id", "name", "tags"]
 
 
 def test_where_no_property_says_so_all_are_selected() -> None:
     schema = {"type": "object", "selected": True, "properties": {"a": {"type": "string"}, "b": {}}}
-    assert Selection(one(stream="s", schema=schema)).names == ["a", "b"]
+    assert PropertySelection(one(stream="s", schema=schema)).names == ["a", "b"]
 
 
 def test_metadata_go_over_what_schemas_say() -> None:
@@ -151,7 +151,7 @@ SCHEMAS = st.recursive(
 )
 CRUMBS = st.lists(NAMES, max_size=2).map(lambda names: tuple(part for name in names for part in ("properties", name)))
 ENTRIES = st.builds(
-    Entry,
+    CatalogEntry,
     tap_stream_id=NAMES,
     stream=NAMES,
     schema=SCHEMAS,
@@ -199,4 +199,4 @@ def test_any_json_is_a_catalog_or_refused(document: Any) -> None:
         except ConfigProblems:
             continue
         for entry in catalog:
-            Selection(entry)
+            PropertySelection(entry)

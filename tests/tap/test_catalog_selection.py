@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.tap.catalog import Breadcrumb, Entry, Selection, selected_properties
+from balog.tap.catalog import Breadcrumb, CatalogEntry, PropertySelection, selected_properties
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -21,8 +21,8 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def entry(metadata: dict[Breadcrumb, dict[str, Any]], **said: Any) -> Entry:
-    return Entry(
+def entry(metadata: dict[Breadcrumb, dict[str, Any]], **said: Any) -> CatalogEntry:
+    return CatalogEntry(
         **{
             "tap_stream_id": "s",
             "stream": "s",
@@ -35,14 +35,14 @@ def entry(metadata: dict[Breadcrumb, dict[str, Any]], **said: Any) -> Entry:
 
 
 def test_where_nothing_is_said_all_is_selected_and_the_schema_is_the_same() -> None:
-    selection = Selection(entry({(): {"selected": True}}))
+    selection = PropertySelection(entry({(): {"selected": True}}))
     assert selection.schema is SCHEMA
     assert selection.names == ["id", "name", "address", "lines"]
 
 
 def test_the_order_of_what_counts() -> None:
     def is_selected(**said: Any) -> bool:
-        return "name" in Selection(
+        return "name" in PropertySelection(
             entry({("properties", "name"): {key.replace("_", "-"): v for key, v in said.items()}})
         )
 
@@ -62,7 +62,7 @@ def test_keys_are_selected_whatever_is_said() -> None:
 
 
 def test_inside_of_objects_and_of_the_items_of_arrays() -> None:
-    selection = Selection(
+    selection = PropertySelection(
         entry(
             {
                 ("properties", "name"): {"selected": False},
@@ -85,7 +85,9 @@ def test_inside_of_objects_and_of_the_items_of_arrays() -> None:
 
 def test_a_key_that_is_named_inside_of_an_object_is_no_key() -> None:
     schema = {"properties": {"id": {}, "inner": {"properties": {"id": {}}}}}
-    selection = Selection(entry({("properties", "inner", "properties", "id"): {"selected": False}}, schema=schema))
+    selection = PropertySelection(
+        entry({("properties", "inner", "properties", "id"): {"selected": False}}, schema=schema)
+    )
     assert selection.schema["properties"]["inner"] == {"properties": {}}
 
 
@@ -109,7 +111,7 @@ SAID = st.dictionaries(
 def test_no_metadata_takes_the_keys_away_or_breaks_the_schema(
     metadata: dict[Breadcrumb, dict[str, Any]], key: str | None
 ) -> None:
-    selection = Selection(entry(metadata, replication_key=key))
+    selection = PropertySelection(entry(metadata, replication_key=key))
     assert "id" in selection
     assert key is None or key in selection
     assert set(selection.names) <= set(SCHEMA["properties"])

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.tap.catalog import Entry
+from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError, TapError
 from balog.tap.records import RecordQuarantine, Transformer
 from balog.tap.records.times import is_date_time, to_date_time
@@ -29,7 +29,7 @@ class Log:
 
 
 def transformer(schema, policy="coerce", *, metadata=None, **more):
-    entry = Entry(tap_stream_id="s", stream="s", schema=schema, metadata=metadata or {})
+    entry = CatalogEntry(tap_stream_id="s", stream="s", schema=schema, metadata=metadata or {})
     return Transformer(entry, policy, more.pop("after", None), log=more.pop("log", Log()), **more)
 
 
@@ -305,7 +305,7 @@ def test_what_refers_to_nothing_is_an_error_of_the_tap():
 def test_a_record_without_its_key_breaks_the_schema(policy):
     """A key may be null where the schema says so; it must be there, whether the schema says so or not."""
     schema = {"properties": {"id": {"type": ["null", "integer"]}, "shop": {"type": "string"}}, "required": ["shop"]}
-    entry = Entry(tap_stream_id="s", stream="s", schema=schema, key_properties=["id", "shop"])
+    entry = CatalogEntry(tap_stream_id="s", stream="s", schema=schema, key_properties=["id", "shop"])
     made = Transformer(entry, policy, log=Log())
 
     assert made({"id": None, "shop": "a"}) == {"id": None, "shop": "a"}

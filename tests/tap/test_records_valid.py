@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
-from balog.tap.catalog import Entry
+from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
 from balog.tap.records import Transformer
 from balog.tap.records.times import is_date, is_date_time
@@ -84,7 +84,7 @@ class Silent:
 
 
 def transformer(schema, policy="coerce"):
-    return Transformer(Entry(tap_stream_id="s", stream="s", schema=schema), policy, log=Silent())
+    return Transformer(CatalogEntry(tap_stream_id="s", stream="s", schema=schema), policy, log=Silent())
 
 
 @QUICK

@@ -9,7 +9,7 @@ import pytest
 
 from balog.tap import Stream, Tap
 from balog.tap.bookmarks import State
-from balog.tap.catalog import Entry
+from balog.tap.catalog import CatalogEntry
 from balog.tap.context import Context
 from balog.tap.errors import TapError
 from balog.tap.syncing import Sync
@@ -321,7 +321,7 @@ class TestContext:
         assert names == ["its own", "the tap's"]
 
     def test_without_a_run_nothing_can_be_written(self) -> None:
-        entry = Entry(tap_stream_id="contacts", stream="contacts", schema=SCHEMA)
+        entry = CatalogEntry(tap_stream_id="contacts", stream="contacts", schema=SCHEMA)
         context = Context(Stream("contacts"), entry, {}, State(), None)
 
         assert context.bookmark is None

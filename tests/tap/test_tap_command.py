@@ -165,7 +165,7 @@ class TestSync:
 
         ran = Ran(capfd, tap, "-c", config)
         assert ran.code == 1
-        assert "CRITICAL broken: its schema could not be had: ConnectionError: refused" in ran.lines
+        assert "CRITICAL broken: its schema could not be read: ConnectionError: refused" in ran.lines
         assert {message["stream"] for message in ran.messages if "stream" in message} == {"contacts"}
 
     def test_properties_are_an_older_catalog_and_give_way_to_it(self, capfd: Any, config: str, tmp_path: Path) -> None:

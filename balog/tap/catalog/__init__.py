@@ -1,27 +1,27 @@
-"""The catalog: what a tap has, how it is replicated, and what of it was selected.
+"""The catalog: the streams of a tap, how they are replicated, and what is selected.
 
-Forms follow Singer's docs/DISCOVERY_MODE.md and SYNC_MODE.md: ``--catalog`` with metadata, the older ``--properties``
-with ``selected`` inside of the schemas.
+The formats are those of Singer's docs/DISCOVERY_MODE.md and SYNC_MODE.md: ``--catalog`` with metadata, and
+the older ``--properties`` with ``selected`` inside the schemas.
 """
 
-from balog.tap.catalog.choosing import Choice, choose
+from balog.tap.catalog.choice import CatalogChoice, choose
 from balog.tap.catalog.defaults import default_metadata
-from balog.tap.catalog.discovering import Discovered, discover, entry_of
-from balog.tap.catalog.entry import Breadcrumb, Catalog, Entry, Metadata, Method
-from balog.tap.catalog.nodes import Node
-from balog.tap.catalog.reading import parse_catalog, read_catalog, read_properties
-from balog.tap.catalog.selection import Selection, selected_properties
+from balog.tap.catalog.discovery import Discovered, discover, entry_of
+from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata, Method
+from balog.tap.catalog.nodes import SchemaNode
+from balog.tap.catalog.reader import parse_catalog, read_catalog, read_properties
+from balog.tap.catalog.selection import PropertySelection, selected_properties
 
 __all__ = [
     "Breadcrumb",
     "Catalog",
-    "Choice",
+    "CatalogChoice",
+    "CatalogEntry",
     "Discovered",
-    "Entry",
     "Metadata",
     "Method",
-    "Node",
-    "Selection",
+    "PropertySelection",
+    "SchemaNode",
     "choose",
     "default_metadata",
     "discover",

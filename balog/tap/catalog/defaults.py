@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from balog.tap.catalog.entry import Breadcrumb, Metadata, Method
-from balog.tap.catalog.nodes import Node, nodes_of, properties_of
+from balog.tap.catalog.nodes import SchemaNode, nodes_of, properties_of
 from balog.tap.errors import TapError
 
-__all__ = ["Declared", "Visitor", "default_metadata"]
+__all__ = ["StreamDeclaration", "Visitor", "default_metadata"]
 
-Visitor = Callable[[Node, Any], Any]
-"""Called with a node and its schema; says more of it by ``node.set``."""
+Visitor = Callable[[SchemaNode, Any], Any]
+"""Called with a node and its schema; adds metadata with ``node.set``."""
 
 
-class Declared(Protocol):
-    """What discovery wants to know of a stream; ``balog.tap.streams.Stream`` says it."""
+class StreamDeclaration(Protocol):
+    """What discovery needs of a stream; ``balog.tap.streams.Stream`` implements it."""
 
     name: str
     key_properties: list[str]
@@ -25,24 +25,25 @@ class Declared(Protocol):
     metadata: dict[Breadcrumb, dict[str, Any]]
     select: bool
     parent: Any
+    source_stream: Any
 
     @property
     def method(self) -> Method:
-        """How it is replicated."""
+        """The replication method."""
 
 
-def default_metadata(stream: Declared, schema: dict[str, Any], visitors: Iterable[Visitor] = ()) -> Metadata:
-    """Give a stream's metadata: by rule, then what the stream declares, then what visitors say.
+def default_metadata(stream: StreamDeclaration, schema: dict[str, Any], visitors: Iterable[Visitor] = ()) -> Metadata:
+    """Return a stream's metadata: the defaults, then what the stream declares, then what visitors add.
 
-    Of the stream: ``inclusion``, ``selected-by-default``, ``table-key-properties``, ``forced-replication-method``,
-    ``valid-replication-keys`` and, below another stream, ``parent-tap-stream-id``. Of each property: ``inclusion``,
-    ``automatic`` for keys and for the replication key, else ``available``.
+    The stream has ``inclusion``, ``selected-by-default``, ``table-key-properties``, ``forced-replication-method``,
+    ``valid-replication-keys`` and, if it has a parent, ``parent-tap-stream-id``. Each property has ``inclusion``:
+    ``automatic`` for keys and the replication key, otherwise ``available``.
 
-    A stream that lets a user choose how it is replicated takes ``forced-replication-method`` away, by the value None.
+    A stream removes ``forced-replication-method``, with the value None, to let users choose the method.
 
     Raises:
-        TapError: a key or the replication key is no property of the schema, metadata is said of what is not there, or
-            ``inclusion`` is none that Singer has.
+        TapError: a key or the replication key is not a property of the schema, metadata has an unknown breadcrumb, or
+            ``inclusion`` is invalid.
     """
     properties = properties_of(schema)
     _refuse_unknown_keys(stream, schema, properties)
@@ -59,31 +60,31 @@ def default_metadata(stream: Declared, schema: dict[str, Any], visitors: Iterabl
         top["valid-replication-keys"] = [stream.replication_key]
     if stream.parent is not None:
         top["parent-tap-stream-id"] = getattr(stream.parent, "name", stream.parent)
-    for path, said in stream.metadata.items():
+    for path, declared in stream.metadata.items():
         if path not in metadata and schema:
-            raise TapError(f"stream {stream.name!r}: metadata of {path!r}, which is not in its schema")
-        for key, value in said.items():
-            Node(stream.name, path, None, metadata.setdefault(path, {})).set(key, value)
+            raise TapError(f"stream {stream.name!r}: it has metadata of {path!r}, which is not in its schema")
+        for key, value in declared.items():
+            SchemaNode(stream.name, path, None, metadata.setdefault(path, {})).set(key, value)
     visitors = list(visitors)
     for node in list(nodes_of(stream.name, schema, metadata)) if visitors else ():
         for visit in visitors:
             visit(node, node.schema)
-    for path, said in metadata.items():
-        if said.get("inclusion", "available") not in ("available", "automatic", "unsupported"):
+    for path, values in metadata.items():
+        if values.get("inclusion", "available") not in ("available", "automatic", "unsupported"):
             raise TapError(
-                f"stream {stream.name!r}: the inclusion of {path!r} is {said['inclusion']!r}; "
+                f"stream {stream.name!r}: the inclusion of {path!r} is {values['inclusion']!r}; "
                 "want available, automatic or unsupported"
             )
-    return {path: said for path, said in metadata.items() if said}
+    return {path: values for path, values in metadata.items() if values}
 
 
-def _refuse_unknown_keys(stream: Declared, schema: dict[str, Any], properties: dict[str, Any]) -> None:
-    if not properties:  # one that is open, or has its properties in a form that is not looked into
+def _refuse_unknown_keys(stream: StreamDeclaration, schema: dict[str, Any], properties: dict[str, Any]) -> None:
+    if not properties:  # an open schema, or one with its properties in another form
         return
     keys = [*stream.key_properties, *([stream.replication_key] if stream.replication_key else [])]
     missing = [key for key in keys if key not in properties]
     if missing:
         raise TapError(
-            f"stream {stream.name!r}: {', '.join(map(repr, missing))} should be in its schema, being keys; "
-            f"there are {', '.join(list(properties)[:50])}"
+            f"stream {stream.name!r}: {', '.join(map(repr, missing))} must be in its schema, because they are keys; "
+            f"it has {', '.join(list(properties)[:50])}"
         )

@@ -1,4 +1,4 @@
-"""A catalog and its entries as they are in memory; reading and writing them as JSON."""
+"""A catalog and its entries."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-__all__ = ["Breadcrumb", "Catalog", "Entry", "Metadata", "Method"]
+__all__ = ["Breadcrumb", "Catalog", "CatalogEntry", "Metadata", "Method"]
 
 Method = Literal["FULL_TABLE", "INCREMENTAL", "LOG_BASED"]
 Breadcrumb = tuple[str, ...]
-"""Where in a schema: ``()`` is the stream, ``("properties", "id")`` a property."""
+"""A path in a schema: ``()`` is the stream, ``("properties", "id")`` a property."""
 Metadata = dict[Breadcrumb, dict[str, Any]]
 
 
-class Entry(Struct, kw_only=True):
+class CatalogEntry(Struct, kw_only=True):
     """One stream of a catalog.
 
     Attributes:
         tap_stream_id: unique in the tap, and the name in state.
-        stream: the name in messages; the same unless a source has one name twice.
-        schema: JSON Schema of the records, its references resolved.
-        metadata: by breadcrumb; what the tap says (``inclusion``, ``table-key-properties`` …) and what was chosen.
-        other: what else a document says of the stream (``is_view``, ``row_count`` …), kept as it is.
+        stream: the name in messages; usually the same, but need not be unique.
+        schema: the JSON Schema of its records, with references resolved.
+        metadata: the tap's (``inclusion``, ``table-key-properties`` …) and the user's, by breadcrumb.
+        other: further keys of the document (``is_view``, ``row_count`` …), which are kept.
     """
 
     tap_stream_id: str
@@ -38,30 +38,30 @@ class Entry(Struct, kw_only=True):
     @property
     def is_selected(self) -> bool:
         """Whether the stream is to be synced."""
-        said = self.metadata.get((), {})
-        inclusion = said.get("inclusion")
+        metadata = self.metadata.get((), {})
+        inclusion = metadata.get("inclusion")
         if inclusion in ("automatic", "unsupported"):
             return bool(inclusion == "automatic")
-        return bool(said.get("selected", said.get("selected-by-default", False)))
+        return bool(metadata.get("selected", metadata.get("selected-by-default", False)))
 
 
 class Catalog(Struct):
-    """The streams in the order in which the tap declares them."""
+    """The streams, in the order of their declarations."""
 
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, CatalogEntry] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[CatalogEntry]:
         return iter(self.entries.values())
 
-    def get(self, tap_stream_id: str) -> Entry | None:
-        """Give a stream's entry; None when the catalog does not name it."""
+    def get(self, tap_stream_id: str) -> CatalogEntry | None:
+        """Return a stream's entry; None if it has none."""
         return self.entries.get(tap_stream_id)
 
     def as_json(self) -> dict[str, Any]:
-        """Give the document that ``--discover`` writes."""
+        """Return the document that ``--discover`` writes."""
         streams = []
         for entry in self:
-            metadata = [{"breadcrumb": list(crumb), "metadata": said} for crumb, said in entry.metadata.items()]
+            metadata = [{"breadcrumb": list(crumb), "metadata": values} for crumb, values in entry.metadata.items()]
             item: dict[str, Any] = {
                 "tap_stream_id": entry.tap_stream_id,
                 "stream": entry.stream,

@@ -1,4 +1,4 @@
-"""The nodes of a schema that metadata speaks of: the stream itself, its properties, and those inside of them."""
+"""The nodes of a schema that can have metadata: the stream itself, its properties, and those inside them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 from balog.tap.catalog.entry import Breadcrumb, Metadata
 
-__all__ = ["Node", "nodes_of", "properties_of"]
+__all__ = ["SchemaNode", "nodes_of", "properties_of"]
 
 _DEEPEST = 100
 
 
-class Node:
+class SchemaNode:
     """One node of a schema, and its metadata.
 
     Attributes:
         path: its breadcrumb: ``()`` for the stream, ``("properties", "address", "properties", "city")``.
         schema: its part of the schema.
-        metadata: what is said of it so far; None as a value takes what was said away.
+        metadata: its metadata so far.
     """
 
     __slots__ = ("_stream", "metadata", "path", "schema")
@@ -31,49 +31,48 @@ class Node:
 
     @property
     def name(self) -> str:
-        """The property's name; the stream's own at the top."""
+        """The name of the property, or of the stream."""
         return self.path[-1] if self.path else self._stream
 
     @property
     def level(self) -> int:
-        """How deep it is: 0 for the stream, 1 for its properties, 2 for those inside of them."""
+        """The depth: 0 for the stream, 1 for its properties, 2 for those inside them."""
         return self.path.count("properties")
 
     def set(self, key: str, value: Any) -> None:
-        """Say something of it; None takes away what was said."""
+        """Set a value of its metadata; None removes it."""
         if value is None:
             self.metadata.pop(key, None)
         else:
             self.metadata[key] = value
 
     def automatic(self) -> None:
-        """Let it be in every record, whatever is chosen."""
+        """Include it in every record, whatever is selected."""
         self.set("inclusion", "automatic")
 
     def available(self) -> None:
-        """Let it be chosen or left out."""
+        """Make it selectable by users."""
         self.set("inclusion", "available")
 
     def unsupported(self) -> None:
-        """Say that the tap cannot give it."""
+        """Mark it as one that the tap cannot replicate."""
         self.set("inclusion", "unsupported")
 
 
 def properties_of(schema: Any) -> dict[str, Any]:
-    """Give the properties that an object's schema names; {} for what is no object."""
+    """Return the properties of an object's schema; {} for another schema."""
     found = schema.get("properties") if isinstance(schema, Mapping) else None
     return dict(found) if isinstance(found, Mapping) else {}
 
 
-def nodes_of(stream: str, schema: Any, metadata: Metadata) -> Iterator[Node]:
-    """Give the nodes of a schema, each with its place in ``metadata``, outer ones first.
+def nodes_of(stream: str, schema: Any, metadata: Metadata) -> Iterator[SchemaNode]:
+    """Yield the nodes of a schema, each with its entry in ``metadata``, outer ones first.
 
-    Properties of objects in arrays are not among them: a catalog that names them is understood, but user interfaces
-    do not show them.
+    Properties of objects in arrays are not included. Catalogs may select them, but user interfaces do not show them.
     """
     waiting: list[tuple[Breadcrumb, Any]] = [((), schema)]
     while waiting:
         path, part = waiting.pop(0)
-        yield Node(stream, path, part, metadata.setdefault(path, {}))
+        yield SchemaNode(stream, path, part, metadata.setdefault(path, {}))
         if len(path) < 2 * _DEEPEST:
             waiting += [((*path, "properties", name), inner) for name, inner in properties_of(part).items()]

@@ -1,31 +1,31 @@
-"""What of a stream was selected, by the metadata of its properties (Singer's docs/SYNC_MODE.md, "Metadata")."""
+"""The selected properties of a stream, from their metadata (Singer's docs/SYNC_MODE.md, "Metadata")."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from balog.tap.catalog.entry import Breadcrumb, Entry
+from balog.tap.catalog.entry import Breadcrumb, CatalogEntry
 from balog.tap.catalog.nodes import properties_of
 
-__all__ = ["Selection", "selected_properties"]
+__all__ = ["PropertySelection", "selected_properties"]
 
 _DEEPEST = 100
 
 
-class Selection:
-    """An entry's selection, worked out once.
+class PropertySelection:
+    """An entry's selection, computed once.
 
-    A property is selected when its metadata says so: ``inclusion`` ``automatic`` always is and ``unsupported`` never;
-    else ``selected`` counts, then ``selected-by-default``; where nothing is said it is. The keys and the replication
-    key always are. Inside of a property that is not selected nothing is.
+    A property with ``inclusion`` ``automatic`` is always selected, one with ``unsupported`` never. For others
+    ``selected`` decides, then ``selected-by-default``; without both they are selected. The keys and the replication
+    key always are. A property inside one that is not selected is not selected.
 
     Attributes:
-        names: of the selected properties at the top, in the schema's order.
-        schema: the stream's, with what is selected alone; the same object where that is all.
+        names: the selected top-level properties, in the schema's order.
+        schema: the stream's schema with only the selected properties; the same object if all are.
     """
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: CatalogEntry) -> None:
         self._metadata = entry.metadata
         self._kept = {*entry.key_properties, *([entry.replication_key] if entry.replication_key else [])}
         self.schema: dict[str, Any] = self._part(entry.schema, ())
@@ -35,17 +35,17 @@ class Selection:
         return name in properties_of(self.schema)
 
     def is_selected(self, crumb: Breadcrumb) -> bool:
-        """Tell of a property by its breadcrumb; what it is inside of is taken to be selected."""
+        """Return whether the property at a breadcrumb is selected, if those around it are."""
         if len(crumb) == 2 and crumb[0] == "properties" and crumb[1] in self._kept:
             return True
-        said = self._metadata.get(crumb)
-        if not said:
+        metadata = self._metadata.get(crumb)
+        if not metadata:
             return True
-        inclusion = said.get("inclusion")
+        inclusion = metadata.get("inclusion")
         if inclusion in ("automatic", "unsupported"):
             return bool(inclusion == "automatic")
-        chosen = said.get("selected")
-        return said.get("selected-by-default") is not False if chosen is None else bool(chosen)
+        chosen = metadata.get("selected")
+        return metadata.get("selected-by-default") is not False if chosen is None else bool(chosen)
 
     def _part(self, schema: Any, path: Breadcrumb) -> Any:
         if not isinstance(schema, Mapping) or len(path) > 2 * _DEEPEST:
@@ -67,6 +67,6 @@ class Selection:
         return {**schema, **made} if made else schema
 
 
-def selected_properties(entry: Entry) -> list[str]:
-    """Give the names of the properties at the top that are selected, so that a source can be asked for those alone."""
-    return Selection(entry).names
+def selected_properties(entry: CatalogEntry) -> list[str]:
+    """Return the names of the selected top-level properties, to query a source for only those."""
+    return PropertySelection(entry).names

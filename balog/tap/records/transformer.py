@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 import balog
-from balog.tap.catalog import Entry
-from balog.tap.catalog.selection import Selection
+from balog.tap.catalog import CatalogEntry
+from balog.tap.catalog.selection import PropertySelection
 from balog.tap.errors import RecordError
 from balog.tap.records.compiler import Compiler
 from balog.tap.records.mismatch import MismatchError, named, step
@@ -58,7 +58,7 @@ class Transformer:
 
     def __init__(
         self,
-        entry: Entry,
+        entry: CatalogEntry,
         policy: Policy = "coerce",
         after: Callable[[dict[str, Any]], Any] | None = None,
         *,
@@ -74,7 +74,7 @@ class Transformer:
         self._log = log if log is not None else balog.get_logger("balog.tap.records")
         self._quarantine = quarantine
         self._noted: set[str] = set()
-        selection = Selection(entry)
+        selection = PropertySelection(entry)
         compiler = Compiler(entry.schema, selection.is_selected, epoch, self._note)
         node = compiler.compile(_with_keys(entry), coerces=policy == "coerce")
         self._fit = node.by_type.get(dict, node.make)
@@ -133,7 +133,7 @@ class Transformer:
         )
 
 
-def _with_keys(entry: Entry) -> dict[str, Any]:
+def _with_keys(entry: CatalogEntry) -> dict[str, Any]:
     """Return the schema with the key properties required: without them a target knows no row."""
     required = entry.schema.get("required")
     return {**entry.schema, "required": [*(required if isinstance(required, list) else ()), *entry.key_properties]}

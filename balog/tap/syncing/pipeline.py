@@ -7,7 +7,7 @@ from typing import Any
 
 from balog.tap.bookmarks import Progress
 from balog.tap.bookmarks.order import order_of
-from balog.tap.catalog import Entry
+from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
 from balog.tap.records import Transformer, Writer
 from balog.tap.streams import Stream
@@ -33,7 +33,7 @@ class RecordPipeline:
         can_write_pages: pages of records can be written at once.
     """
 
-    def __init__(self, session: Session, stream: Stream, entry: Entry, progress: Progress, log: Any) -> None:
+    def __init__(self, session: Session, stream: Stream, entry: CatalogEntry, progress: Progress, log: Any) -> None:
         self._session, self._stream, self._entry, self._progress = session, stream, entry, progress
         self._see = progress.see
         self._transform = Transformer(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from balog.tap.bookmarks import EndOfStream, FullTable, Progress
-from balog.tap.catalog import Entry
+from balog.tap.catalog import CatalogEntry
 from balog.tap.context import POSITION, Context, Emitted, replication_key_of
 from balog.tap.errors import OutputError, StreamError, TapError
 from balog.tap.streams import Providers, Stream, inject
@@ -65,7 +65,7 @@ class StreamSync:
         self.session, self.stream, self.parent = session, stream, parent
         self.active: dict[str, StreamSync] = {} if active is None else active
         entry = session.catalog.get(stream.name)
-        self.entry = entry = entry or Entry(tap_stream_id=stream.name, stream=stream.name, schema={})
+        self.entry = entry = entry or CatalogEntry(tap_stream_id=stream.name, stream=stream.name, schema={})
         self.is_selected, self.is_over = entry.is_selected, False
         self.failure: StreamError | None = None
         self._key = replication_key_of(stream, entry)

@@ -1,4 +1,4 @@
-"""Catalogs from files, in every form that taps have been given them: metadata, and ``selected`` inside of schemas."""
+"""Reading catalogs in all their forms: metadata, and ``selected`` inside schemas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from balog.config import load
 from balog.errors import ConfigError
-from balog.tap.catalog.entry import Breadcrumb, Catalog, Entry, Metadata, Method
+from balog.tap.catalog.entry import Breadcrumb, Catalog, CatalogEntry, Metadata, Method
 from balog.tap.catalog.nodes import properties_of
 from balog.tap.errors import ConfigProblems
 
@@ -18,7 +18,7 @@ MAX_CATALOG_BYTES = 256 * 1024 * 1024
 _METHODS = ("FULL_TABLE", "INCREMENTAL", "LOG_BASED")
 _MAX_PROBLEMS = 100
 _DEEPEST = 100
-_NAMED = {
+_KNOWN_KEYS = {
     *("tap_stream_id", "stream", "schema", "key_properties", "replication_method", "replication_key", "metadata"),
     "selected",
 }
@@ -28,7 +28,7 @@ def read_catalog(path: str | os.PathLike[str]) -> Catalog:
     """Read a catalog; see ``parse_catalog``.
 
     Raises:
-        ConfigProblems: it cannot be read, is not JSON, or is no catalog; each line with the place in the file.
+        ConfigProblems: it cannot be read, is not JSON, or is not a catalog; each line has the path in the file.
     """
     try:
         document = load(path, dict[str, Any], MAX_CATALOG_BYTES)
@@ -38,7 +38,7 @@ def read_catalog(path: str | os.PathLike[str]) -> Catalog:
 
 
 def read_properties(path: str | os.PathLike[str]) -> Catalog:
-    """Read a file for ``--properties``, the older name: the same document, ``selected`` inside of its schemas.
+    """Read a file of ``--properties``, the older form: the same document, with ``selected`` inside its schemas.
 
     Raises:
         ConfigProblems: as for a catalog.
@@ -47,28 +47,28 @@ def read_properties(path: str | os.PathLike[str]) -> Catalog:
 
 
 def parse_catalog(document: Any, source: str = "catalog") -> Catalog:
-    """Make a catalog of a document.
+    """Return the catalog of a document.
 
-    Beside Singer's form these are understood: ``stream`` without ``tap_stream_id``; ``selected`` beside it; key
-    properties in metadata alone (``table-key-properties``, ``view-key-properties``); ``selected`` and ``inclusion``
-    inside of schemas, as older taps have them: what they say goes into metadata, where those do not say it. Where any
-    property of an object has ``selected`` there, those without it are not selected.
+    In addition to Singer's form these are accepted: ``stream`` without ``tap_stream_id``; ``selected`` next to it; key
+    properties only in metadata (``table-key-properties``, ``view-key-properties``); ``selected`` and ``inclusion``
+    inside schemas, as in older taps, which become metadata unless the metadata has them. If any property of an object
+    has ``selected`` there, those without it are not selected.
 
     Args:
-        document: as JSON decodes.
-        source: the file that it came from.
+        document: decoded JSON.
+        source: the file, for errors.
 
     Raises:
-        ConfigProblems: it is no catalog, or has a stream twice.
+        ConfigProblems: it is not a catalog, or has a stream twice.
     """
-    reader = _Reader(source)
-    catalog = reader.catalog(document)
-    if reader.problems:
-        raise ConfigProblems(reader.problems[:_MAX_PROBLEMS])
+    parser = _CatalogParser(source)
+    catalog = parser.catalog(document)
+    if parser.problems:
+        raise ConfigProblems(parser.problems[:_MAX_PROBLEMS])
     return catalog
 
 
-class _Reader:
+class _CatalogParser:
     def __init__(self, source: str) -> None:
         self._source = source
         self.problems: list[ConfigError] = []
@@ -89,13 +89,13 @@ class _Reader:
             catalog.entries[entry.tap_stream_id] = entry
         return catalog
 
-    def _entry(self, item: Any, path: str) -> Entry | None:
+    def _entry(self, item: Any, path: str) -> CatalogEntry | None:
         if not isinstance(item, Mapping):
             self._problem(path, "want an object with tap_stream_id, stream, schema and metadata")
             return None
         name = item.get("tap_stream_id") or item.get("stream")
         if not isinstance(name, str):
-            self._problem(path, "the field 'tap_stream_id' is missing, or is no text")
+            self._problem(path, "the field 'tap_stream_id' is missing, or is not a text")
             return None
         stream = item.get("stream") or name
         if not isinstance(stream, str):
@@ -106,7 +106,7 @@ class _Reader:
             self._problem(f"{path}.schema", "want a JSON Schema, an object")
             schema = None
         metadata = self._metadata(item.get("metadata"), f"{path}.metadata")
-        plain = _lifted(schema or {}, (), metadata)
+        plain = _without_selection(schema or {}, (), metadata)
         if isinstance(item.get("selected"), bool):
             metadata.setdefault((), {}).setdefault("selected", item["selected"])
         top = metadata.get((), {})
@@ -114,25 +114,25 @@ class _Reader:
         if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
             self._problem(f"{path}.key_properties", "want a list of names of properties")
             keys = []
-        return Entry(
+        return CatalogEntry(
             tap_stream_id=name,
             stream=stream,
             schema=plain,
             key_properties=list(keys),
             replication_method=self._method(item.get("replication_method"), f"{path}.replication_method"),
             replication_key=self._key(item.get("replication_key"), f"{path}.replication_key"),
-            metadata={crumb: said for crumb, said in metadata.items() if said},
-            other={key: said for key, said in item.items() if key not in _NAMED},
+            metadata={crumb: values for crumb, values in metadata.items() if values},
+            other={key: value for key, value in item.items() if key not in _KNOWN_KEYS},
         )
 
-    def _metadata(self, said: Any, path: str) -> Metadata:
+    def _metadata(self, items: Any, path: str) -> Metadata:
         metadata: Metadata = {}
-        if said is None:
+        if items is None:
             return metadata
-        if not isinstance(said, list):
+        if not isinstance(items, list):
             self._problem(path, 'want a list of {"breadcrumb": [...], "metadata": {...}}')
             return metadata
-        for number, item in enumerate(said):
+        for number, item in enumerate(items):
             place = f"{path}[{number}]"
             crumb = item.get("breadcrumb") if isinstance(item, Mapping) else None
             inner = item.get("metadata") if isinstance(item, Mapping) else None
@@ -146,48 +146,48 @@ class _Reader:
                 self._key(inner.get("replication-key"), f"{place}.metadata.replication-key")
         return metadata
 
-    def _method(self, said: Any, path: str) -> Method | None:
-        if said is None or said == "":
+    def _method(self, method: Any, path: str) -> Method | None:
+        if method is None or method == "":
             return None
-        if said not in _METHODS:
+        if method not in _METHODS:
             self._problem(path, f"want one of {', '.join(_METHODS)}")
             return None
-        return cast(Method, said)
+        return cast(Method, method)
 
-    def _key(self, said: Any, path: str) -> str | None:
-        if said is not None and not isinstance(said, str):
+    def _key(self, key: Any, path: str) -> str | None:
+        if key is not None and not isinstance(key, str):
             self._problem(path, "want the name of a property")
             return None
-        return said or None
+        return key or None
 
     def _problem(self, path: str, reason: str) -> None:
         self.problems.append(ConfigError(reason, self._source, path))
 
 
-def _lifted(schema: dict[str, Any], crumb: Breadcrumb, metadata: Metadata) -> dict[str, Any]:
-    """Take ``selected`` and ``inclusion`` out of a schema and say them in the metadata, where those don't."""
+def _without_selection(schema: dict[str, Any], crumb: Breadcrumb, metadata: Metadata) -> dict[str, Any]:
+    """Move ``selected`` and ``inclusion`` from a schema to the metadata, unless the metadata has them."""
     made = schema
     for key, kind in (("selected", bool), ("inclusion", str)):
         if isinstance(schema.get(key), kind):
-            made = {name: said for name, said in made.items() if name != key}
+            made = {name: value for name, value in made.items() if name != key}
             metadata.setdefault(crumb, {}).setdefault(key, schema[key])
     if len(crumb) > 2 * _DEEPEST:
         return made
     properties = properties_of(schema)
-    are_chosen = any(
+    have_selection = any(
         isinstance(inner, dict) and isinstance(inner.get("selected"), bool) for inner in properties.values()
     )
     for name, inner in properties.items():
         if not isinstance(inner, dict):
             continue
         below = (*crumb, "properties", name)
-        part = _lifted(inner, below, metadata)
-        if are_chosen and not isinstance(inner.get("selected"), bool):
+        part = _without_selection(inner, below, metadata)
+        if have_selection and not isinstance(inner.get("selected"), bool):
             metadata.setdefault(below, {}).setdefault("selected", False)
         if part is not inner:
             made = {**made, "properties": {**made["properties"], name: part}}
     if isinstance(schema.get("items"), dict):
-        part = _lifted(schema["items"], (*crumb, "items"), metadata)
+        part = _without_selection(schema["items"], (*crumb, "items"), metadata)
         if part is not schema["items"]:
             made = {**made, "items": part}
     return made

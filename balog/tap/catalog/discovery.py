@@ -1,4 +1,4 @@
-"""Discovery: the catalog of what a tap has."""
+"""Discovery: the catalog of a tap's streams."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Any
 from msgspec import field
 
 from balog.errors import ConfigError
-from balog.tap.catalog.defaults import Declared, Visitor, default_metadata
-from balog.tap.catalog.entry import Catalog, Entry
+from balog.tap.catalog.defaults import StreamDeclaration, Visitor, default_metadata
+from balog.tap.catalog.entry import Catalog, CatalogEntry
 from balog.tap.errors import StreamError, TapError
 
 __all__ = ["Discovered", "discover", "entry_of"]
 
 
 class Discovered(Catalog):
-    """A catalog, and what there is none of.
+    """A catalog, and the streams that it lacks.
 
     Attributes:
-        failed: streams whose schema could not be had, by name.
+        failed: streams whose schema could not be read, by name.
     """
 
     failed: dict[str, StreamError] = field(default_factory=dict)
 
 
 def discover(
-    streams: Iterable[Declared],
+    streams: Iterable[StreamDeclaration],
     read_schema: Callable[[Any], dict[str, Any]],
     visitors: Iterable[tuple[str, Visitor]] = (),
 ) -> Discovered:
-    """Give the catalog of streams, in their order.
+    """Return the catalog of streams, in their order.
 
     Args:
         streams: those of a tap, ``tap.streams.values()``.
-        read_schema: gives a stream's schema, its references resolved.
-        visitors: with the stream that each is for, "" for all; see ``Tap.metadata``.
+        read_schema: returns a stream's schema, with references resolved.
+        visitors: pairs of a stream's name, "" for all, and a visitor; see ``Tap.metadata``.
 
     Raises:
-        TapError: what the tap declares does not fit its schemas.
-        ConfigError: a source wants the client, and the config for that is refused.
+        TapError: the tap's declarations contradict its schemas.
+        ConfigError: a source of schemas needs the client, and the config is invalid.
     """
     catalog, visitors = Discovered(), list(visitors)
     for stream in streams:
@@ -48,7 +48,7 @@ def discover(
         except (TapError, ConfigError):
             raise
         except Exception as error:
-            failed = StreamError(stream.name, f"its schema could not be had: {type(error).__name__}: {error}")
+            failed = StreamError(stream.name, f"its schema could not be read: {type(error).__name__}: {error}")
             failed.__cause__ = error
             catalog.failed[stream.name] = failed
         else:
@@ -56,14 +56,16 @@ def discover(
     return catalog
 
 
-def entry_of(stream: Declared, schema: dict[str, Any], visitors: Iterable[tuple[str, Visitor]] = ()) -> Entry:
-    """Give one stream's entry.
+def entry_of(
+    stream: StreamDeclaration, schema: dict[str, Any], visitors: Iterable[tuple[str, Visitor]] = ()
+) -> CatalogEntry:
+    """Return one stream's entry.
 
     Raises:
-        TapError: what the stream declares does not fit its schema.
+        TapError: the stream's declarations contradict its schema.
     """
     own = [visit for name, visit in visitors if name in ("", stream.name)]
-    return Entry(
+    return CatalogEntry(
         tap_stream_id=stream.name,
         stream=stream.name,
         schema=schema,
