@@ -68,7 +68,7 @@ def test_unknown_streams_beside_known_ones_are_warned_of() -> None:
 
 
 def test_one_that_selects_nothing_is_refused() -> None:
-    assert 'say "selected": true' in refused([stream()], given(selected(selected=False)))
+    assert 'set "selected": true' in refused([stream()], given(selected(selected=False)))
 
 
 def test_the_parent_of_a_selected_stream_is_there_and_not_selected() -> None:
