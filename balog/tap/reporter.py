@@ -20,7 +20,7 @@ from balog.payload import RunPayload, StreamCount
 from balog.recording import configuration
 from balog.tap.errors import StreamError
 from balog.tap.streams import Stream
-from balog.tap.syncing.observer import Observer, StreamStats
+from balog.tap.syncing.observer import Observer, SyncStats
 
 __all__ = ["Reporter", "table"]
 
@@ -63,7 +63,7 @@ class Reporter(Observer):
             fields["resumed_at"] = resumed
         self._log.info("Starting {}", f"{self._name} {self._version}".rstrip(), **fields)
 
-    def started(self, stream: Stream, stats: StreamStats) -> None:
+    def started(self, stream: Stream, stats: SyncStats) -> None:
         """Log that a stream starts, and start its metrics."""
         self._log.info("Starting sync of stream {}", stream.name, method=stream.method)
         self._streams[stream.name] = _StreamMetrics(stream.name, stats)
@@ -71,7 +71,7 @@ class Reporter(Observer):
     def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
         """Do nothing: the run has logged the error."""
 
-    def ended(self, stream: Stream, stats: StreamStats, error: StreamError | None) -> None:
+    def ended(self, stream: Stream, stats: SyncStats, error: StreamError | None) -> None:
         """Log the number of records and the time of a stream."""
         stream_metrics = self._streams[stream.name]
         stream_metrics.end(None if error is None else error.reason)
@@ -114,7 +114,7 @@ class Reporter(Observer):
 class _StreamMetrics:
     """The metrics of one stream: its rows, written at least each minute, and its time in seconds."""
 
-    def __init__(self, name: str, stats: StreamStats) -> None:
+    def __init__(self, name: str, stats: SyncStats) -> None:
         self.name = name
         self.stats = stats
         self.problem: str | None = None

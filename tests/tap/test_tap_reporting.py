@@ -13,7 +13,7 @@ from balog.tap import reporter as reporter_module
 from balog.tap.errors import StreamError
 from balog.tap.reporter import Reporter, table
 from balog.tap.streams import Stream
-from balog.tap.syncing.observer import StreamStats
+from balog.tap.syncing.observer import SyncStats
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ class Terminal(io.StringIO):
 
 
 def counts(records, new=None, updated=None):
-    made = StreamStats()
+    made = SyncStats()
     made.records, made.new, made.updated = records, new, updated
     return made
 
@@ -174,8 +174,8 @@ class TestTable:
 SCRIPT = """
 from balog.tap.reporter import Reporter
 from balog.tap.streams import Stream
-from balog.tap.syncing.observer import StreamStats
-reporter, rows = Reporter("tap-cool"), StreamStats()
+from balog.tap.syncing.observer import SyncStats
+reporter, rows = Reporter("tap-cool"), SyncStats()
 reporter.started(Stream("contacts"), rows)
 rows.records, rows.new, rows.updated = 9, 2, 7
 print('{"type":"RECORD","stream":"contacts","record":{}}')

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from balog.tap.bookmarks import State
 from balog.tap.errors import RecordError, StreamError
 from balog.tap.records import MAX_QUARANTINED, Output, RecordQuarantine
-from balog.tap.syncing import Observer, StreamStats, Sync
+from balog.tap.syncing import Observer, SyncStats, Sync
 
 if TYPE_CHECKING:
     from balog.tap.catalog import Catalog
@@ -51,7 +51,7 @@ class _DiscardedOutput(Output):
 
 
 class _ResultPrinter(Observer):
-    def ended(self, stream: Stream, stats: StreamStats, error: StreamError | None) -> None:
+    def ended(self, stream: Stream, stats: SyncStats, error: StreamError | None) -> None:
         result = f"failed: {error.reason}" if error else "returned a record" if stats.records else "returned no record"
         if stats.quarantined:
             result += f"; {stats.quarantined} that break its schema would be quarantined"

@@ -2,7 +2,7 @@
 
 from balog.tap.syncing.failures import report_failures
 from balog.tap.syncing.interrupts import Interrupted, Stop
-from balog.tap.syncing.observer import Observer, StreamStats
+from balog.tap.syncing.observer import Observer, SyncStats
 from balog.tap.syncing.sync import Sync
 
-__all__ = ["Interrupted", "Observer", "Stop", "StreamStats", "Sync", "report_failures"]
+__all__ = ["Interrupted", "Observer", "Stop", "SyncStats", "Sync", "report_failures"]

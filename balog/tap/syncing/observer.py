@@ -6,10 +6,10 @@ from balog.tap.errors import StreamError
 from balog.tap.records import Transformer
 from balog.tap.streams import Stream
 
-__all__ = ["Observer", "StreamStats"]
+__all__ = ["Observer", "SyncStats"]
 
 
-class StreamStats:
+class SyncStats:
     """The numbers of one stream in one run. They change while it runs and can be read at any time.
 
     Attributes:
@@ -36,11 +36,11 @@ class StreamStats:
 class Observer:
     """Follows a run. All methods do nothing; override what you need. An exception from here ends the run."""
 
-    def started(self, stream: Stream, stats: StreamStats) -> None:
+    def started(self, stream: Stream, stats: SyncStats) -> None:
         """Called when a stream starts, before its SCHEMA. Substreams start with it, in the order of schemas."""
 
     def retried(self, stream: Stream, error: BaseException, attempt: int) -> None:
         """Called when a stream is restarted, for the ``attempt``-th time."""
 
-    def ended(self, stream: Stream, stats: StreamStats, error: StreamError | None) -> None:
+    def ended(self, stream: Stream, stats: SyncStats, error: StreamError | None) -> None:
         """Called when a stream is complete, or it or a stream above it failed; not if it was interrupted."""

@@ -11,7 +11,7 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.errors import RecordError
 from balog.tap.records import Transformer, Writer
 from balog.tap.streams import Stream
-from balog.tap.syncing.observer import StreamStats
+from balog.tap.syncing.observer import SyncStats
 from balog.tap.syncing.session import Session
 
 __all__ = ["RecordPipeline"]
@@ -45,7 +45,7 @@ class RecordPipeline:
             log=log,
         )
         self.schema = self._transform.schema
-        self.stats = StreamStats(self._transform)
+        self.stats = SyncStats(self._transform)
         self.can_write_pages = stream.created_key is None
         self._count_created = self._created_counter()
         self.write_version(None)

@@ -14,7 +14,7 @@ from balog.tap.errors import OutputError, StreamError, TapError
 from balog.tap.streams import Providers, Stream, inject
 from balog.tap.syncing.failures import reason_of
 from balog.tap.syncing.interrupts import Interrupted
-from balog.tap.syncing.observer import StreamStats
+from balog.tap.syncing.observer import SyncStats
 from balog.tap.syncing.pipeline import RecordPipeline
 from balog.tap.syncing.repeats import RepeatDetector
 from balog.tap.syncing.session import Session
@@ -99,7 +99,7 @@ class StreamSync:
         self.pipeline: RecordPipeline | None = None
         if self.is_selected:
             self.pipeline = RecordPipeline(session, stream, entry, self.progress, self.context.log)
-        self.stats = self.pipeline.stats if self.pipeline else StreamStats()
+        self.stats = self.pipeline.stats if self.pipeline else SyncStats()
         self._put = self.pipeline.put if self.pipeline else self.progress.see
         self.children = [
             StreamSync(session, child, self, active=self.active) for child in stream.children if session.wants(child)

@@ -8,7 +8,7 @@ from balog.tap.errors import OutputError
 from balog.tap.streams import Stream, in_run_order
 from balog.tap.syncing.failures import report_failures
 from balog.tap.syncing.interrupts import Interrupted
-from balog.tap.syncing.observer import StreamStats
+from balog.tap.syncing.observer import SyncStats
 from balog.tap.syncing.session import Session
 from balog.tap.syncing.stream_sync import LimitReached, StreamSync
 
@@ -68,7 +68,7 @@ class Sync(Session):
             top = StreamSync(self, stream)
             top.restart()
         except Exception as error:  # a wrong declaration, or a wrong bookmark in the state
-            stats = StreamStats()
+            stats = SyncStats()
             self.observer.started(stream, stats)
             self.observer.ended(stream, stats, self.fail(stream, error))
             return
