@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from balog.tap.bookmarks import State
 from balog.tap.errors import RecordError, StreamError
 from balog.tap.records import MAX_QUARANTINED, Output, RecordQuarantine
-from balog.tap.syncing import Observer, SyncStats, Sync
+from balog.tap.syncing import Observer, Sync, SyncStats
 
 if TYPE_CHECKING:
     from balog.tap.catalog import Catalog

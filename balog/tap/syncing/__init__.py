@@ -5,4 +5,4 @@ from balog.tap.syncing.interrupts import Interrupted, Stop
 from balog.tap.syncing.observer import Observer, SyncStats
 from balog.tap.syncing.sync import Sync
 
-__all__ = ["Interrupted", "Observer", "Stop", "SyncStats", "Sync", "report_failures"]
+__all__ = ["Interrupted", "Observer", "Stop", "Sync", "SyncStats", "report_failures"]
