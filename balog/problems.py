@@ -6,7 +6,6 @@ mends a file in one go.
 
 from __future__ import annotations
 
-import difflib
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,8 +15,9 @@ import msgspec
 from msgspec import Struct
 
 from balog.errors import ConfigError, split_refusal
+from balog.suggestions import suggest
 
-__all__ = ["intact", "problems", "suggest"]
+__all__ = ["intact", "problems"]
 
 _MAX_PROBLEMS = 100
 
@@ -126,7 +126,7 @@ def _walk_struct(value: Mapping[str, Any], kind: type[Struct], path: str) -> Ite
         if name in fields:
             yield from _walk(item, fields[name].type, f"{path}.{name}")
         elif kind.__struct_config__.forbid_unknown_fields and name != tag_field:
-            yield f"there is no field {name!r}; {suggest(name, sorted(fields))}", path
+            yield f"there is no field {name!r}{suggest(name, sorted(fields))}", path
     for name, field in fields.items():
         if field.required and name not in value:
             yield f"the field {name!r} is missing", path
@@ -153,7 +153,7 @@ def _choose(value: Any, kinds: Sequence[Any]) -> Any:
         tag = value[field]
         if isinstance(tag, str) and tag in tagged:
             return tagged[tag]
-        return f"{field} {str(tag)[:40]!r} is none that there is; {suggest(str(tag), sorted(tagged))}"
+        return f"{field} {str(tag)[:40]!r} is none that there is{suggest(str(tag), sorted(tagged))}"
     container = list if isinstance(value, list) else dict if isinstance(value, Mapping) else None
     for kind in kinds:
         if container is not None and get_origin(_shape(kind)) is container:
@@ -170,7 +170,7 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
     words = [word for kind in kinds if get_origin(_shape(kind)) is Literal for word in get_args(_shape(kind))]
     if not words or not isinstance(value, str):
         return ""
-    said = f"{value[:40]!r} is none that there is; {suggest(value, sorted(words))}"
+    said = f"{value[:40]!r} is none that there is{suggest(value, sorted(words))}"
     field = structs[0].__struct_config__.tag_field if structs else None
     if field is None:
         return said
@@ -178,12 +178,6 @@ def _words(value: Any, kinds: Sequence[Any], structs: Sequence[type[Struct]]) ->
     if value in tags:
         return f'{value!r} wants options; write {{"{field}": "{value}", …}}'
     return f'{said}; or write {{"{field}": …}} with {", ".join(tags)}'
-
-
-def suggest(name: str, known: Sequence[str]) -> str:
-    """Return a clause with the known name that was meant, or with all known names."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
 
 
 def _printable(key: Any) -> str:

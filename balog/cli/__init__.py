@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from balog.broker.descriptors import hold_standard
+from balog.cli.groups import CommandGroup
 from balog.cli.interruption import Interruption
 from balog.distribution import DISTRIBUTION
 from balog.errors import BalogError, ConfigError, ConfigProblems
@@ -75,7 +76,7 @@ _EXAMPLES = {
 _WITH_SPARK = frozenset({"filter", "load", "query", "report"})
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from balog import config as configs
+from balog.cli.groups import CommandGroup
 from balog.delivery.jobs.callbacks.disabling import DisabledCallbacks, place_of
 from balog.delivery.settings import ServiceConfig
 
@@ -27,7 +28,11 @@ _config = click.option(
 )
 
 
-@click.group("callbacks", epilog="\b\nExit codes:\n0  done\n1  failed, or no such callback is disabled\n2  wrong use")
+@click.group(
+    "callbacks",
+    cls=CommandGroup,
+    epilog="\b\nExit codes:\n0  done\n1  failed, or no such callback is disabled\n2  wrong use",
+)
 def command() -> None:
     """List and enable callbacks. An endpoint that answers 410 disables its callback until you enable it.
 

@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from balog import config as configs
+from balog.cli.groups import CommandGroup
 from balog.cli.output import print_table
 from balog.delivery.control.diff import DocumentChange, diff
 from balog.delivery.control.factory import open_control
@@ -54,7 +55,9 @@ _base = click.option(
 )
 
 
-@click.group("config", epilog="\b\nExit codes:\n0  done\n1  rejected, or a service has an error\n2  wrong use")
+@click.group(
+    "config", cls=CommandGroup, epilog="\b\nExit codes:\n0  done\n1  rejected, or a service has an error\n2  wrong use"
+)
 def command() -> None:
     """Push, compare and roll back versions of the control document, which configures event services.
 

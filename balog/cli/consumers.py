@@ -9,13 +9,14 @@ from collections.abc import Sequence
 import click
 import msgspec
 
+from balog.cli.groups import CommandGroup
 from balog.cli.settings import ignore_option, set_option
 from balog.consumers import ConsumerHub, ConsumerOperator
 from balog.consumers.listing import Listed, Versions, describe, unmeetable
 from balog.errors import ConfigError
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """List the handlers of a package."""
 

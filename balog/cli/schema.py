@@ -13,6 +13,7 @@ from typing import IO, Any, get_args
 import click
 import msgspec
 
+from balog.cli.groups import CommandGroup
 from balog.cli.output import print_table, reporter
 from balog.cli.registries import name_of, open_named, registry_options
 from balog.cli.schema_validating import validate
@@ -27,7 +28,7 @@ __all__ = ["command"]
 _report = reporter("balog schema")
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """The commands that compare are imported when they are asked for."""
 
     _COMPARING = ("check", "diff")

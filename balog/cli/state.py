@@ -13,6 +13,7 @@ import msgspec
 
 from balog import config as configs
 from balog.broker.bookmarks import bookmarks, changes
+from balog.cli.groups import CommandGroup
 from balog.cli.output import print_table
 from balog.errors import BalogError, ConfigError
 from balog.storage import Options, Storage, StorageError, open_storage
@@ -23,7 +24,7 @@ _options = click.option(
 )
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Read the STATE that a broker has stored.
 

@@ -12,6 +12,7 @@ from types import FrameType
 
 import click
 
+from balog.cli.groups import CommandGroup
 from balog.cli.settings import as_pairs
 from balog.errors import ConfigError
 from balog.verify import Options
@@ -19,7 +20,7 @@ from balog.verify import Options
 __all__ = ["command"]
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def command() -> None:
     """Prove that a tap keeps to Singer's practices."""
 

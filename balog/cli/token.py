@@ -10,6 +10,7 @@ from typing import Any, get_args
 import click
 import msgspec
 
+from balog.cli.groups import CommandGroup
 from balog.cli.output import print_table
 from balog.delivery.api.tokens import (
     Quota,
@@ -28,7 +29,7 @@ _file = click.option(
 )
 
 
-@click.group("token")
+@click.group("token", cls=CommandGroup)
 def command() -> None:
     """Make, list and revoke the bearer tokens of a service.
 

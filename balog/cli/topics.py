@@ -12,6 +12,7 @@ from typing import IO, Any
 import click
 import msgspec
 
+from balog.cli.groups import CommandGroup
 from balog.cli.output import print_table, printable, reporter
 from balog.cli.registries import open_named, registry_options
 from balog.cli.settings import as_pairs
@@ -35,6 +36,7 @@ _MAX_REFUSALS = 20
 
 @click.group(
     "topics",
+    cls=CommandGroup,
     epilog="\b\nExit codes:\n0  done\n1  failed, or something was refused\n2  wrong use",
 )
 def command() -> None:

@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from balog.suggestions import suggest
 from balog.tap.bookmarks import EveryN, EverySeconds
 from balog.tap.config import make_spec
 from balog.tap.errors import TapError
 from balog.tap.records import MAX_QUARANTINED
 from balog.tap.schema import SchemaSource, generated
-from balog.tap.streams import Stream, add, declare, did_you_mean, inject, link, place_of_caller
+from balog.tap.streams import Stream, add, declare, inject, link, place_of_caller
 
 __all__ = ["TapDefinition"]
 
@@ -154,7 +155,7 @@ class TapDefinition:
                 default_schema = value if setting == "schema" else default_schema
                 continue
             if name not in self.streams:
-                raise TapError(f"there is no stream {name!r} ({place}){did_you_mean(name, self.streams)}")
+                raise TapError(f"there is no stream {name!r} ({place}){suggest(name, self.streams, limit=0)}")
             if setting:
                 setattr(self.streams[name], setting, value)
         link(self.streams)

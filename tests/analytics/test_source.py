@@ -161,10 +161,10 @@ def test_a_session_says_nothing_and_leaves_nothing_behind(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ("froma", "no option 'froma'; did you mean form?"),
-        ("sinse", "no option 'sinse'; did you mean since?"),
-        ("from", "no option 'from'; did you mean since?"),
-        ("maxfilespertriger", "did you mean maxFilesPerTrigger?"),
+        ("froma", "no option 'froma'; did you mean 'form'?"),
+        ("sinse", "no option 'sinse'; did you mean 'since'?"),
+        ("from", "no option 'from'; did you mean 'since'?"),
+        ("maxfilespertriger", "did you mean 'maxFilesPerTrigger'?"),
         ("zzz", "no option 'zzz'; there are path, paths, since"),
     ],
 )
@@ -177,7 +177,7 @@ def test_an_option_that_does_not_exist_is_refused_with_the_nearest(option: str, 
 
 
 def test_options_are_known_in_any_case(spark: Any, archive: Path) -> None:
-    with pytest.raises(Exception, match="did you mean form"):
+    with pytest.raises(Exception, match="did you mean 'form'"):
         spark.read.format("balog").option("froma", "events").load(str(archive))
     reader = spark.read.format("balog").option("FORM", "events").option("maxfilespertrigger", 1)
     assert reader.load(str(archive)).count() == 4

@@ -10,8 +10,9 @@ from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import functions as f
 
-from balog.analytics.querying.sql_policy import check, near
+from balog.analytics.querying.sql_policy import check
 from balog.errors import ConfigError
+from balog.suggestions import suggest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,7 +66,7 @@ def explain_failure(error: PySparkException, sql: str) -> str:
     if "objectName" in parameters and "proposal" in parameters:
         name = parameters["objectName"].replace("`", "").rpartition(".")[2]
         names = [part.strip().replace("`", "").rpartition(".")[2] for part in parameters["proposal"].split(",")]
-        message = f"no column {name!r}{near(name, names)}"
+        message = f"no column {name!r}{suggest(name, sorted(names), limit=20)}"
         return message.replace(";", f"{_position(error, sql)};", 1)
     return f"{message.rstrip('. ')}{_position(error, sql)}"
 

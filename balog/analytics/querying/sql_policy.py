@@ -7,7 +7,6 @@ script (``SELECT TRANSFORM … USING``) and functions that call Java or open a n
 
 from __future__ import annotations
 
-import difflib
 import logging
 import re
 from collections.abc import Iterator, Sequence
@@ -18,8 +17,9 @@ from sqlglot import Token, TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from balog.errors import ConfigError
+from balog.suggestions import suggest
 
-__all__ = ["MAX_SQL", "check", "near"]
+__all__ = ["MAX_SQL", "check"]
 
 MAX_SQL = 1 << 20
 """The longest statement, in characters."""
@@ -66,13 +66,6 @@ def check(sql: str, tables: Sequence[str] | None = None) -> str:
         raise _refused("no statement; give a SELECT")
     _check_query(_parse(body), tables)
     return before + body[len(before) :]
-
-
-def near(name: str, names: Sequence[str]) -> str:
-    """Give ``; did you mean 'x'?`` if a name is near to one of these, else the names that there are."""
-    close = difflib.get_close_matches(name.lower(), names, 1, 0.6)
-    some = ", ".join(sorted(names)[:20]) + (", …" if len(names) > 20 else "")
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {some}" if some else ""
 
 
 def _without_comments(sql: str) -> str:
@@ -173,7 +166,7 @@ def _above(node: Any) -> Iterator[Any]:
 
 def _check_name(name: str, tables: Sequence[str] | None, where: str) -> None:
     if tables is not None and name.lower() not in {table.lower() for table in tables}:
-        raise _refused(f"no table {name!r}{where}{near(name, tables)}")
+        raise _refused(f"no table {name!r}{where}{suggest(name, sorted(tables), limit=20)}")
 
 
 def _where(node: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +17,7 @@ from balog.analytics.reading.remote import StoragePool, is_remote, is_secret, st
 from balog.analytics.reading.topics import bounds, is_topic, stretches
 from balog.errors import ConfigError
 from balog.expressions.functions import parse_time
+from balog.suggestions import suggest
 
 __all__ = ["OPTIONS", "Inputs", "absolute", "check_options", "read_inputs", "read_number"]
 
@@ -42,7 +42,7 @@ OPTIONS = (
 )
 """The options of the data source, for reads and streams."""
 
-_MEANT = {"from": ["since"], "to": ["until"], "format": ["form"], "type": ["cls_type"]}
+_MEANT = {"from": "since", "to": "until", "format": "form", "type": "cls_type"}
 
 
 class Inputs(NamedTuple):
@@ -104,12 +104,11 @@ def check_options(options: Iterable[str]) -> None:
     Raises:
         ConfigError: with the nearest option, or all.
     """
-    names = {name.lower(): name for name in OPTIONS}
+    names = {name.lower() for name in OPTIONS}
     for option in options:
         if option.lower() not in names and not is_secret(option):  # of secrets ``store_options`` says more
-            near = _MEANT.get(option.lower()) or difflib.get_close_matches(option.lower(), names, 1, 0.6)
-            hint = f"did you mean {names[near[0]]}?" if near else f"there are {', '.join(OPTIONS)}"
-            raise ConfigError(f"no option {option!r:.60}; {hint}", _WHERE)
+            meant = _MEANT.get(option.lower(), option)
+            raise ConfigError(f"no option {option!r:.60}{suggest(meant, OPTIONS)}", _WHERE)
 
 
 def absolute(path: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from balog.errors import ConfigError
-from balog.problems import suggest
+from balog.suggestions import suggest
 from balog.tap.catalog.defaults import StreamDeclaration, Visitor
 from balog.tap.catalog.discovery import Discovered, discover
 from balog.tap.catalog.entry import Catalog, CatalogEntry, Method
@@ -66,7 +66,7 @@ def choose(
         return CatalogChoice(catalog, [])
     known = {stream.name: stream for stream in streams}
     unknown = [entry.tap_stream_id for entry in given if entry.tap_stream_id not in known]
-    warnings = [f"{source}: the tap has no stream {name!r}; {suggest(name, list(known))}" for name in unknown]
+    warnings = [f"{source}: the tap has no stream {name!r}{suggest(name, known)}" for name in unknown]
     if len(unknown) == len(given.entries):
         lines = warnings or [f"{source}: it has no streams; the tap has {', '.join(known)}"]
         raise ConfigProblems([ConfigError(line) for line in lines])

@@ -9,7 +9,7 @@ from typing import Any, Union, get_origin
 
 import msgspec
 
-from balog.problems import suggest
+from balog.suggestions import suggest
 from balog.tap.errors import TapError
 
 __all__ = ["Maybe", "optional", "schema_from_example", "with_optional"]
@@ -112,7 +112,7 @@ def with_optional(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any
             place = place.get("properties", {}).get(part, {})
         if last not in place.get("required", ()):
             known = [*place.get("required", ())]
-            raise TapError(f"config_spec: optional {name!r} is not in the sample; {suggest(last, known)}")
+            raise TapError(f"config_spec: optional {name!r} is not in the sample{suggest(last, known)}")
         place["required"] = [one for one in place["required"] if one != last]
     return schema
 

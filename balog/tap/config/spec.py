@@ -12,7 +12,7 @@ import msgspec
 from balog.config import MAX_CONFIG_BYTES
 from balog.errors import ConfigError
 from balog.problems import problems as struct_problems
-from balog.problems import suggest
+from balog.suggestions import suggest
 from balog.tap.beside import beside
 from balog.tap.config.json_types import resolve_reference
 from balog.tap.config.keywords import reject_unknown
@@ -90,7 +90,7 @@ class ConfigSpec:
         if not self.is_strict:
             return []
         return [
-            f"{path}: the tap does not know this setting; {suggest(name, known)}"
+            f"{path}: the tap does not know this setting{suggest(name, known)}"
             for path, name, known in _unknown(config, self.schema, self.schema, "$", TOOLKIT_SETTINGS)
         ]
 

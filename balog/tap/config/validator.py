@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from balog.problems import suggest
+from balog.suggestions import suggest
 from balog.tap.config.formats import FORMATS
 from balog.tap.config.json_types import (
     MAX_DEPTH,
@@ -157,7 +157,7 @@ def _additional(value: Any, expected: Any, schema: Any, root: Any, path: Any) ->
                 continue
             if expected is False:
                 known = sorted(schema.get("properties", {}))
-                hint = f"; {suggest(name, known)}" if known else ""
+                hint = suggest(name, known)
                 yield ConfigMismatch(path, f"there is no field {name!r}{hint}", "additionalProperties", name)
             else:
                 yield from check(item, expected, root, (*path, name))

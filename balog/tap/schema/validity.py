@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from balog.problems import suggest
+from balog.suggestions import suggest
 from balog.tap.errors import SchemaError
 from balog.tap.schema.keywords import Steps, children
 
@@ -146,7 +146,7 @@ def _check_type(value: Any, source: str, steps: Steps) -> None:
         raise fault("want at least one type", source, steps)
     for name in names:
         if not isinstance(name, str) or name not in _TYPES:
-            raise fault(f"{_quoted(name)} is no type; {suggest(str(name), _TYPES)}", source, steps)
+            raise fault(f"{_quoted(name)} is no type{suggest(str(name), _TYPES)}", source, steps)
     if len(set(names)) < len(names):
         raise fault("a type is there twice", source, steps)
 

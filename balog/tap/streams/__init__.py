@@ -1,7 +1,7 @@
 """Streams, declared by decorator or by class, and the order in which they run."""
 
 from balog.tap.streams.family import in_run_order, link, root_of, with_descendants
-from balog.tap.streams.injection import Providers, did_you_mean, inject
+from balog.tap.streams.injection import Providers, inject
 from balog.tap.streams.stream import Records, Stream, add, declare, place_of_caller
 
 __all__ = [
@@ -10,7 +10,6 @@ __all__ = [
     "Stream",
     "add",
     "declare",
-    "did_you_mean",
     "in_run_order",
     "inject",
     "link",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from balog.suggestions import suggest
 from balog.tap.errors import TapError
-from balog.tap.streams.injection import did_you_mean
 from balog.tap.streams.stream import Stream
 
 __all__ = ["in_run_order", "link", "root_of", "with_descendants"]
@@ -90,5 +90,5 @@ def _resolved(family: Mapping[str, Stream], stream: Stream, named: Stream | str 
     name = named if isinstance(named, str) else named.name
     found = family.get(name)
     if found is None or (isinstance(named, Stream) and found is not named):
-        raise TapError(f"{stream.title}: {setting}={name!r}: there is no such stream{did_you_mean(name, family)}")
+        raise TapError(f"{stream.title}: {setting}={name!r}: there is no such stream{suggest(name, family, limit=0)}")
     return found

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from balog.suggestions import suggest
 from balog.tap.errors import TapError
 
-__all__ = ["Providers", "did_you_mean", "inject"]
+__all__ = ["Providers", "inject"]
 
 Providers = Mapping[str, Callable[[], Any]]
 """Functions that make the arguments, by parameter name. Each is called only when a function asks for its argument, so
@@ -42,12 +42,6 @@ def inject(function: Callable[..., Any], names: Collection[str], title: str) -> 
         elif parameter.default is parameter.empty:
             raise TapError(
                 f"{title}: its function has a parameter {parameter.name!r}; it may ask for {', '.join(sorted(names))}"
-                + did_you_mean(parameter.name, names)
+                + suggest(parameter.name, names, limit=0)
             )
     return lambda providers: function(**{name: providers[name]() for name in wanted})
-
-
-def did_you_mean(name: str, known: Collection[str]) -> str:
-    """Return ``"; did you mean 'this'?"`` if a known name is similar, else ``""``."""
-    near = get_close_matches(name, known, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from balog.suggestions import suggest
 from balog.tap.errors import TapError
-from balog.tap.streams.injection import did_you_mean
 
 __all__ = ["SETTINGS", "check_settings"]
 
@@ -92,7 +92,7 @@ def check_settings(kind: type, declared: Mapping[str, Any], title: str) -> dict[
     """
     for name in declared:
         if name not in SETTINGS:
-            raise TapError(f"{title}: there is no setting {name!r}{did_you_mean(name, SETTINGS)}")
+            raise TapError(f"{title}: there is no setting {name!r}{suggest(name, SETTINGS, limit=0)}")
     settings = {name: _class_value(kind, name) for name in SETTINGS if _is_overridden(kind, name)}
     settings.update(declared)
     for name, value in settings.items():
