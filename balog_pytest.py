@@ -59,7 +59,7 @@ def micro(request: pytest.FixtureRequest) -> Iterator[Micro]:
 
 @pytest.fixture(scope="class")
 def tap_report(request: pytest.FixtureRequest, tap_command: Sequence[str]) -> VerifyReport:
-    """What verifying a tap finds; see ``balog.verify.testing``. The fixture ``tap_command`` is the user's own."""
+    """The report of verifying a tap; see ``balog.verify.testing``. Users define the fixture ``tap_command``."""
     from balog.verify import verify
 
     return verify(tap_command, getattr(request.cls, "options", None))

@@ -1,4 +1,4 @@
-"""``balog tap``: prove that a tap, of balog's toolkit or not, keeps to Singer's practices."""
+"""``balog tap``: verify that any tap follows Singer's practices."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ __all__ = ["command"]
 
 @click.group(cls=CommandGroup)
 def command() -> None:
-    """Prove that a tap keeps to Singer's practices."""
+    """Verify that a tap follows Singer's practices."""
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), default=300, show_default=True,
-              help="Seconds that one run of the tap may take.")  # fmt: skip
+              help="Maximum seconds of one run.")  # fmt: skip
 @click.option("--records", type=click.IntRange(min=1), default=100_000, show_default=True,
-              help="Records of one run that are looked at; the run is ended there.")  # fmt: skip
+              help="Maximum records of one run; the run is ended there.")  # fmt: skip
 @click.option("--states", type=click.IntRange(min=0), default=3, show_default=True,
-              help="How many of the states that it emits are resumed from.")  # fmt: skip
+              help="Number of emitted states to resume from.")  # fmt: skip
 @click.option("--stream", "streams", multiple=True, metavar="NAME", help="Only this stream. Repeatable.")
 @click.option("--rules", multiple=True, metavar="RULE", help="Only this rule, or group of rules. Repeatable.")
-@click.option("--skip", multiple=True, metavar="RULE", help="Leave this rule, or group of rules, out. Repeatable.")
+@click.option("--skip", multiple=True, metavar="RULE", help="Skip this rule, or group of rules. Repeatable.")
 @click.option("--ordered", multiple=True, metavar="STREAM=KEY", callback=as_pairs,
-              help="Records of this stream come in ascending order of this property. Repeatable.")  # fmt: skip
+              help="Records of this stream are in ascending order of this property. Repeatable.")  # fmt: skip
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path), metavar="FILE",
-              help="Write the report as JSON too; - is stdout, and nothing else is written there.")  # fmt: skip
+              help="Also write the report as JSON; - means stdout, with nothing else there.")  # fmt: skip
 @click.option("--fail-under", type=click.IntRange(0, 100), default=0, metavar="SCORE", help="Fail below this score.")
 @click.argument("tap", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND …")
 def verify(
@@ -53,13 +53,13 @@ def verify(
     fail_under: int,
     tap: tuple[str, ...],
 ) -> None:
-    """Run a tap as a pipeline would; say what is wrong.
+    """Run a tap as a pipeline would, and report violations.
 
-    It is run some 20 times, and what it does is held against Singer's practices. The tap is given as it is run by hand:
-    `balog tap verify -- tap-foo --config config.json`. With --catalog it syncs what that selects, with --state it
-    starts there. Its source is asked in each of the runs.
+    Runs the tap some 20 times and judges it against Singer's practices. Write the tap's command after --:
+    `balog tap verify -- tap-foo --config config.json`. With --catalog, the tap syncs the catalog's selection. With
+    --state, the first sync starts there. Each run queries the source.
 
-    Exits with 0 when no rule of severity error is broken and the score is enough, 1 when not, 2 on wrong use.
+    Exits with 0 if no rule of severity error is broken and the score is high enough, else 1; with 2 for wrong use.
     """
     from balog.verify import verify as verified
 
@@ -91,7 +91,7 @@ def verify(
 
 @contextmanager
 def _ended_by_hangup() -> Iterator[None]:
-    """End the tap, and remove what it was given, also when SIGHUP would end this process at once."""
+    """End the tap and remove its files on SIGHUP, which would otherwise end this process at once."""
 
     def end(number: int, frame: FrameType | None) -> None:
         sys.exit(128 + number)
@@ -105,13 +105,13 @@ def _ended_by_hangup() -> Iterator[None]:
 
 @command.command()
 def rules() -> None:
-    """List the rules by which a tap is verified.
+    """List the rules of tap verify.
 
-    Of each its group, severity, weight, id and title.
+    Each line has the group, severity, weight, id and title of a rule.
     """
-    from balog.verify.verification import chosen
+    from balog.verify.verification import select_rules
 
-    for check in chosen(Options()):
+    for check in select_rules(Options()):
         rule = check.rule
         title = rule.title.replace("``", "")
         click.echo(f"{rule.group:<10} {rule.severity:<8} {rule.weight:>2}  {rule.id}: {title}")

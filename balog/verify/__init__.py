@@ -1,4 +1,4 @@
-"""``balog tap verify``: does a tap, of this toolkit or not, keep to Singer's specification and practices?
+"""``balog tap verify``: check whether any tap follows Singer's specification and practices.
 
 ``process`` runs the tap as a pipeline would, ``output_reader`` records its output, ``trials`` has all runs, ``rules``
 judge them, and ``report`` computes the score. For tests of a tap, see ``balog.verify.testing``.

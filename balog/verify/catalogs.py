@@ -1,6 +1,7 @@
-"""Catalogs as taps of any make write them: read with tolerance, selected from, written in both of Singer's forms.
+"""Catalogs of any tap: tolerant reading, selection, and writing in both of Singer's forms.
 
-Forms follow Singer's docs/DISCOVERY_MODE.md and SYNC_MODE.md. ``balog.tap.catalog`` is stricter: it is for one's own.
+The forms follow Singer's docs/DISCOVERY_MODE.md and SYNC_MODE.md. ``balog.tap.catalog`` is strict, for taps of the
+toolkit.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ __all__ = [
 ]
 
 Document = dict[str, Any]
-_MOST_TRIED = 10_000
+_MAX_TRIED = 10_000
 _LINE_WITH_WORDS = re.compile(r"\S[^\n]*")
 
 
 class DiscoveryOutput(Struct, frozen=True, kw_only=True):
-    """What ``--discover`` wrote.
+    """The parsed output of ``--discover``.
 
     Attributes:
-        document: the catalog; None when there is none in it.
-        fault: why there is none.
-        noise: how many lines stood before it, and after it.
+        document: the catalog; None if the output has none.
+        fault: why it has none.
+        noise: the number of lines before and after the catalog.
     """
 
     document: Document | None = None
@@ -52,7 +53,7 @@ class DiscoveryOutput(Struct, frozen=True, kw_only=True):
 
 
 def read_discovery(stdout: bytes) -> DiscoveryOutput:
-    """Find the catalog in what a tap wrote to stdout."""
+    """Find the catalog in the stdout of a tap."""
     try:
         text = stdout.decode()
     except UnicodeDecodeError:
@@ -61,7 +62,7 @@ def read_discovery(stdout: bytes) -> DiscoveryOutput:
         return DiscoveryOutput(fault="nothing was written to stdout")
     found = _first_object(text)
     if found is None:
-        return DiscoveryOutput(fault="stdout holds no JSON object that is a catalog")
+        return DiscoveryOutput(fault="stdout holds no catalog")
     document, position, end = found
     noise = text.count("\n", 0, position), sum(1 for _ in _LINE_WITH_WORDS.finditer(text, end))
     if not isinstance(document.get("streams"), list):
@@ -74,10 +75,10 @@ def read_discovery(stdout: bytes) -> DiscoveryOutput:
 
 
 def _first_object(text: str) -> tuple[Document, int, int] | None:
-    """Return the first object that is no message, with where it begins and ends; only 10,000 places are tried."""
+    """Return the first JSON object that is not a message, with its start and end; 10,000 places are tried."""
     reader = json.JSONDecoder()
     position = len(text) - len(text.lstrip())
-    for _ in range(_MOST_TRIED):
+    for _ in range(_MAX_TRIED):
         try:
             document, end = reader.raw_decode(text, position)
         except (ValueError, RecursionError):
@@ -92,14 +93,14 @@ def _first_object(text: str) -> tuple[Document, int, int] | None:
 
 
 def entries(document: Document | None) -> Iterator[Document]:
-    """Yield the entries that can be used: objects with an id or a name."""
+    """Yield the usable entries: objects with an id or a name."""
     for entry in (document or {}).get("streams") or ():
         if isinstance(entry, dict) and isinstance(entry.get("tap_stream_id", entry.get("stream")), str):
             yield entry
 
 
 def id_of(entry: Document) -> str:
-    """Return an entry's ``tap_stream_id``; its name where it has none."""
+    """Return an entry's ``tap_stream_id``, or its name without one."""
     found = entry.get("tap_stream_id")
     return found if isinstance(found, str) else str(entry.get("stream"))
 
@@ -111,7 +112,7 @@ def name_of(entry: Document) -> str:
 
 
 def metadata_of(entry: Document) -> dict[tuple[str, ...], Document]:
-    """Return the metadata by breadcrumb; what is not of that form is left out."""
+    """Return the metadata by breadcrumb, without malformed items."""
     found: dict[tuple[str, ...], Document] = {}
     listed = entry.get("metadata")
     for item in listed if isinstance(listed, list) else ():
@@ -123,26 +124,26 @@ def metadata_of(entry: Document) -> dict[tuple[str, ...], Document]:
 
 
 def properties_of(entry: Document) -> Document:
-    """Return the schema's properties at its top."""
+    """Return the top-level properties of the schema."""
     schema = entry.get("schema")
     found = schema.get("properties") if isinstance(schema, dict) else None
     return found if isinstance(found, dict) else {}
 
 
 def inclusion_of(entry: Document, name: str) -> Any:
-    """Return a property's ``inclusion``: the metadata's, else the one inside of the schema, as older taps have it."""
+    """Return a property's ``inclusion`` from the metadata, else from the schema, where older taps have it."""
     found = metadata_of(entry).get(("properties", name), {}).get("inclusion")
     of_it = properties_of(entry).get(name)
     return of_it.get("inclusion") if found is None and isinstance(of_it, dict) else found
 
 
 def has_inclusion(entry: Document) -> bool:
-    """Return whether the catalog says of any property whether it may be left out."""
+    """Return whether the entry declares an inclusion for any property."""
     return any(inclusion_of(entry, name) is not None for name in properties_of(entry))
 
 
 def key_properties_of(entry: Document) -> list[str]:
-    """Return what identifies a record, by metadata or by the older key of the entry."""
+    """Return the key properties from the metadata, else from the older field of the entry."""
     root = metadata_of(entry).get((), {})
     for found in (root.get("table-key-properties"), root.get("view-key-properties"), entry.get("key_properties")):
         if isinstance(found, list) and found:
@@ -151,13 +152,13 @@ def key_properties_of(entry: Document) -> list[str]:
 
 
 def method_of(entry: Document) -> Any:
-    """Return how the stream is replicated, as the catalog says it: by who chose, by the tap, by the older key."""
+    """Return the replication method: the selected one, else the forced one, else that of the older field."""
     root = metadata_of(entry).get((), {})
     return root.get("replication-method", root.get("forced-replication-method", entry.get("replication_method")))
 
 
 def replication_key_of(entry: Document) -> str:
-    """Return the property that bookmarks are about; "" when the catalog says none, or says that it is not used."""
+    """Return the replication key; "" if the catalog has none or the method does not use one."""
     if method_of(entry) in ("FULL_TABLE", "LOG_BASED"):
         return ""
     root = metadata_of(entry).get((), {})
@@ -170,7 +171,7 @@ def replication_key_of(entry: Document) -> str:
 
 
 def is_selected(entry: Document) -> bool:
-    """Return whether a stream is to be synced."""
+    """Return whether the catalog selects a stream."""
     root, schema = metadata_of(entry).get((), {}), entry.get("schema")
     legacy = schema.get("selected") if isinstance(schema, dict) else None
     selected = root.get("selected", legacy if legacy is not None else entry.get("selected"))
@@ -182,11 +183,12 @@ def is_selected(entry: Document) -> bool:
 def select(
     document: Document, names: Iterable[str] | None = None, without: Mapping[str, str] | None = None
 ) -> Document:
-    """Return a catalog in which these streams are selected, all of their properties but for one of some.
+    """Return a copy of a catalog that selects streams and their properties.
 
     Args:
-        names: ids of streams; None selects all.
-        without: by id of a stream the property that is not selected.
+        document: the catalog.
+        names: ids of the streams to select; None selects all.
+        without: by stream id, one property to deselect.
     """
     chosen, left_out = None if names is None else set(names), without or {}
     made = copy.deepcopy(document)
@@ -208,7 +210,7 @@ def select(
 
 
 def _choose_method(entry: Document, root: Document) -> None:
-    """Say how a stream is replicated where its tap leaves that to who selects, as taps of databases do."""
+    """Set the replication method where the tap leaves the choice to users, as database taps do."""
     if "replication-method" in root:
         return
     valid = root.get("valid-replication-keys")
@@ -219,7 +221,7 @@ def _choose_method(entry: Document, root: Document) -> None:
 
 
 def as_properties(document: Document) -> Document:
-    """Return a catalog in the older form, for ``--properties``: selection inside of the schemas."""
+    """Return a catalog in the older form for ``--properties``, with the selection inside the schemas."""
     made = copy.deepcopy(document)
     for entry in entries(made):
         root = metadata_of(entry).get((), {})

@@ -1,4 +1,4 @@
-"""Nothing is left behind: what a tap started is found and ended, also when the verification itself is killed."""
+"""Cleanup of a tap's processes and files, even when the verification itself is killed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ while read -r word; do group=$word; done
 for each in $(grep -lsa "$2" /proc/[0-9]*/environ); do each=${each%/environ}; kill -9 "${each#/proc/}"; done
 rm -rf -- "$1"
 """
-"""Waits for the end of its input, which comes however the verification ends; last it read which group is running."""
+"""Waits for the end of its input, which comes however the verification ends. Each line is the running process group."""
 
 
 class Guard:
-    """A shell that waits beside the verification, and a mark in the environment of all that a tap starts.
+    """A shell that waits for the end of the verification, and a mark in the environment of the tap's processes.
 
     Args:
-        folder: what the tap is given; removed when the verification ends before it closes the guard.
+        folder: the folder of the tap's files. The shell removes it if the verification is killed.
     """
 
     def __init__(self, folder: str) -> None:
@@ -44,12 +44,12 @@ class Guard:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the tap is to be run with."""
+        """The environment for the tap."""
         name, _, value = self._mark.partition("=")
         return {**os.environ, name: value}
 
     def note(self, group: int) -> None:
-        """Say which process group is running now; 0 when none is."""
+        """Record the running process group; 0 means none."""
         if self._shell is not None and self._shell.stdin is not None:
             try:
                 self._shell.stdin.write(b"%d\n" % group)
@@ -57,7 +57,7 @@ class Guard:
                 self._shell.stdin = None
 
     def left(self) -> list[int]:
-        """Return the processes that bear the mark, whatever session they are in; none where there is no /proc."""
+        """Return the ids of marked processes in any session; none without /proc."""
         found, mark = [], self._mark.encode()
         for place in Path("/proc").glob("[0-9]*"):
             try:
@@ -68,7 +68,7 @@ class Guard:
         return found
 
     def end_all(self) -> None:
-        """Kill them."""
+        """Kill all marked processes."""
         for pid in self.left():
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -76,6 +76,6 @@ class Guard:
                 continue
 
     def close(self) -> None:
-        """Let the shell go; it removes the folder if that is still there."""
+        """End the shell, which removes the folder if it still exists."""
         if self._shell is not None:
             self._shell.communicate()

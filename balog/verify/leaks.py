@@ -1,4 +1,4 @@
-"""The secrets of a tap's config: looked for in what it writes, and kept out of what is said of it."""
+"""Search for the config's secrets in a tap's output, and redaction of quoted output."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from balog.redaction.names import SecretNames
 
 __all__ = ["Leaks"]
 
-_SHORTEST = 6  # characters: what is shorter stands anywhere by chance
-_SHORTEST_ENCODED = 8
-_VAGUE_NAMES = ("key", "auth", "session")  # of a property or a method as often as of a secret
+_MIN_SECRET = 6  # characters; shorter values occur by chance
+_MIN_ENCODED = 8
+_VAGUE_NAMES = ("key", "auth", "session")  # names of properties and methods, too
 _SHORT_NAMES = re.compile(r"(?:.*[_.-])?(?:pat|pass|sas|bearer)", re.IGNORECASE)
 _PLAIN_WORDS = re.compile(r"[a-z]{1,15}(?:_[a-z]{1,15}){0,3}")
 _IN_DSN = re.compile(
@@ -26,16 +26,16 @@ _MAX_QUOTE = 240
 
 
 class Leaks:
-    """Looks for values of keys that sound secret, as they are, as JSON and a URL write them, and in base64.
+    """Finds the values of secret keys: unchanged, escaped as in JSON and URLs, and in base64.
 
-    Passwords inside of connection strings and URLs count, whatever their key is. In base64 a value is found wherever it
-    stands in what was encoded, as in ``Authorization: Basic``.
+    Passwords inside connection strings and URLs count, whatever their key is. In base64 a value is found at any offset,
+    as in ``Authorization: Basic``.
 
     Args:
-        config: the tap's config as JSON has it.
+        config: the tap's decoded config.
 
     Attributes:
-        found: by the key's path and the output, the first line (from 1) in which it stood.
+        found: by the key's path and the output, the first line (from 1) with the value.
     """
 
     def __init__(self, config: Any) -> None:
@@ -51,24 +51,24 @@ class Leaks:
 
     @property
     def keys(self) -> list[str]:
-        """Paths of what is looked for."""
+        """The paths of the secrets."""
         return sorted(set(self._forms.values()))
 
     def look(self, line: bytes | bytearray, output: str, number: int) -> None:
-        """Look at a line of an output."""
+        """Search a line of an output."""
         for form, path in self._forms.items():
             if form in line:
                 self.found.setdefault((path, output), number)
 
     def search(self, data: bytes | bytearray, output: str) -> None:
-        """Look at all that came on an output."""
+        """Search a whole output."""
         for form, path in self._forms.items():
             at = data.find(form)
             if at >= 0:
                 self.found.setdefault((path, output), data.count(b"\n", 0, at) + 1)
 
     def hide(self, text: str) -> str:
-        """Return what a tap said without secrets, as one short printable line."""
+        """Return a text of the tap without secrets, as one short printable line."""
         for form in self._forms:
             text = text.replace(form.decode("utf-8", "replace"), "[redacted]")
         text = " ".join(self._redactor.redact_text(text[: 4 * _MAX_QUOTE]).split())
@@ -77,9 +77,9 @@ class Leaks:
 
 
 def _in_base64(value: str) -> Iterator[bytes]:
-    """Yield what stands in base64 of any text that contains a value: one form for each place in a group of three."""
+    """Yield the base64 forms of a value inside any text: one for each offset in a group of three bytes."""
     data = value.encode("utf-8", "replace")
-    if len(data) < _SHORTEST_ENCODED:
+    if len(data) < _MIN_ENCODED:
         return
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + data)
@@ -100,13 +100,13 @@ def _secrets(node: Any, path: str, names: SecretNames, *, secret: bool) -> Itera
         for index, value in enumerate(node):
             yield from _secrets(value, f"{path}[{index}]", names, secret=secret)
     elif isinstance(node, str):
-        if secret and len(node) >= _SHORTEST:
+        if secret and len(node) >= _MIN_SECRET:
             yield path, node
-        yield from ((path, inner) for inner in _passwords_in(node) if len(inner) >= _SHORTEST)
+        yield from ((path, inner) for inner in _passwords_in(node) if len(inner) >= _MIN_SECRET)
 
 
 def _is_secret_name(name: str, value: Any) -> bool:
-    """Return whether a name is a secret's that is too short, or too common, for a rule of redaction."""
+    """Return whether a name that is too short or too common for the redaction rules is a secret's."""
     if name.lower() in _VAGUE_NAMES:
         return isinstance(value, str) and not _PLAIN_WORDS.fullmatch(value)
     return bool(_SHORT_NAMES.fullmatch(name))

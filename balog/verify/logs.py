@@ -1,4 +1,4 @@
-"""What a tap told while it ran: its stderr in the dialects of taps, and LOG messages on stdout."""
+"""The logs of a run: stderr in the dialects of taps, and LOG messages of stdout."""
 
 from __future__ import annotations
 
@@ -15,35 +15,39 @@ from balog.verify.leaks import Leaks
 
 __all__ = ["Logs"]
 
-_MOST_READ = 32 * 1024 * 1024
-_MOST_KEPT = 256 * 1024
-_MOST_OF_ONE = 4096
-_MOST_LATE = 200
-_MOST_NAMES = 10_000
-_MOST_FAILURES = 100
+_MAX_READ = 32 * 1024 * 1024
+_MAX_KEPT = 256 * 1024
+_MAX_EXCERPT = 4096
+_MAX_LATE = 200
+_MAX_NAMES = 10_000
+_MAX_FAILURES = 100
 _FAILED = re.compile(
     r"fail|abort|truncat|incomplete|interrupt|timed? ?out|giv(?:e|ing) up|gave up|could ?n[o']t|cannot|can't|unable|"
     r"exceed|refused|denied|unauthori[sz]ed|forbidden|unavailable|exception|skipp|stopp|"
     r"(?:http|status|code|answer(?:ed)?|return(?:ed)?|got)[ :=]{1,3}[45]\d\d\b|\b[45]\d\d (?:client|server) error",
     re.IGNORECASE,
 )
-"""Words by which a line at ERROR says that something was not done."""
+"""Words of an ERROR line that report a failure."""
 
 
 class Logs:
-    """Reads what is told, and holds counts of it: levels, metrics, the first and the last lines.
+    """Parses log lines and counts them: levels, metrics, failures, and excerpts of the text.
+
+    Args:
+        leaks: searches the lines for secrets.
+        output: the name of the output in reports.
 
     Attributes:
-        bytes: of stderr; only the first 32 MiB are read.
-        lines: of stderr.
-        levels: how many records of each level; plain text is INFO.
-        tracebacks: those that no logger wrote: the interpreter's own, also after a line at INFO or WARNING.
-        failures: records at ERROR or CRITICAL that say that something failed: with an exception, or in such words.
-        counted: values of the counter ``record_count`` by its tag ``endpoint`` or ``stream``; "" has neither.
-        metrics: how often each metric came, by its name.
-        last: the last record with words, without secrets.
-        last_error: the last at ERROR or CRITICAL; "" when there was none.
-        last_exception: the last line of the last bare traceback; "" when there was none.
+        bytes: size of stderr; only the first 32 MiB are read.
+        lines: number of lines of stderr.
+        levels: number of records by level; plain text counts as INFO.
+        tracebacks: number of tracebacks that no logger wrote, including those after a line at INFO or WARNING.
+        failures: the first messages at ERROR or CRITICAL with an exception or with words of failure.
+        counted: the sum of the counter ``record_count`` by its tag ``endpoint`` or ``stream``; "" has neither.
+        metrics: number of metrics by name.
+        last: the last message, without secrets.
+        last_error: the last message at ERROR or CRITICAL; "" if there was none.
+        last_exception: the last line of the last bare traceback; "" if there was none.
     """
 
     def __init__(self, leaks: Leaks, output: str = "stderr") -> None:
@@ -64,12 +68,12 @@ class Logs:
         self.last_exception = ""
         self._text: list[str] = []
         self._kept = 0
-        self._late: deque[str] = deque(maxlen=_MOST_LATE)
+        self._late: deque[str] = deque(maxlen=_MAX_LATE)
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of stderr."""
+        """Parse the next bytes of stderr."""
         before, self.bytes = self.bytes, self.bytes + len(data)
-        if before >= _MOST_READ:
+        if before >= _MAX_READ:
             return
         *lines, self._partial = (self._partial + data).split(b"\n")
         for line in lines:
@@ -84,7 +88,7 @@ class Logs:
             self._partial, self._cutting = b"", True
 
     def close(self) -> None:
-        """Take what is left."""
+        """Parse the rest of stderr."""
         if self._partial and not self._cutting:
             self._line(self._partial)
             self._partial = b""
@@ -92,7 +96,7 @@ class Logs:
             self._take(record)
 
     def add_event(self, event: Event) -> None:
-        """Take an event that came in a LOG message, or on stderr."""
+        """Add an event of a LOG message or of stderr."""
         payload = event.payload
         metric = payload if payload.get("cls_type") == "metric" else None
         message = payload.get("message")
@@ -103,12 +107,12 @@ class Logs:
         self._keep(bytes(event.raw_payload).decode("utf-8", "replace"))
 
     def mentions(self, name: str) -> bool:
-        """Return whether something that was told names this."""
-        return any(name in text for text in self.heard)
+        """Return whether an excerpt contains a name."""
+        return any(name in text for text in self.excerpts)
 
     @property
-    def heard(self) -> list[str]:
-        """The first 256 KiB that were told, and the last 200 pieces."""
+    def excerpts(self) -> list[str]:
+        """The first 256 KiB of log text and the last 200 pieces."""
         return [*self._text, *self._late]
 
     def _line(self, line: bytes) -> None:
@@ -142,24 +146,24 @@ class Logs:
 
     def _note_failure(self, level: str, message: str, *, has_exception: bool) -> None:
         is_failure = level in ("ERROR", "CRITICAL") and (has_exception or _FAILED.search(message))
-        if is_failure and len(self.failures) < _MOST_FAILURES:
+        if is_failure and len(self.failures) < _MAX_FAILURES:
             self.failures.append(self._leaks.hide(message))
 
     def _metric(self, metric: dict[str, Any]) -> None:
         name, tags = str(metric.get("metric")), metric.get("tags")
-        if name not in self.metrics and len(self.metrics) >= _MOST_NAMES:
+        if name not in self.metrics and len(self.metrics) >= _MAX_NAMES:
             return
         self.metrics[name] += 1
         if name == "record_count" and isinstance(tags, dict):
             stream = str(tags.get("stream", tags.get("endpoint", "")))
-            if stream not in self.counted and len(self.counted) >= _MOST_NAMES:
+            if stream not in self.counted and len(self.counted) >= _MAX_NAMES:
                 return
             self.counted[stream] += int(metric.get("value") or 0)
         self._keep(msgspec.json.encode(tags).decode() if tags else "")
 
     def _keep(self, text: str) -> None:
-        text = text[:_MOST_OF_ONE]
-        if self._kept < _MOST_KEPT:
+        text = text[:_MAX_EXCERPT]
+        if self._kept < _MAX_KEPT:
             self._text.append(text)
             self._kept += len(text)
         else:

@@ -1,4 +1,4 @@
-"""What is asked of a verification."""
+"""The options of a verification."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ __all__ = ["Options"]
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """How far a verification goes.
+    """Limits and selection of a verification.
 
     Attributes:
-        timeout: seconds that one run of the tap may take.
-        records: how many records of one run are looked at; the run is ended there.
-        states: how many of the states that a run emitted are resumed from.
-        grace: seconds that the tap has to end after SIGTERM.
-        streams: names of those to look at; all when empty.
-        rules: ids of those to judge by; all when empty. Only runs that these need are made.
-        skip: ids of those to leave out.
-        ordered: by stream the property in whose ascending order its records come.
+        timeout: maximum seconds of one run.
+        records: maximum records of one run; the run is ended there.
+        states: the number of emitted states to resume from.
+        grace: seconds between SIGTERM and SIGKILL.
+        streams: names of the streams to sync; empty means all.
+        rules: ids of the rules to judge; empty means all. Only runs that these rules need are made.
+        skip: ids of the rules to skip.
+        ordered: by stream, the property whose values ascend.
     """
 
     timeout: float = 300

@@ -1,4 +1,4 @@
-"""A tap's stdout, read as a target would, and noted as little as the rules need."""
+"""Reading of a tap's output as a target would, keeping only what the rules need."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from balog.verify.values import bookmark_of
 __all__ = ["InvalidLine", "KnownStreams", "OutputReader", "StateLine"]
 
 MAX_LINE = 16 * 1024 * 1024
-"""Bytes of a line that are read; a longer one ends the run."""
+"""Maximum bytes of a line; a longer line ends the run."""
 
 _MAX_INVALID = 10_000
 _KEPT_LINES = 20
 _STATES_KEPT = 256
 _STATES_SIZE = 8 * 1024 * 1024
-_MOST_STREAMS = 10_000
+_MAX_STREAMS = 10_000
 _decode = msgspec.json.Decoder().decode
 
 
 class InvalidLine(Struct, frozen=True):
-    """A line that no target can take, by its number (from 1), and why, as a clause without anything of the line."""
+    """A line that targets cannot read: its number (from 1) and the reason, as a clause without the line's content."""
 
     line: int
     reason: str
 
 
 class StateLine(Struct, frozen=True, kw_only=True):
-    """A STATE: its line, its value, how many records of each stream had come, and about how many bytes all that is."""
+    """A STATE: its line, its value, the records of each stream before it, and their approximate size in bytes."""
 
     line: int
     value: Any
@@ -47,12 +47,12 @@ class StateLine(Struct, frozen=True, kw_only=True):
 
 
 class KnownStreams(Struct, frozen=True, kw_only=True):
-    """What is known of the streams before a run.
+    """What is known about the streams before a run.
 
     Attributes:
-        replication_keys: by a stream's name in messages.
-        ids: the ``tap_stream_id``, which state goes by, where that is another; some taps write it in messages too.
-        state: with which the run is started.
+        replication_keys: by stream name in messages.
+        ids: the ``tap_stream_id`` by stream name. States use it, and some taps use it in messages, too.
+        state: the initial state of the run.
         ordered: see ``Options``.
     """
 
@@ -63,24 +63,27 @@ class KnownStreams(Struct, frozen=True, kw_only=True):
 
 
 class OutputReader:
-    """Takes a run's outputs. See ``OutputHandler``.
+    """Reads the outputs of a run. See ``OutputHandler``.
 
     Args:
-        most: records that are looked at; the run is ended there.
-        interrupt_after: records after which it is asked to end; 0 never.
+        leaks: searches each line for secrets.
+        known: the streams before the run.
+        most: maximum number of records; the run is ended there.
+        interrupt_after: number of records after which the run is interrupted; 0 means never.
 
     Attributes:
-        lines: of stdout.
-        records: RECORD messages.
-        invalid: the first of what no target can take; ``invalid_count`` all of it.
-        unknown: as ``invalid``, messages of types that Singer does not have; ``unknown_count`` all of them.
-        broken: messages of a type that is known, which lack what they need: as ``invalid``.
-        streams: by name, in the order in which they came.
-        states: the first STATE, and others, thinned out evenly; ``last_state`` the last; ``state_count`` all of them.
-        bad_states: the first STATE's line whose value is no object; 0 when there is none.
-        cuts: STATEs that name the stream at work (``currently_syncing``).
-        unended: what was written after the last newline: "" nothing, ``message`` a whole message, ``torn`` else.
-        logs: what it told.
+        lines: number of lines of stdout.
+        records: number of RECORD messages.
+        invalid: the first invalid lines; ``invalid_count`` is the number of all.
+        unknown: the first messages of types that Singer does not have; ``unknown_count`` is the number of all.
+        broken: the first messages with missing or wrong fields.
+        streams: the streams by name, in order of appearance.
+        states: the first STATE and an even sample of the others; ``last_state`` is the last one, ``state_count`` the
+            number of all.
+        bad_states: the line of the first STATE whose value is not an object; 0 if there is none.
+        cuts: number of STATEs with ``currently_syncing``.
+        unended: the rest after the last newline: "" for nothing, ``message`` for a complete message, else ``torn``.
+        logs: the log lines of the run.
     """
 
     def __init__(self, leaks: Leaks, known: KnownStreams, *, most: int, interrupt_after: int = 0) -> None:
@@ -125,7 +128,7 @@ class OutputReader:
                 return "records"
             if self.invalid_count + self.unknown_count >= _MAX_INVALID:
                 return "junk"  # a value of the report, which is a public format
-            if len(self.streams) > _MOST_STREAMS:
+            if len(self.streams) > _MAX_STREAMS:
                 return "streams"
         return "interrupt" if 0 < self._interrupt_after <= self.records else ""
 
@@ -134,7 +137,7 @@ class OutputReader:
         self.logs.feed(data)
 
     def close(self, *, cut: bool) -> None:
-        """Take what is left; nothing is said of it when the run was ``cut``, and its last bytes were dropped."""
+        """Read the rest of the output, unless the run was ``cut`` and its last bytes were dropped."""
         rest = b"".join(self._partial)
         if rest and not cut:
             before = self.invalid_count + len(self.broken)
@@ -163,7 +166,7 @@ class OutputReader:
         if not isinstance(kind, str):
             self._add_invalid("an object without a type")
             return
-        take = self._takers.get(kind.upper())
+        take = self._adders.get(kind.upper())
         if take is not None:
             self.kinds[kind.upper()] += 1
             reason = take(self, message, line)
@@ -171,7 +174,7 @@ class OutputReader:
                 self._note(self.broken, f"a {kind.upper()} {reason}")
         elif not self._log(line):
             self.unknown_count += 1
-            self._note(self.unknown, "of no type of Singer's")
+            self._note(self.unknown, "of an unknown type")
 
     def _add_invalid(self, reason: str) -> None:
         self.invalid_count += 1
@@ -197,10 +200,10 @@ class OutputReader:
         if not isinstance(name, str):
             return "without the name of its stream"
         if not isinstance(record, dict):
-            return "whose record is no object"
+            return "whose record is not an object"
         is_version = isinstance(version, int) and not isinstance(version, bool)
         self._stream(name).add_record(record, len(line) + 1, self.lines, version if is_version else None)
-        return "" if is_version or version is None else "whose version is no whole number"
+        return "" if is_version or version is None else "whose version is not an integer"
 
     def _schema(self, message: dict[str, Any], line: bytes) -> str:
         name, schema = message.get("stream"), message.get("schema")
@@ -208,15 +211,15 @@ class OutputReader:
         if not isinstance(name, str):
             return "without the name of its stream"
         if not isinstance(schema, dict):
-            return "whose schema is no object"
+            return "whose schema is not an object"
         stream = self._stream(name)
         marks = [bookmarks] if isinstance(bookmarks, str) else _names(bookmarks)
         stream.add_schema(schema, _names(keys) or [], marks)
         if keys is None:
             return "without key_properties"
         if _names(keys) is None:
-            return "whose key_properties are no list of names"
-        return "" if bookmarks is None or marks is not None else "whose bookmark_properties are no list of names"
+            return "whose key_properties are not a list of names"
+        return "" if bookmarks is None or marks is not None else "whose bookmark_properties are not a list of names"
 
     def _state(self, message: dict[str, Any], line: bytes) -> str:
         value = message.get("value")
@@ -244,7 +247,7 @@ class OutputReader:
         if not isinstance(name, str):
             return "without the name of its stream"
         if not isinstance(version, int) or isinstance(version, bool):
-            return "whose version is no whole number"
+            return "whose version is not an integer"
         stream = self._stream(name)
         if len(stream.activated) < _KEPT_LINES:
             stream.activated.append((version, stream.records))
@@ -265,7 +268,7 @@ class OutputReader:
         self.logs.add_event(to_event(log)[0])
         return True
 
-    _takers: Mapping[str, Callable[[OutputReader, dict[str, Any], bytes], str]] = {
+    _adders: Mapping[str, Callable[[OutputReader, dict[str, Any], bytes], str]] = {
         "RECORD": _record,
         "SCHEMA": _schema,
         "STATE": _state,
@@ -279,7 +282,7 @@ def _names(value: Any) -> list[str] | None:
 
 
 def _why(line: bytes) -> str:
-    """Return why a line is no JSON."""
+    """Return why a line is not JSON."""
     if not line.strip():
         return "an empty line"
     try:
@@ -288,4 +291,4 @@ def _why(line: bytes) -> str:
         return "not UTF-8"
     except (ValueError, RecursionError):
         return "no JSON object"
-    return "JSON to Python alone (NaN, Infinity or half a character)"
+    return "JSON only for Python (NaN, Infinity or half a surrogate pair)"

@@ -1,4 +1,4 @@
-"""One run of a tap: its two outputs as they come, its memory, its end; bounded, whatever it does."""
+"""One run of a tap: its outputs, memory and exit, within limits of time."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ __all__ = ["OutputHandler", "ProcessResult", "run"]
 
 _CHUNK = 256 * 1024
 _SMALL_PIPE = 4096
-_LEFT_OVER = 1.0  # seconds that what the tap left running may go on writing
-_EACH = 0.02  # seconds between two looks at its memory
+_LEFT_OVER = 1.0  # seconds that leftover child processes may keep writing
+_EACH = 0.02  # seconds between two samples of its memory
 
 
 class OutputHandler(Protocol):
-    """Who is told what a run writes."""
+    """Receives the outputs of a run."""
 
     def stdout(self, data: bytes) -> str:
-        """Take the next bytes; give why the run is to be ended now, "" to go on, ``interrupt`` to ask it to end."""
+        """Handle the next bytes. Return "" to continue, ``interrupt`` to send SIGTERM, or the reason to end the run."""
 
     def stderr(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Handle the next bytes."""
 
 
 class ProcessResult(Struct, kw_only=True):
-    """How a run went.
+    """How a run ended.
 
     Attributes:
-        code: its exit code; -N for signal N.
-        seconds: from its start to its end.
-        stopped: why it was ended from here; "" when it ended by itself.
-        was_killed: it did not end when it was asked to.
-        left_running: a second after its end, something that it had started still ran, or held its outputs.
-        stopping: seconds from SIGTERM to its end; None when it was not sent.
-        went_on: bytes that it wrote after it was sent SIGTERM, with what was on its way.
-        peak_memory: bytes it and its children had at most; 0 where that cannot be known (not on Linux).
+        code: the exit code; -N for signal N.
+        seconds: the duration.
+        stopped: why the verification ended the run; "" if it ended by itself.
+        was_killed: the run did not end after SIGTERM and was killed.
+        left_running: a second after its end, a child process still ran or held its outputs.
+        stopping: seconds from SIGTERM to its end; None without SIGTERM.
+        went_on: bytes that arrived after SIGTERM, including buffered ones.
+        peak_memory: peak bytes of the process and its children; 0 where unknown (not Linux).
     """
 
     code: int = 0
@@ -70,16 +70,18 @@ def run(
     small_pipe: bool = False,
     guard: Guard | None = None,
 ) -> ProcessResult:
-    """Run a command until it ends, is over its time or the handler has enough.
+    """Run a command until it ends, exceeds its time, or the handler ends it.
 
     Args:
-        handler: is given all that it writes until then; what comes later is read and dropped, so that it can end.
-        timeout: seconds; then it is sent SIGTERM, and ``grace`` seconds later all that it started is killed.
-        small_pipe: give it an output that holds little, so that it is never far ahead of what was read (Linux).
-        guard: finds what left the tap's process group, and ends all when this process is killed.
+        command: program and arguments; no shell is used.
+        handler: receives the outputs until then. Later output is read and dropped, so that the process can end.
+        timeout: seconds until SIGTERM.
+        grace: seconds from SIGTERM until the process and its children are killed.
+        small_pipe: use a small pipe for stdout, so that the process cannot run far ahead of the reader (Linux).
+        guard: finds processes that left the tap's process group, and ends all when this process is killed.
 
     Raises:
-        ConfigError: it cannot be started.
+        ConfigError: the command cannot be started.
     """
     with _held_back() as came:
         try:
@@ -113,7 +115,7 @@ def run(
 
 
 def _outlived(guard: Guard) -> bool:
-    """Return whether something that the tap started is still there a second after it."""
+    """Return whether a child process of the tap still runs a second after the tap's end."""
     until = time.monotonic() + _LEFT_OVER
     while guard.left():
         if time.monotonic() > until:
@@ -124,7 +126,7 @@ def _outlived(guard: Guard) -> bool:
 
 @contextmanager
 def _held_back() -> Iterator[list[int]]:
-    """Yield a list of the signals that come while a process is being started: their handlers would not know of it."""
+    """Yield a list that collects signals while a process starts, because their handlers do not know it yet."""
     came: list[int] = []
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     is_main = threading.current_thread() is threading.main_thread()
@@ -191,12 +193,12 @@ class _Loop:
         self.result.stopped = reason
         self.signalled = time.monotonic()
         if reason == "interrupt":
-            self.process.send_signal(signal.SIGTERM)  # to it alone, as who runs containers does
+            self.process.send_signal(signal.SIGTERM)  # to the process alone, as container runtimes do
         else:
             _signal_all(self.process, signal.SIGTERM)
 
     def _go_on(self, now: float) -> bool:
-        """Look after time and memory; False when nothing more is read."""
+        """Check time and memory. Return False to stop reading."""
         if self.ended is None and self.process.poll() is not None:
             self.ended = now
         if self.ended is not None:
@@ -220,13 +222,13 @@ class _Loop:
 
 def _signal_all(process: subprocess.Popen[Any], number: int) -> None:
     try:
-        os.killpg(process.pid, number)  # it leads a group of its own; what it started is in there
+        os.killpg(process.pid, number)  # it leads a process group, which includes its children
     except (ProcessLookupError, PermissionError):
         pass
 
 
 def _peak_memory(pid: int) -> int:
-    """Return the bytes that a process and its children had at most; 0 where there is no /proc."""
+    """Return the peak bytes of a process and its children; 0 without /proc."""
     peak = 0
     waiting = [pid]
     while waiting:

@@ -1,4 +1,4 @@
-"""What a verification found, and its score."""
+"""The report of a verification: results, score, streams and runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["RuleCounts", "RunReport", "StreamReport", "VerifyReport", "write_rep
 
 
 class RuleCounts(Struct, frozen=True, kw_only=True):
-    """How many rules: kept, broken by severity, and not judged."""
+    """The number of rules: passed, failed by severity, and skipped."""
 
     passed: int = 0
     errors: int = 0
@@ -27,13 +27,13 @@ class RuleCounts(Struct, frozen=True, kw_only=True):
 
 
 class StreamReport(Struct, frozen=True, kw_only=True):
-    """What the first sync wrote of a stream.
+    """A stream of the first sync.
 
     Attributes:
-        started_from: the bookmark with which the run began, else the lowest replication value; null without one.
-        bookmark: the last one that was written.
-        advance: seconds between the two; null where they are no times.
-        ratio: ``advance`` by the seconds that the run took: below 1 a source's history is never caught up with.
+        started_from: the initial bookmark, else the lowest replication value; null without one.
+        bookmark: the last bookmark.
+        advance: seconds between the two; null if they are not times.
+        ratio: ``advance`` per second of the run; below 1 the stream never catches up.
     """
 
     stream: str
@@ -47,11 +47,11 @@ class StreamReport(Struct, frozen=True, kw_only=True):
 
 
 class RunReport(Struct, frozen=True, kw_only=True):
-    """A run of the tap that was made.
+    """A run of the tap.
 
     Attributes:
-        stopped: why it was ended from outside; "" when it was not.
-        peak_memory: bytes; 0 where it cannot be known.
+        stopped: why the verification ended the run; "" if it did not.
+        peak_memory: bytes; 0 where unknown.
     """
 
     name: str
@@ -63,18 +63,17 @@ class RunReport(Struct, frozen=True, kw_only=True):
 
 
 class VerifyReport(Struct, frozen=True, kw_only=True):
-    """A verification.
+    """The report of a verification.
 
     Attributes:
-        version: of this form.
-        made: when, in RFC 3339.
+        version: the version of this format.
+        made: the time, as in RFC 3339.
         tap: the program's name.
-        score: 0 to 100: the weights of the rules that are kept, by those of all that were judged; 100 only when all
-            are.
-        groups: the same for each group; null where no rule was judged.
-        findings: of each rule, in their order.
-        streams: those of the first sync.
-        runs: in the order in which they were made.
+        score: 0 to 100, the weight of the passed rules in percent of all judged rules, rounded down.
+        groups: the score of each group; null where no rule was judged.
+        findings: the results of the rules, in the order of the rules.
+        streams: the streams of the first sync.
+        runs: the runs in order.
     """
 
     version: str = "1.0.0"
@@ -89,23 +88,23 @@ class VerifyReport(Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> list[RuleResult]:
-        """Findings of rules that are broken, errors first."""
+        """The failed results, errors first."""
         order = ("error", "warning", "advice")
         found = [finding for finding in self.findings if finding.outcome == "failed"]
         return sorted(found, key=lambda finding: order.index(finding.rule.severity))
 
     @property
     def is_clean(self) -> bool:
-        """Whether no rule of severity ``error`` is broken."""
+        """Whether no rule of severity ``error`` failed."""
         return not self.counts.errors
 
     def encode(self) -> bytes:
-        """Return it as JSON, by ``schemas/verify/1.0.0.json``."""
+        """Return the report as JSON of ``schemas/verify/1.0.0.json``."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
 
 
 def write_report(trials: Trials, findings: list[RuleResult]) -> VerifyReport:
-    """Put together what was found. Makes no run."""
+    """Return the report of finished runs and results; it makes no run."""
     outcomes = _heaviest(findings)
     broken = [finding.rule.severity for finding in outcomes if finding.outcome == "failed"]
     return VerifyReport(
@@ -137,7 +136,7 @@ def write_report(trials: Trials, findings: list[RuleResult]) -> VerifyReport:
 
 
 def _heaviest(findings: list[RuleResult]) -> list[RuleResult]:
-    """Return one finding for each rule, the gravest."""
+    """Return the heaviest result of each rule."""
     found: dict[str, RuleResult] = {}
     for finding in findings:
         before = found.get(finding.rule.id)
@@ -181,7 +180,7 @@ def _plain(value: Any) -> str | int | float | None:
 
 
 def _name(base: tuple[str, ...]) -> str:
-    """Return the program's name; the module's or script's where Python runs it. Arguments may hold secrets."""
+    """Return the name of the program, or of the module or script that Python runs; arguments may hold secrets."""
     name = PurePath(base[0]).name
     words = iter(base[1:] if name.startswith("python") else ())
     for word in words:

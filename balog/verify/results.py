@@ -1,4 +1,4 @@
-"""A rule, and what it found."""
+"""Rules and their results."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ GROUPS: tuple[Group, ...] = (
     *("discovery", "selection", "output", "records"),
     *("state", "stopping", "failing", "telling"),
 )
-"""In the order of a report."""
+"""The groups, in the order of a report."""
 
 
 class VerifyRule(Struct, frozen=True, kw_only=True):
-    """One practice.
+    """A practice that taps should follow.
 
     Attributes:
-        id: as it is named in reports, ``records-match-schema``.
-        group: what it is about.
+        id: the name in reports, such as ``records-match-schema``.
+        group: the subject.
         title: what a tap should do, as a sentence.
-        severity: ``error`` where a target loses or refuses data, ``warning`` where an operator suffers, ``advice``
-            else.
-        weight: its part of the score.
-        source: where the rule comes from: a page of the Singer specification, or who practises it.
-        remedy: what the tap's author does about it, as a sentence.
+        severity: ``error`` if targets lose or reject data, ``warning`` if operators suffer, else ``advice``.
+        weight: the part of the score.
+        source: the origin of the rule: a page of the Singer specification, or a common practice.
+        remedy: what the tap's author should do, as a sentence.
     """
 
     id: str
@@ -43,13 +42,13 @@ class VerifyRule(Struct, frozen=True, kw_only=True):
 
 
 class RuleResult(Struct, frozen=True, kw_only=True):
-    """What one rule says of one tap.
+    """A result of one rule.
 
     Attributes:
-        rule: see ``VerifyRule``; its severity and weight are higher than the rule's own where what was seen is grave.
-        outcome: ``skipped`` where the run had nothing to look at; the detail says why.
-        detail: what was seen, and where: the stream, the line of stdout. No value of a record, and no secret.
-        stream: "" where it is of none.
+        rule: see ``VerifyRule``. Severity and weight are raised for grave violations.
+        outcome: ``skipped`` if the rule could not be judged; the detail is the reason.
+        detail: what was found and where, without values of records and without secrets.
+        stream: the stream's name; "" for results without one.
     """
 
     rule: VerifyRule

@@ -1,4 +1,4 @@
-"""A run that was made: what it was for, what it wrote, how it ended."""
+"""Finished runs of a tap: name, output and exit."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from balog.verify.process import ProcessResult
 
 __all__ = ["Capture", "CommandRun", "Skip", "SyncRun"]
 
-_MOST_CAPTURED = 64 * 1024 * 1024
+_MAX_CAPTURED = 64 * 1024 * 1024
 _TOO_MUCH = {
-    "junk": "10,000 lines were no messages of Singer's",
-    "line": "a line went on for more than 16 MiB",
+    "junk": "10,000 lines were not Singer messages",
+    "line": "a line was longer than 16 MiB",
     "streams": "more than 10,000 streams came",
     "bytes": "more than 64 MiB came",
 }
-"""Why a run was ended from here that writes without bounds. See ``OutputReader`` and ``Capture``."""
+"""By reason of ``ProcessResult.stopped``: the limit that the output exceeded."""
 
 
-class Skip(Exception):  # no error: how a rule says that there is nothing to look at
-    """A rule cannot be judged; says why."""
+class Skip(Exception):  # not an error: a rule has nothing to judge
+    """A rule cannot be judged; the message is the reason."""
 
 
 class SyncRun(Struct, kw_only=True):
-    """A sync: what it was for, what it wrote, how it ended."""
+    """A finished sync."""
 
     name: str
     output: OutputReader
@@ -34,17 +34,17 @@ class SyncRun(Struct, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it went to its end, and that was a good one."""
+        """Whether the sync was complete and successful."""
         return not self.result.stopped and self.result.code == 0
 
     @property
     def outcome(self) -> str:
-        """How it ended, and what the tap said of that, as a clause."""
+        """How the run ended, with the tap's last message, as a clause."""
         return _outcome(self.result, self.output.logs)
 
 
 class CommandRun(Struct, kw_only=True):
-    """A run that is no sync: its stdout whole, at most 64 MiB of it."""
+    """A finished run other than a sync, with its whole stdout."""
 
     name: str
     stdout: bytes
@@ -53,14 +53,14 @@ class CommandRun(Struct, kw_only=True):
 
     @property
     def outcome(self) -> str:
-        """How it ended, and what the tap said of that, as a clause."""
+        """How the run ended, with the tap's last message, as a clause."""
         return _outcome(self.result, self.logs)
 
 
 def _outcome(result: ProcessResult, logs: Logs) -> str:
     how = f"exit code {result.code}" if result.code >= 0 else f"ended by signal {-result.code}"
     if result.stopped == "timeout":
-        how = f"not over after {result.seconds:.0f} s"
+        how = f"still running after {result.seconds:.0f} s"
     elif result.stopped in _TOO_MUCH:
         how = f"was ended: {_TOO_MUCH[result.stopped]}"
     line = logs.last_error or logs.last_exception or logs.last
@@ -68,7 +68,7 @@ def _outcome(result: ProcessResult, logs: Logs) -> str:
 
 
 class Capture:
-    """Takes the outputs of a run that is no sync: stdout whole, at most 64 MiB. See ``OutputHandler``."""
+    """Collects the outputs of a run other than a sync, at most 64 MiB of stdout. See ``OutputHandler``."""
 
     def __init__(self, leaks: Leaks) -> None:
         self.data = bytearray()
@@ -77,7 +77,7 @@ class Capture:
     def stdout(self, data: bytes) -> str:
         """See ``OutputHandler``."""
         self.data += data
-        return "bytes" if len(self.data) > _MOST_CAPTURED else ""
+        return "bytes" if len(self.data) > _MAX_CAPTURED else ""
 
     def stderr(self, data: bytes) -> None:
         """See ``OutputHandler``."""

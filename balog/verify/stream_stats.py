@@ -1,4 +1,4 @@
-"""What one run wrote of one stream: counts, hashes and extremes, never the records themselves."""
+"""Statistics of one stream in one run: counts, hashes and extremes, but no records."""
 
 from __future__ import annotations
 
@@ -17,39 +17,38 @@ from balog.verify.values import is_after
 
 __all__ = ["StreamStats"]
 
-_MOST_FAULTS = 50
-_MOST_NAMES = 10_000
-_LONGEST_NAME = 1000
+_MAX_FAULTS = 50
+_MAX_NAMES = 10_000
+_MAX_NAME = 1000
 _INDEX = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class StreamStats:
-    """Takes a stream's messages. 16 bytes of each record are held: hashes of its key and of its content.
+    """Statistics of a stream's messages. It keeps 16 bytes per record: hashes of the key and of the content.
 
     Attributes:
-        schemas: how many SCHEMA messages came.
-        schema: the last; ``schema_fault`` says what is wrong with it, ``can_validate`` whether records are held
-            against it.
-        key_properties: the last SCHEMA's.
-        bookmark_properties: the last SCHEMA's; None when it had none.
-        records: how many came; ``before_schema`` of them when there was none yet.
-        bytes: of their lines.
-        invalid: records that break the schema otherwise than by a format; ``ill_formatted`` by formats alone.
-        faults: how often each fault was found, by place and reason; ``format_faults`` those of formats.
-        keyless: by key property, records in which it is missing or null.
-        properties: how often each property came.
-        keys: a hash for each record: of its keys; of its content where there are no keys.
-        contents: a hash for each record.
-        replication_key: what its bookmark is about; "" when none is known.
-        lowest: of the replication key; ``highest`` the largest.
-        valueless: records without a replication value.
-        started_from: the bookmark with which the run began; ``bookmark`` that of the last STATE.
-        lost: records that came after a STATE whose bookmark is later than they are; ``lost_at`` the first one's line.
-        ahead: STATEs whose bookmark is later than all that had come.
-        versions: records by version; "none" has none.
-        activated: version and records until then, of each ACTIVATE_VERSION.
-        disordered: records out of the order that was asked for; ``disordered_at`` the first one's line.
+        schemas: number of SCHEMA messages.
+        schema: the last schema; ``schema_fault`` is its error, ``can_validate`` whether records are validated with it.
+        key_properties: the keys of the last SCHEMA.
+        bookmark_properties: those of the last SCHEMA; None without any.
+        records: number of records; ``before_schema`` counts those before the first SCHEMA.
+        bytes: total size of the record lines.
+        invalid: number of records that violate the schema; ``ill_formatted`` counts violations of formats alone.
+        faults: counts by place and reason; ``format_faults`` has those of formats.
+        keyless: by key property, number of records in which it is missing or null.
+        properties: number of records with each property.
+        keys: a hash of each record's keys, or of its content without keys.
+        contents: a hash of each record's content.
+        replication_key: the replication key; "" when none is known.
+        lowest: the smallest replication value; ``highest`` is the largest.
+        valueless: number of records without a replication value.
+        started_from: the initial bookmark; ``bookmark`` is that of the last STATE.
+        lost: number of records older than the bookmark of a STATE before them; ``lost_at`` is the first one's line.
+        ahead: number of STATEs whose bookmark is later than all records before them.
+        versions: number of records by version; "none" counts those without one.
+        activated: version and preceding records of each ACTIVATE_VERSION.
+        disordered: number of records out of the declared order; ``disordered_at`` is the first one's line.
     """
 
     def __init__(self, name: str, replication_key: str = "", started_from: Any = None, ordered_by: str = "") -> None:
@@ -83,11 +82,11 @@ class StreamStats:
 
     @property
     def can_validate(self) -> bool:
-        """Whether records are held against the schema."""
+        """Whether records are validated."""
         return self._validator is not None
 
     def add_schema(self, schema: dict[str, Any], keys: list[str], bookmarks: list[str] | None) -> None:
-        """Take a SCHEMA."""
+        """Add a SCHEMA."""
         self.schemas += 1
         self.key_properties, self.bookmark_properties = keys, bookmarks
         if bookmarks and not self.replication_key:
@@ -103,7 +102,7 @@ class StreamStats:
             self._validator = None
 
     def add_record(self, record: dict[str, Any], size: int, line: int, version: int | None) -> None:
-        """Take a RECORD of ``size`` bytes."""
+        """Add a RECORD of ``size`` bytes."""
         self.records += 1
         self.bytes += size
         if not self.schemas:
@@ -113,7 +112,7 @@ class StreamStats:
         self.contents.append(content)
         self.keys.append(self._key(record) if self.key_properties else content)
         for name in record:
-            if name in self.properties or (len(self.properties) < _MOST_NAMES and len(name) <= _LONGEST_NAME):
+            if name in self.properties or (len(self.properties) < _MAX_NAMES and len(name) <= _MAX_NAME):
                 self.properties[name] += 1
         self.versions["none" if version is None else version] += 1
         if self._validator is not None:
@@ -124,7 +123,7 @@ class StreamStats:
             self._order(record.get(self._ordered_by), line)
 
     def add_bookmark(self, value: Any) -> None:
-        """Take what a STATE says of the stream."""
+        """Add the stream's bookmark of a STATE."""
         if value == self.bookmark:
             return
         self.bookmark = value
@@ -150,8 +149,8 @@ class StreamStats:
             is_format = fault.reason.startswith("is no ") and not fault.reason.startswith("is no multiple")
             others = others or not is_format
             faults = self.format_faults if is_format else self.faults
-            text = f"{_INDEX.sub('[*]', fault.path)} {fault.reason}"[:_LONGEST_NAME]
-            if text in faults or len(faults) < _MOST_FAULTS:
+            text = f"{_INDEX.sub('[*]', fault.path)} {fault.reason}"[:_MAX_NAME]
+            if text in faults or len(faults) < _MAX_FAULTS:
                 faults[text] += 1
         if others:
             self.invalid += 1

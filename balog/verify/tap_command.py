@@ -1,4 +1,4 @@
-"""The command line of the tap that is verified, taken apart, so that each run can have files of its own."""
+"""The tap's command line, parsed so that each run can have its own files."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class TapCommand(Struct, frozen=True, kw_only=True):
     """A tap's command.
 
     Attributes:
-        base: program and arguments but for the files below.
-        place: where in ``base`` the ``--config`` stood: where there are several, the later ones may be the stronger.
+        base: program and arguments without the files below.
+        place: the position of ``--config`` in ``base``; the order of several configs can matter.
         config: the file of ``--config``; None without one.
-        catalog: as ``config``, by which is synced instead of what is discovered; ``properties`` in the older form.
-        state: as ``config``, from which the first sync starts.
+        catalog: the file of ``--catalog``, used instead of the discovered catalog; ``properties`` is the older form.
+        state: the file of ``--state``, for the first sync.
     """
 
     base: tuple[str, ...]
@@ -37,23 +37,23 @@ class TapCommand(Struct, frozen=True, kw_only=True):
     state: Path | None = None
 
     def line(self, *arguments: str, config: Path | None = None) -> list[str]:
-        """Return the command with other arguments, and another config if one is given."""
+        """Return the command with further arguments and, optionally, another config."""
         config = config or self.config
         words = ["--config", str(config)] if config else []
         return [*self.base[: self.place], *words, *self.base[self.place :], *arguments]
 
 
 def parse_command(command: Sequence[str]) -> TapCommand:
-    """Take Singer's options out of a tap's command line.
+    """Extract Singer's options from a tap's command line.
 
-    A ``--config`` that comes more than once, or names no file (the Meltano SDK's ``ENV``), stays where it is, and short
-    options do that name no file: they may be of the program that runs the tap.
+    A second ``--config``, and the Meltano SDK's ``--config ENV``, stay in place. So do short options that name no
+    file, because they can belong to the program that runs the tap.
 
     Raises:
-        ConfigError: there is no such program, or a file that is named is not there.
+        ConfigError: the program or a file does not exist.
     """
     if not command:
-        raise ConfigError("no command of a tap is given; want one after --")
+        raise ConfigError("the command of the tap is missing; write it after --")
     if shutil.which(command[0]) is None:
         raise ConfigError("there is no such program", source=command[0])
     base, files, place = [command[0]], {}, 1
@@ -82,14 +82,14 @@ def parse_command(command: Sequence[str]) -> TapCommand:
 
 
 def read_json(path: Path, option: str) -> Any:
-    """Read a file that the tap is given.
+    """Read a JSON file of the tap's command line.
 
     Raises:
-        ConfigError: it cannot be read, or is no JSON.
+        ConfigError: the file cannot be read or is not JSON.
     """
     try:
         return msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror or error}", source=f"{option} {path}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ConfigError("is no JSON", source=f"{option} {path}") from None
+        raise ConfigError("is not JSON", source=f"{option} {path}") from None

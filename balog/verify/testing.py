@@ -1,4 +1,4 @@
-"""For tests of a tap, of this toolkit or not: verified once, each practice a test of its own. Needs pytest.
+"""Pytest support for any tap: one verification, one test per rule. Requires pytest.
 
 ::
 
@@ -10,7 +10,7 @@
     class TestTapCool(TapPractices):
         pass
 
-``assert_verified(command)`` is the same in one test.
+``assert_verified(command)`` checks all rules in one test.
 """
 
 from __future__ import annotations
@@ -30,17 +30,19 @@ __all__ = ["TapPractices", "TapWarning", "assert_verified"]
 
 
 class TapWarning(UserWarning):
-    """A tap breaks a practice that is no error."""
+    """A tap breaks a rule of severity ``warning`` or ``advice``."""
 
 
 def assert_verified(command: Sequence[str], options: Options | None = None, *, fail_under: int = 0) -> VerifyReport:
     """Verify a tap; see ``balog.verify.verify``.
 
     Args:
-        fail_under: the score that it must have.
+        command: the tap's command line.
+        options: limits and selection of rules.
+        fail_under: the minimum score.
 
     Raises:
-        AssertionError: a rule of severity ``error`` is broken, or the score is less; has the report.
+        AssertionError: a rule of severity ``error`` failed, or the score is too low; the message is the report.
     """
     report = verify(command, options)
     if not report.is_clean or report.score < fail_under:
@@ -49,26 +51,26 @@ def assert_verified(command: Sequence[str], options: Options | None = None, *, f
 
 
 class TapPractices:
-    """A test for each rule. Make a class of it whose name begins with ``Test``, beside a fixture ``tap_command``.
+    """One test per rule. Inherit from it in a class ``Test…``, and define a fixture ``tap_command``.
 
-    The fixture gives the tap's command line with its config; its scope is ``class`` or wider. The tap is verified once
-    for the class, by the fixture ``tap_report`` of balog's pytest plugin.
+    The fixture returns the tap's command line with its config and has the scope ``class`` or wider. The fixture
+    ``tap_report`` of balog's pytest plugin verifies the tap once per class.
 
-    A rule of severity ``error`` that is broken fails its test, another warns with ``TapWarning`` (which pytest turns
-    into failures with ``-W error::balog.verify.testing.TapWarning``); one that cannot be judged is skipped.
+    A broken rule of severity ``error`` fails its test. Other broken rules warn with ``TapWarning``;
+    ``-W error::balog.verify.testing.TapWarning`` turns warnings into failures. Rules that cannot be judged are skipped.
 
     Attributes:
-        options: how far to go; tests of rules that it leaves out are skipped.
+        options: limits and selection of rules; tests of other rules are skipped.
     """
 
     options = Options()
 
     @pytest.mark.parametrize("rule", list(CHECKS))
     def test_practice(self, tap_report: VerifyReport, rule: str) -> None:
-        """The tap keeps to this rule."""
+        """The tap follows the rule."""
         found = [finding for finding in tap_report.findings if finding.rule.id == rule]
         if not found:
-            pytest.skip("left out by the options")
+            pytest.skip("deselected by the options")
         if found[0].outcome == "skipped":
             pytest.skip(found[0].detail)
         if found[0].outcome == "passed":

@@ -1,4 +1,4 @@
-"""A report for a person: what is wrong and what to do, then the score."""
+"""A report as text for terminals: violations and remedies first, then the score."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from balog.verify.results import RuleResult
 __all__ = ["as_text"]
 
 _COLOURS = {"error": "red", "warning": "yellow", "advice": "cyan"}
-_LONGEST = 1000
+_MAX_LINE = 1000
 _WIDTH = 79
 
 
 def as_text(report: VerifyReport) -> Iterator[tuple[str, str]]:
-    """Yield the lines, each with the colour of its severity ("" has none).
+    """Yield lines, each with the colour of its severity, or "" for none.
 
-    A rule is told once, with all that breaks it below, where it comes from, and what to do. What a tap chose the names
-    of cannot move a terminal's cursor: what does not print is shown as U+FFFD, and a line is cut at 1,000 characters.
+    Each failed rule appears once, with its violations, remedy and source. Unprintable characters become U+FFFD, so that
+    names of a tap cannot control the terminal; lines are cut at 1,000 characters.
     """
     for line, colour in _lines(report):
-        shown = line[: _LONGEST - 1] + "…" if len(line) > _LONGEST else line
+        shown = line[: _MAX_LINE - 1] + "…" if len(line) > _MAX_LINE else line
         yield "".join(char if char.isprintable() else "\ufffd" for char in shown), colour
 
 
@@ -45,13 +45,13 @@ def _lines(report: VerifyReport) -> Iterator[tuple[str, str]]:
     counts = report.counts
     summary = (
         f"{report.tap}: {report.score} of 100; {_count(counts.errors, 'error')}, {_count(counts.warnings, 'warning')}, "
-        f"{counts.advice} advice; {counts.passed} rules are kept, {counts.skipped} were not judged"
+        f"{counts.advice} advice; {counts.passed} rules passed, {counts.skipped} not judged"
     )
     yield summary, "green" if report.score == 100 else _COLOURS["error" if counts.errors else "warning"]
 
 
 def _not_judged(report: VerifyReport) -> Iterator[str]:
-    """Yield what was not judged by its reason, told once: a tap that cannot start has the same for most rules."""
+    """Yield the skipped rules by reason: a tap that cannot start has the same reason for most rules."""
     reasons: dict[str, list[str]] = {}
     for finding in report.findings:
         if finding.outcome == "skipped":
@@ -76,7 +76,7 @@ def _streams(report: VerifyReport) -> Iterator[str]:
         if stream.bookmark is not None:
             line += f"  {stream.replication_key or 'bookmark'} {stream.started_from} → {stream.bookmark}"
         if stream.ratio is not None:
-            line += f", {stream.ratio:,.{0 if stream.ratio >= 10 else 2}f} s for a second"
+            line += f", {stream.ratio:,.{0 if stream.ratio >= 10 else 2}f} s per second"
         yield line
     yield ""
 

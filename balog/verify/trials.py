@@ -1,4 +1,4 @@
-"""The runs of a tap that rules look at, each made when it is first asked for."""
+"""The runs of a tap, each made on first access."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from balog.verify.values import middle_of
 
 __all__ = ["CommandRun", "Skip", "SyncRun", "Trials"]
 
-_SHORT_RUN = 30.0  # seconds that a tap may take to refuse what it is given
+_SHORT_RUN = 30.0  # seconds for a tap to reject its input
 FOREIGN_STATE = {"bookmarks": {"a_stream_of_another_tap": {"a_key": "2020-01-01T00:00:00Z"}}, "a_key": 1}
-"""A state that is well formed and speaks of nothing that the tap has."""
+"""A well-formed state of a stream that the tap does not have."""
 
 
 class Trials:
-    """The tap and its runs. A context: what runs are given is in a folder that goes with it.
+    """A tap and its runs. As a context manager, it removes the folder with the files of the runs.
 
     Args:
         command: the tap's command line.
-        options: how far to go.
-        on_run: told the name of each run before it is made.
+        options: limits and selection of rules.
+        on_run: called with the name of each run before it starts.
 
     Attributes:
-        is_older: the tap is told by ``--properties`` what is selected, and gives nothing by ``--catalog``.
+        is_older: the tap supports only ``--properties``, not ``--catalog``.
 
     Raises:
-        ConfigError: no such program, or a file that its command names is not there or is no JSON.
+        ConfigError: the program does not exist, or a file of its command does not exist or is not JSON.
     """
 
     def __init__(
@@ -84,22 +84,22 @@ class Trials:
 
     @cached_property
     def discovery(self) -> CommandRun:
-        """``--discover``."""
+        """The run with ``--discover``."""
         return self._ask("discover", "--discover")
 
     @cached_property
     def discovered(self) -> DiscoveryOutput:
-        """What it wrote."""
+        """The output of ``--discover``."""
         return read_discovery(self.discovery.stdout)
 
     @cached_property
     def second_discovery(self) -> DiscoveryOutput:
-        """The same again."""
+        """The output of a second ``--discover``."""
         return read_discovery(self._ask("discover again", "--discover").stdout)
 
     @cached_property
     def catalog(self) -> Document | None:
-        """The catalog by which is synced: the given one as it is selected, else all that is discovered."""
+        """The catalog of the syncs: the given one with its selection, else all discovered streams."""
         given = self._given_catalog
         if given is not None:
             return select(given, self._asked(entry for entry in entries(given) if is_selected(entry)))
@@ -108,17 +108,17 @@ class Trials:
 
     @cached_property
     def entries(self) -> dict[str, Document]:
-        """The selected entries of the catalog by the stream's name in messages."""
+        """The selected entries of the catalog, by stream name in messages."""
         return {name_of(entry): entry for entry in entries(self.catalog) if is_selected(entry)}
 
     @cached_property
     def by_catalog(self) -> SyncRun:
-        """All that is selected, from the beginning (or from the given state)."""
+        """A sync of all selected streams, from the beginning or from the given state."""
         return self._sync("sync", self.catalog, state=self.given_state)
 
     @cached_property
     def sync(self) -> SyncRun:
-        """The same: the run that most rules look at. By ``--properties`` where the tap knows no ``--catalog``."""
+        """The sync that most rules judge, with ``--catalog``, or ``--properties`` if the tap supports only that."""
         found = self.by_catalog
         if self.catalog is None or not found.is_whole or found.output.lines or not self.by_properties.output.records:
             return found
@@ -127,49 +127,49 @@ class Trials:
 
     @cached_property
     def by_properties(self) -> SyncRun:
-        """The same by ``--properties``."""
+        """The same sync with ``--properties``."""
         properties = as_properties(self._catalog())
         return self._sync("sync by --properties", None, properties=properties, state=self.given_state)
 
     @cached_property
     def by_both(self) -> SyncRun:
-        """The same by ``--catalog`` and ``--properties`` at once."""
+        """The same sync with both ``--catalog`` and ``--properties``."""
         return self._sync("sync by both", self._catalog(), properties=as_properties(self._catalog()))
 
     @cached_property
     def nothing(self) -> SyncRun:
-        """A catalog that selects nothing."""
+        """A sync with a catalog that selects nothing."""
         return self._sync("sync of nothing", select(self._catalog(), ()))
 
     @cached_property
     def alone(self) -> tuple[str, SyncRun]:
-        """One stream alone, by its name: the first that gave records."""
+        """The name and the sync of one stream alone: the first stream with records."""
         self._catalog()
         if len(self.entries) < 2:
-            raise Skip("there is one stream only")
+            raise Skip("there is only one stream")
         seen = self.sync.output.streams
         name = next((name for name in self.entries if name in seen and seen[name].records), next(iter(self.entries)))
         return name, self._sync(f"sync of {name} alone", select(self._catalog(), [id_of(self.entries[name])]))
 
     @cached_property
-    def fewer(self) -> tuple[dict[str, str], SyncRun]:
-        """By the name of each stream a property that was not selected, and the run."""
+    def deselected(self) -> tuple[dict[str, str], SyncRun]:
+        """One deselected property by stream name, and the sync."""
         self._catalog()
         left_out = {name: spare for name, entry in self.entries.items() if (spare := spare_property(entry))}
         if not left_out:
-            raise Skip("no stream has a property that may be left out")
+            raise Skip("no stream has a property that can be deselected")
         by_id = {id_of(self.entries[name]): spare for name, spare in left_out.items()}
         ids = [id_of(entry) for entry in self.entries.values()]
-        return left_out, self._sync("sync of fewer properties", select(self._catalog(), ids, by_id))
+        return left_out, self._sync("sync of deselected properties", select(self._catalog(), ids, by_id))
 
     @cached_property
     def resumed(self) -> list[tuple[StateLine, SyncRun]]:
-        """Runs from states that the first sync emitted: the first, the last, and others evenly between."""
+        """Syncs from emitted states of the first sync: the first, the last, and others evenly between."""
         sync = self.sync.output
         if sync.last_state is None:
             raise Skip("no STATE was written")
         if self.options.states < 1:
-            raise Skip("no state was to be resumed from (--states 0)")
+            raise Skip("resuming is turned off (--states 0)")
         found = [state for state in sync.states if state.line != sync.last_state.line]
         wanted = min(self.options.states - 1, len(found))
         chosen = [found[index * len(found) // wanted] for index in range(wanted)] if wanted else []
@@ -187,45 +187,45 @@ class Trials:
 
     @property
     def signalled(self) -> SyncRun:
-        """A sync that is sent SIGTERM once half of the records of the first one have come."""
+        """A sync that receives SIGTERM after half of the first sync's records."""
         if self._signalled is None:
-            raise Skip("there are too few records for a run to be interrupted between them")
+            raise Skip("there are too few records to interrupt a run")
         return self._signalled
 
     @property
     def interrupted(self) -> SyncRun:
-        """The same, where it ended before all had come."""
+        """The same sync, if it ended before all records were written."""
         run = self.signalled
         if run.result.stopped != "interrupt" or run.output.records >= self.sync.output.records:
-            raise Skip("the tap was over before it could be interrupted")
+            raise Skip("the tap ended before it could be interrupted")
         return run
 
     @cached_property
     def after_interruption(self) -> SyncRun:
-        """From the last STATE of the interrupted run, or from the beginning when it wrote none."""
+        """A sync from the last STATE of the interrupted sync, or from the beginning without one."""
         last = self.interrupted.output.last_state
         return self._sync("resume after the interruption", self.catalog, state=last.value if last else self.given_state)
 
     @cached_property
     def foreign_state(self) -> SyncRun:
-        """From a state of another tap."""
+        """A sync from a state of another tap."""
         return self._sync("state of another tap", self.catalog, state=FOREIGN_STATE)
 
     @cached_property
     def broken_state(self) -> SyncRun:
-        """From a state that is no JSON."""
+        """A sync from a state that is not JSON."""
         return self._sync("broken state", self.catalog, state_text='{"bookmarks": {', timeout=_SHORT_RUN)
 
     @cached_property
     def missing_config(self) -> SyncRun:
-        """With a config that does not exist."""
+        """A sync with a config that does not exist."""
         self._with_config()
         missing = Path(self._folder.name, "no-such-config.json")
         return self._sync("missing config", self.catalog, config=missing, timeout=_SHORT_RUN)
 
     @cached_property
     def broken_config(self) -> SyncRun:
-        """With a config that is no JSON: the tap's own, cut in the middle."""
+        """A sync with a config that is not JSON: the tap's own, truncated."""
         self._with_config()
         text = json.dumps(self.config)
         broken = self._write("config.json", text[: len(text) // 2])
@@ -233,10 +233,10 @@ class Trials:
 
     @cached_property
     def bare_config(self) -> SyncRun:
-        """With a config of which only the secrets are left."""
+        """A sync with a config that has only the secrets."""
         self._with_config()
         if not isinstance(self.config, dict):
-            raise Skip("the config is no object")
+            raise Skip("the config is not an object")
         kept = {
             key: value
             for key, value in self.config.items()
@@ -246,12 +246,12 @@ class Trials:
 
     @cached_property
     def later_start(self) -> tuple[str, str, SyncRun]:
-        """A ``start_date`` in the middle of what the first sync gave of a stream, that stream, and the run with it."""
+        """A ``start_date`` in the middle of a stream's records, the stream, and the sync with that date."""
         self._with_config()
         config = self.config if isinstance(self.config, dict) else {}
         given = config.get("start_date")
         if not isinstance(given, str):
-            raise Skip("the config has no start_date that is a text")
+            raise Skip("the config has no start_date")
         if self.given_state is not None:
             raise Skip("a state was given")
         found = [
@@ -260,23 +260,23 @@ class Trials:
             if stream.replication_key and (middle := middle_of(stream.lowest, stream.highest, given))
         ]
         if not found:
-            raise Skip("no stream's replication values are times far enough apart, in the form that start_date has")
+            raise Skip("no stream has replication values far enough apart in start_date's format")
         name, middle = found[0]
         path = self._write("config.json", json.dumps({**config, "start_date": middle}))
         return middle, name, self._sync("later start_date", self.catalog, config=path)
 
     @cached_property
     def version(self) -> CommandRun:
-        """``--version``."""
+        """The run with ``--version``."""
         return self._ask("--version", "--version", timeout=_SHORT_RUN, bare=True)
 
     @cached_property
     def about(self) -> CommandRun:
-        """``--about``."""
+        """The run with ``--about``."""
         return self._ask("--about", "--about", timeout=_SHORT_RUN, bare=True)
 
     def _asked(self, found: Iterable[Document]) -> set[str]:
-        """Return the ids of those streams that were asked for, by id or by name."""
+        """Return the ids of the requested streams, which are named by id or by name."""
         asked = set(self.options.streams)
         return {id_of(entry) for entry in found if not asked or asked & {id_of(entry), name_of(entry)}}
 
@@ -285,12 +285,12 @@ class Trials:
             _skip("there is no catalog")
         first = self.__dict__.get("by_catalog")
         if first is not None and first.result.stopped == "timeout" and not first.output.lines:
-            _skip(f"a sync wrote nothing in {first.result.seconds:.0f} s")  # others would take as long each
+            _skip(f"a sync wrote nothing in {first.result.seconds:.0f} s")  # other syncs would take as long
         return self.catalog
 
     def _with_config(self) -> None:
         if self.command.config is None:
-            raise Skip("the tap was given no --config")
+            raise Skip("the command has no --config")
 
     def _sync(
         self,

@@ -13,10 +13,10 @@ _DRAFT_4 = "http://json-schema.org/draft-04/schema#"
 
 
 def validator_for(schema: dict[str, Any]) -> JsonValidator:
-    """Return a validator. Taps seldom name a draft; ``exclusiveMaximum: true`` of those of databases is draft 4.
+    """Return a validator. Taps seldom name a draft, and ``exclusiveMaximum: true`` of database taps is draft 4.
 
     Raises:
-        InvalidSchemaError: it is no JSON Schema by any of them.
+        InvalidSchemaError: the schema is invalid in each of these drafts.
         MissingExtraError: jsonschema-rs is not installed.
     """
     try:

@@ -1,4 +1,4 @@
-"""Replication values that can be compared, and where a state has a stream's bookmark."""
+"""Comparison of replication values, and bookmarks of streams in states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["bookmark_of", "is_after", "mentions", "middle_of", "seconds_between"]
 
-_DEEPEST = 8
+_MAX_DEPTH = 8
 _DIGITS = re.compile("-?[0-9]{1,40}")
 _ISO = re.compile(
     r"\d{4}-\d\d-\d\d(?:(?P<separator>[T ])\d\d:\d\d:\d\d(?P<fraction>\.\d{1,9})?(?P<zone>Z|[+-]00:?00)?)?"
@@ -16,7 +16,7 @@ _ISO = re.compile(
 
 
 def _comparable(value: Any) -> tuple[str, Any] | None:
-    """Return a value with its kind: times as instants, whatever their offset; numbers, in digits too; else the text."""
+    """Return a value and its kind: times as instants, numbers (also as digits), else text."""
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, (int, float)):
@@ -30,20 +30,20 @@ def _comparable(value: Any) -> tuple[str, Any] | None:
         except ValueError:
             pass
     if _DIGITS.fullmatch(value):
-        return "number", int(value)  # of a source that writes its numbers as texts: "10" is after "9"
+        return "number", int(value)  # some sources write numbers as text: "10" is after "9"
     return "text", value
 
 
 def is_after(one: Any, other: Any) -> bool:
-    """Return whether the first of two replication values is the later one; False where they cannot be compared."""
+    """Return whether the first of two replication values is later; False if they are not comparable."""
     if one.__class__ is str and other.__class__ is str and len(one) == len(other) and one[-1:] == other[-1:] == "Z":
-        return bool(one > other)  # the usual form of times: texts of one form are in order
+        return bool(one > other)  # usual times: strings of one form sort by time
     left, right = _comparable(one), _comparable(other)
     return left is not None and right is not None and left[0] == right[0] and bool(left[1] > right[1])
 
 
 def seconds_between(one: Any, other: Any) -> float | None:
-    """Return the seconds from one time to another; None where these are no times."""
+    """Return the seconds from one time to another; None if they are not times."""
     left, right = _comparable(one), _comparable(other)
     if left is None or right is None or left[0] != "time" or right[0] != "time":
         return None
@@ -64,10 +64,10 @@ def middle_of(lowest: Any, highest: Any, form: str) -> str:
 
 
 def bookmark_of(state: Any, stream: str, key: str | None) -> Any:
-    """Return a stream's bookmark; None where the state has none of it that is one value.
+    """Return a stream's bookmark; None if the state has no single value for it.
 
-    Read are singer-python's form (``bookmarks.STREAM.KEY``), the Meltano SDK's
-    (``bookmarks.STREAM.replication_key_value``) and the one of early taps, in which a stream's name has its value.
+    Supported are the forms of singer-python (``bookmarks.STREAM.KEY``), the Meltano SDK
+    (``bookmarks.STREAM.replication_key_value``) and early taps (``STREAM``).
     """
     if not isinstance(state, dict):
         return None
@@ -81,8 +81,8 @@ def bookmark_of(state: Any, stream: str, key: str | None) -> Any:
     return found if isinstance(found, (str, int, float)) and not isinstance(found, bool) else None
 
 
-def mentions(state: Any, stream: str, depth: int = _DEEPEST) -> bool:
-    """Return whether a state says something of a stream, in whatever form: by partition, below an account …"""
+def mentions(state: Any, stream: str, depth: int = _MAX_DEPTH) -> bool:
+    """Return whether a state has any value for a stream, at any level, such as a partition."""
     if depth and isinstance(state, list):
         return any(mentions(item, stream, depth - 1) for item in state)
     if not depth or not isinstance(state, dict):

@@ -1,4 +1,4 @@
-"""A tap verified: its runs made, the rules asked, the report written."""
+"""The verification of a tap, from its runs to the report."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from balog.verify.results import GROUPS, RuleResult
 from balog.verify.rules import CHECKS, Check
 from balog.verify.trials import Trials
 
-__all__ = ["chosen", "verify"]
+__all__ = ["select_rules", "verify"]
 
 
-def chosen(options: Options) -> list[Check]:
-    """Return the rules that these options ask for, in the order of a report.
+def select_rules(options: Options) -> list[Check]:
+    """Return the rules that the options select, in the order of a report.
 
     Raises:
-        ConfigError: they name a rule that does not exist.
+        ConfigError: the options name an unknown rule.
     """
     for option, names in (("--rules", options.rules), ("--skip", options.skip)):
         for name in names:
@@ -40,20 +40,23 @@ def chosen(options: Options) -> list[Check]:
 def verify(
     command: Sequence[str], options: Options | None = None, on_run: Callable[[str], None] | None = None
 ) -> VerifyReport:
-    """Run a tap as a pipeline would, several times, and say what of Singer's practices it keeps.
+    """Run a tap several times as a pipeline would, and judge it against Singer's practices.
 
-    Its source is asked each time. Only runs that the rules need are made.
+    Each run queries the tap's source. Only runs that the rules need are made.
 
     Args:
-        command: the tap's command line with its ``--config``, as it is run by hand; no shell is between.
-        options: how far to go.
-        on_run: told the name of each run before it is made.
+        command: the tap's command line with its ``--config``; no shell is used.
+        options: limits and selection of rules.
+        on_run: called with the name of each run before it starts.
+
+    Returns:
+        The report, with a score from 0 to 100.
 
     Raises:
-        ConfigError: no such program, file or rule.
+        ConfigError: the program, a file, a stream or a rule does not exist.
     """
     options = options or Options()
-    checks = chosen(options)
+    checks = select_rules(options)
     with Trials(command, options, on_run) as trials:
         for stream in options.streams:
             if stream not in trials.entries and stream not in map(id_of, trials.entries.values()):

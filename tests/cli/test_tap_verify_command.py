@@ -41,7 +41,7 @@ def test_a_broken_rule_of_severity_error_ends_with_1(tap: list[str]) -> None:
     done = ran("verify", "--rules", "output", "--", *tap, "--sin", "prints")
 
     assert done.exit_code == 1
-    assert "  - 1 of 228 lines are none: line 9 is no JSON object" in done.stdout
+    assert "  - 1 of 228 lines are not: line 9 is no JSON object" in done.stdout
 
 
 def test_a_warning_ends_with_0_unless_the_score_is_too_low(tap: list[str]) -> None:

@@ -57,7 +57,7 @@ def test_the_example_is_what_comes(tmp_path: Path) -> None:
     lines = [line for line, _ in as_text(verify(tap, Options(timeout=20)))]
 
     def fixed(text: str) -> str:
-        return re.sub(r"[\d,]+ s for", "N s for", text.replace("sinful_tap.py", "tap-foo"))
+        return re.sub(r"[\d,]+ s per", "N s per", text.replace("sinful_tap.py", "tap-foo"))
 
     assert fixed("\n".join(lines)) == fixed(blocks("text")[0].rstrip("\n"))
 

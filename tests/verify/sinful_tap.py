@@ -220,7 +220,7 @@ def main():
         orders(chosen["orders"], bookmarks, config)
     if "shops" in chosen:
         shops(chosen["shops"], bookmarks)
-    if "fails in silence" in sins:
+    if "fails without output" in sins:
         log("ERROR", "the source answered 500 on page 3, stopping")
     if "fails in a traceback" in sins:
         log("ERROR", "something is not quite right")

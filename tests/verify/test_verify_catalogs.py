@@ -60,9 +60,9 @@ def test_a_catalog_is_found_between_other_lines(written: str, noise: tuple[int, 
     [
         (b"", "nothing was written to stdout"),
         (b"\xff", "stdout is not UTF-8"),
-        (b"none", "stdout holds no JSON object that is a catalog"),
+        (b"none", "stdout holds no catalog"),
         (b'{"a": 1}', "its catalog has no list of streams"),
-        (b'{"type": "RECORD"}\n{"type": "STATE"}\n', "stdout holds no JSON object that is a catalog"),
+        (b'{"type": "RECORD"}\n{"type": "STATE"}\n', "stdout holds no catalog"),
     ],
 )
 def test_what_is_no_catalog_is_told(written: bytes, fault: str) -> None:

@@ -91,4 +91,4 @@ class TestProperties:
         assert [(stream.stream, stream.records) for stream in report.streams] == [("cities", 10), ("people", 10)]
 
     def test_and_it_is_said(self, report: VerifyReport) -> None:
-        assert failed(report) == {"sync-succeeds": "by --catalog nothing came, by --properties 20 records did"}
+        assert failed(report) == {"sync-succeeds": "no records with --catalog, 20 records with --properties"}

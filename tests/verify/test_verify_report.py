@@ -77,9 +77,9 @@ def test_the_lines_say_what_is_wrong_what_to_do_and_by_whom(report: VerifyReport
     lines = [line for line, _ in as_text(report)]
 
     assert lines[:4] == [
-        "ERROR keys-are-unique: In a full table no key comes twice.",
-        "  - shops: 10 of 20 records have a key that came before",
-        "  do: Name what identifies a record, all of it; look for a page that is read twice.",
+        "ERROR keys-are-unique: In a full table, no key occurs twice.",
+        "  - shops: 10 of 20 records repeat a key",
+        "  do: Declare the complete key of a record, and look for a page that is read twice.",
         "  source: Meltano SDK, standard tap tests",
     ]
     assert lines[-1].startswith(f"sinful_tap.py: {report.score} of 100; 1 error, 1 warning, 1 advice; ")
@@ -114,9 +114,7 @@ def test_a_stream_that_never_catches_up_can_be_told_by_its_figure(
 ) -> None:
     streams = [msgspec.structs.replace(report.streams[0], ratio=ratio)]
 
-    assert any(
-        f", {shown} for a second" in line for line, _ in as_text(msgspec.structs.replace(report, streams=streams))
-    )
+    assert any(f", {shown} per second" in line for line, _ in as_text(msgspec.structs.replace(report, streams=streams)))
 
 
 def test_a_rule_or_group_that_does_not_exist_is_wrong_use(command: list[str]) -> None:
@@ -167,9 +165,9 @@ def test_a_broken_rule_fails_or_warns_or_is_skipped_by_its_severity(report: Veri
 
     with pytest.raises(pytest.fail.Exception, match="shops: 10 of 20 records"):
         practices.test_practice(report, "keys-are-unique")
-    with pytest.warns(TapWarning, match="1 such lines, the last: something is not quite right"):
+    with pytest.warns(TapWarning, match="1 such lines; the last: something is not quite right"):
         practices.test_practice(report, "clean-run-has-no-errors")
-    with pytest.raises(pytest.skip.Exception, match="left out by the options"):
+    with pytest.raises(pytest.skip.Exception, match="deselected by the options"):
         practices.test_practice(report, "discovery-succeeds")
 
 

@@ -57,7 +57,7 @@ def test_discover_is_left_to_each_run(file: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ([], "no command of a tap is given"),
+        ([], "the command of the tap is missing"),
         (["no-such-tap-here"], "no-such-tap-here: there is no such program"),
         ([sys.executable, "--config", "/no/such.json"], "--config /no/such.json: there is no such file"),
     ],

@@ -1,4 +1,4 @@
-"""``--discover``: a catalog on stdout, nothing else, the same each time."""
+"""Rules of discovery: ``--discover`` writes a valid catalog, and the same one each time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["catalog_of"]
 
 
 def catalog_of(trials: Trials) -> Document:
-    """Return what was discovered; skips the rule where there is none."""
+    """Return the discovered catalog, or skip the rule without one."""
     document = trials.discovered.document
     if document is None:
         raise Skip("no catalog was discovered")
@@ -25,7 +25,7 @@ def catalog_of(trials: Trials) -> Document:
 
 @check(
     "discovery-succeeds", "discovery", "error", 10, DISCOVERY_MODE,
-    "Write the catalog as one JSON object to stdout on --discover, and end with exit code 0.",
+    "On --discover, write the catalog to stdout as one JSON object and end with exit code 0.",
 )  # fmt: skip
 def discovery_succeeds(trials: Trials) -> Iterator[Violation]:
     """``--discover`` ends with exit code 0 and writes a catalog."""
@@ -37,10 +37,10 @@ def discovery_succeeds(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "discovery-writes-only-the-catalog", "discovery", "error", 5, DISCOVERY_MODE,
-    "Send what else is said to stderr: `tap --discover > catalog.json` must give a file that can be read.",
+    "Write everything else to stderr, so that `tap --discover > catalog.json` produces a valid file.",
 )  # fmt: skip
 def discovery_writes_only_the_catalog(trials: Trials) -> Iterator[Violation]:
-    """``--discover`` writes nothing to stdout beside the catalog."""
+    """``--discover`` writes only the catalog to stdout."""
     catalog_of(trials)
     before, after = trials.discovered.noise
     if before or after:
@@ -49,10 +49,10 @@ def discovery_writes_only_the_catalog(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "discovery-is-repeatable", "discovery", "warning", 3, PRACTICE,
-    "Give streams and properties in an order that does not change, and nothing that depends on the time of day.",
+    "Use a stable order of streams and properties, and no values that depend on the time.",
 )  # fmt: skip
 def discovery_is_repeatable(trials: Trials) -> Iterator[Violation]:
-    """Discovering twice gives the same catalog."""
+    """Two discoveries return the same catalog."""
     first, second = catalog_of(trials), trials.second_discovery.document
     if second is None:
         yield Violation(f"the second time {trials.second_discovery.fault}")
@@ -61,7 +61,7 @@ def discovery_is_repeatable(trials: Trials) -> Iterator[Violation]:
         return
     ones, others = ({name_of(entry): entry for entry in entries(each)} for each in (first, second))
     for name in sorted(ones.keys() ^ others.keys()):
-        yield Violation("is there only one of two times", name)
+        yield Violation("is in only one of two discoveries", name)
     for name in ones.keys() & others.keys():
         if ones[name] != others[name]:
             differing = sorted(
@@ -69,12 +69,12 @@ def discovery_is_repeatable(trials: Trials) -> Iterator[Violation]:
             )
             yield Violation(f"another {', '.join(differing)} the second time", name)
     if list(ones) != list(others) and ones == others:
-        yield Violation("the streams come in another order the second time")
+        yield Violation("the second discovery has another order of streams")
 
 
 @check(
     "catalog-is-valid", "discovery", "error", 10, DISCOVERY_MODE,
-    "Give each stream `tap_stream_id`, `stream`, `schema` (an object) and `metadata` (a list).",
+    "Write `tap_stream_id`, `stream`, `schema` (an object) and `metadata` (a list) for each stream.",
 )  # fmt: skip
 def catalog_is_valid(trials: Trials) -> Iterator[Violation]:
     """Each stream of the catalog has a unique id, a name, a schema and a list of metadata."""
@@ -83,25 +83,25 @@ def catalog_is_valid(trials: Trials) -> Iterator[Violation]:
         yield Violation("the catalog has no stream")
     for number, entry in enumerate(listed):
         if not isinstance(entry, dict):
-            yield Violation(f"streams[{number}] is no object")
+            yield Violation(f"streams[{number}] is not an object")
             continue
         name = str(entry.get("tap_stream_id") or entry.get("stream") or f"streams[{number}]")
         for key in ("tap_stream_id", "stream"):
             if not isinstance(entry.get(key), str) or not entry[key]:
-                yield Violation(f"has no {key} that is a text", name)
+                yield Violation(f"has no {key} that is a string", name)
         if not isinstance(entry.get("schema"), dict):
             yield Violation("has no schema that is an object", name)
         if "metadata" in entry and not isinstance(entry["metadata"], list):
-            yield Violation("its metadata is no list", name)
+            yield Violation("its metadata is not a list", name)
     ids = Counter(entry.get("tap_stream_id") for entry in entries({"streams": listed}))
     for identity, count in ids.items():
         if count > 1 and identity is not None:
-            yield Violation(f"there are {count} streams of this tap_stream_id", str(identity))
+            yield Violation(f"there are {count} streams with this tap_stream_id", str(identity))
 
 
 @check(
     "schemas-are-json-schema", "discovery", "error", 8, DISCOVERY_MODE,
-    "Write schemas that a JSON Schema validator takes: an object with properties, references resolved.",
+    "Write schemas that a JSON Schema validator accepts: an object with properties and resolved references.",
 )  # fmt: skip
 def schemas_are_json_schema(trials: Trials) -> Iterator[Violation]:
     """Each schema is a JSON Schema of an object, with its references resolved."""

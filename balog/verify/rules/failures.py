@@ -1,4 +1,4 @@
-"""A config that cannot be used is refused, in words, before anything is synced."""
+"""Rules of failures: bad configs are rejected with a message, and failed runs do not end with 0."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def _bad_configs(trials: Trials) -> Iterator[SyncRun]:
 
 @check(
     "bad-config-is-refused", "failing", "error", 5, CONFIG_AND_STATE,
-    "Check --config first; end with another exit code than 0 when it is not there or cannot be read.",
+    "Read --config first. If it is missing or invalid, end with an exit code other than 0.",
 )  # fmt: skip
 def bad_config_is_refused(trials: Trials) -> Iterator[Violation]:
-    """A config that does not exist, or is no JSON, ends the tap with an exit code other than 0 before it syncs."""
+    """A config that is missing or not JSON ends the tap with an exit code other than 0 before it syncs."""
     needs_a_start(trials)
     for run in _bad_configs(trials):
         if run.result.stopped == "timeout":
@@ -34,10 +34,10 @@ def bad_config_is_refused(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "bad-config-is-explained", "failing", "warning", 3, BEST_PRACTICES,
-    "Say in one line what is wrong with the config, at CRITICAL or ERROR; a traceback is for programmers.",
+    "Log one line at CRITICAL or ERROR that says what is wrong with the config; tracebacks are for programmers.",
 )  # fmt: skip
 def bad_config_is_explained(trials: Trials) -> Iterator[Violation]:
-    """What is wrong with a config is said in words: no traceback alone, no silence."""
+    """The tap explains what is wrong with a config: not with a traceback alone, and not silently."""
     runs = list(_bad_configs(trials))
     if isinstance(trials.config, dict):
         runs.append(trials.bare_config)
@@ -46,17 +46,17 @@ def bad_config_is_explained(trials: Trials) -> Iterator[Violation]:
             continue
         logs = run.output.logs
         if not logs.lines and not run.output.lines:
-            yield Violation(f"{run.name}: exit code {run.result.code} in silence")
+            yield Violation(f"{run.name}: exit code {run.result.code} without output")
         elif logs.tracebacks and not logs.last_error:
-            yield Violation(f"{run.name}: a traceback and no words")
+            yield Violation(f"{run.name}: a traceback without a message")
 
 
 @check(
     "failure-is-said-at-a-level", "failing", "advice", 1, BEST_PRACTICES,
-    "Log the line that ends the run at CRITICAL: what watches logs looks there.",
+    "Log the line that ends the run at CRITICAL: monitoring looks at that level.",
 )  # fmt: skip
 def failure_is_logged_at_a_level(trials: Trials) -> Iterator[Violation]:
-    """A run that fails says why at CRITICAL or ERROR; wrong use (exit code 2) may be said plainly."""
+    """A failed run logs its reason at CRITICAL or ERROR; for wrong use (exit code 2) plain text is enough."""
     for run in _bad_configs(trials):
         logs, code = run.output.logs, run.result.code
         if (
@@ -73,48 +73,48 @@ def _answers(written: CommandRun) -> bool:
 
 @check(
     "version-is-told", "telling", "advice", 1, SDK_TESTS,
-    "Take --version without a config, and write one line to stdout.",
+    "Support --version without a config, and write one line to stdout.",
 )  # fmt: skip
 def version_is_printed(trials: Trials) -> Iterator[Violation]:
-    """``--version`` tells the tap's version."""
+    """``--version`` prints the tap's version."""
     if not _answers(trials.version):
         yield Violation(trials.version.outcome if trials.version.result.code else "nothing on stdout")
 
 
 @check(
     "about-is-told", "telling", "advice", 1, SDK_TESTS,
-    "Take --about without a config, and write what the tap is, its settings and streams.",
+    "Support --about without a config, and print the tap's name, settings and streams.",
 )  # fmt: skip
 def about_is_printed(trials: Trials) -> Iterator[Violation]:
-    """``--about`` tells what the tap is and what its config holds."""
+    """``--about`` describes the tap and its config."""
     if not _answers(trials.about):
         yield Violation(trials.about.outcome if trials.about.result.code else "nothing on stdout")
 
 
 @check(
     "failure-is-not-success", "failing", "error", 8, PRACTICE,
-    "End with another exit code than 0 when a stream could not be read to its end: a pipeline looks there alone.",
+    "End with an exit code other than 0 if a stream could not be read completely: pipelines check only that.",
 )  # fmt: skip
 def failure_is_not_success(trials: Trials) -> Iterator[Violation]:
-    """A sync that logs at ERROR that something failed does not end with exit code 0."""
+    """A sync that logs a failure at ERROR does not end with exit code 0."""
     run = trials.sync
     if not run.is_whole:
-        raise Skip("no sync went to its end")
+        raise Skip("no sync was complete")
     failures = run.output.logs.failures
     if failures:
-        yield Violation(f"exit code 0 after {len(failures)} such lines, the last: {failures[-1]}")
+        yield Violation(f"exit code 0 after {len(failures)} such lines; the last: {failures[-1]}")
 
 
 @check(
     "clean-run-has-no-errors", "telling", "warning", 2, PRACTICE,
-    "Log what the tap can live with at WARNING: an ERROR wakes somebody.",
+    "Log conditions that the tap recovers from at WARNING: an ERROR alerts an operator.",
 )  # fmt: skip
 def clean_run_has_no_errors(trials: Trials) -> Iterator[Violation]:
-    """A sync that succeeds logs nothing at ERROR or CRITICAL, and no traceback."""
+    """A successful sync logs no traceback and nothing at ERROR or CRITICAL."""
     run = trials.sync
     if not run.is_whole:
-        raise Skip("no sync went to its end")
+        raise Skip("no sync was complete")
     logs = run.output.logs
     count = logs.levels["ERROR"] + logs.levels["CRITICAL"]
     if count:
-        yield Violation(f"{count} such lines, the last: {logs.last_error or 'a traceback'}")
+        yield Violation(f"{count} such lines; the last: {logs.last_error or 'a traceback'}")

@@ -1,4 +1,4 @@
-"""Keys: there, not null, and each once."""
+"""Rules of keys: present, not null, and unique."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def _keyed(trials: Trials) -> list[tuple[str, StreamStats]]:
     streams = require_output(trials.sync).output.streams
     found = [(name, stream) for name, stream in streams.items() if stream.key_properties and stream.records]
     if not found:
-        raise Skip("no records came of a stream with key properties")
+        raise Skip("no stream with key properties wrote records")
     return found
 
 
 @check(
     "keys-are-there", "records", "error", 8, SPEC,
-    "Write each key property in each record; one that may be null is no key.",
+    "Write all key properties in each record. A property that can be null is not a key.",
 )  # fmt: skip
 def keys_are_there(trials: Trials) -> Iterator[Violation]:
-    """Key properties are in each record, and never null."""
+    """Each record has its key properties, and none is null."""
     for name, stream in _keyed(trials):
         for key, count in stream.keyless.items():
             yield Violation(f"{key} is missing or null in {count} of {stream.records} records", name)
@@ -37,38 +37,39 @@ def keys_are_there(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "keys-are-unique", "records", "error", 6, SDK_TESTS,
-    "Name what identifies a record, all of it; look for a page that is read twice.",
+    "Declare the complete key of a record, and look for a page that is read twice.",
 )  # fmt: skip
 def keys_are_unique(trials: Trials) -> Iterator[Violation]:
-    """In a full table no key comes twice."""
+    """In a full table, no key occurs twice."""
     keyed = [
         (name, stream)
         for name, stream in _keyed(trials)
-        if not stream.replication_key and method_of(trials.entries.get(name, {})) != "LOG_BASED"  # a row, then changes
+        if not stream.replication_key
+        and method_of(trials.entries.get(name, {})) != "LOG_BASED"  # a row, then its changes
     ]
     if not keyed:
-        raise Skip("no full table with key properties came")
+        raise Skip("no full table with key properties wrote records")
     for name, stream in keyed:
         twice = _again(stream)
         if twice:
             is_grave = twice >= _MANY_SHARE * stream.records
-            yield Violation(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
+            yield Violation(f"{twice} of {stream.records} records repeat a key", name, is_grave)
 
 
 @check(
     "records-come-once", "records", "warning", 2, SDK_TESTS,
-    "Where windows or pages overlap, leave out what was written; a target can only update it again.",
+    "Where windows or pages overlap, omit records that were already written.",
 )  # fmt: skip
 def records_come_once(trials: Trials) -> Iterator[Violation]:
-    """In an incremental stream no key comes twice in a run; an error where many do."""
+    """In an incremental stream, no key occurs twice in a run; an error where many do."""
     keyed = [(name, stream) for name, stream in _keyed(trials) if stream.replication_key]
     if not keyed:
-        raise Skip("no incremental stream with key properties came")
+        raise Skip("no incremental stream with key properties wrote records")
     for name, stream in keyed:
         twice = _again(stream)
         if twice:
             is_grave = twice >= _MANY and twice >= _MANY_SHARE * stream.records
-            yield Violation(f"{twice} of {stream.records} records have a key that came before", name, is_grave)
+            yield Violation(f"{twice} of {stream.records} records repeat a key", name, is_grave)
 
 
 def _again(stream: StreamStats) -> int:

@@ -1,4 +1,4 @@
-"""Stdout is Singer messages, whole, in an order that a target can follow."""
+"""Rules of messages: stdout has only complete Singer messages, in a valid order."""
 
 from __future__ import annotations
 
@@ -14,30 +14,28 @@ __all__: list[str] = []
 
 
 def _syncs(trials: Trials) -> Iterator[SyncRun]:
-    """Yield the first sync, and whatever other runs rules have asked for already."""
+    """Yield the first sync and all other syncs so far."""
     yield trials.sync
     yield from (run for run in trials.made if isinstance(run, SyncRun) and run is not trials.sync)
 
 
 @check(
     "only-messages-on-stdout", "output", "error", 10, SPEC,
-    "Write one JSON object a line to stdout, and all else to stderr; look for print() in the tap and its libraries.",
+    "Write one JSON object per line to stdout, all else to stderr. Look for print() in the tap and its libraries.",
 )  # fmt: skip
 def only_messages_on_stdout(trials: Trials) -> Iterator[Violation]:
     """Each line of stdout is a Singer message."""
     run = require_output(trials.sync)
     if run.output.invalid_count:
-        yield Violation(
-            f"{run.output.invalid_count} of {run.output.lines} lines are none: {_lines(run.output.invalid)}"
-        )
+        yield Violation(f"{run.output.invalid_count} of {run.output.lines} lines are not: {_lines(run.output.invalid)}")
 
 
 @check(
     "message-types-are-known", "output", "warning", 2, SDK_TARGETS,
-    "Write RECORD, SCHEMA, STATE, ACTIVATE_VERSION, BATCH; others are permitted, but targets end there.",
+    "Write RECORD, SCHEMA, STATE, ACTIVATE_VERSION and BATCH. Other types are permitted, but targets fail on them.",
 )  # fmt: skip
 def message_types_are_known(trials: Trials) -> Iterator[Violation]:
-    """Messages are of types that targets know."""
+    """Messages have types that targets support."""
     output = require_output(trials.sync).output
     if output.unknown_count:
         yield Violation(f"{output.unknown_count} of {output.lines} lines are not: {_lines(output.unknown)}")
@@ -45,10 +43,10 @@ def message_types_are_known(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "messages-are-whole", "output", "error", 8, SPEC,
-    "Give RECORD `stream` and `record`, SCHEMA `stream`, `schema` and `key_properties`, STATE `value`.",
+    "Write `stream` and `record` in RECORD; `stream`, `schema` and `key_properties` in SCHEMA; `value` in STATE.",
 )  # fmt: skip
 def messages_are_whole(trials: Trials) -> Iterator[Violation]:
-    """Each message has what its type needs, of the right kinds."""
+    """Each message has the fields of its type, with the right types."""
     broken = require_output(trials.sync).output.broken
     if broken:
         yield Violation(_lines(broken))
@@ -56,10 +54,10 @@ def messages_are_whole(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "lines-end", "output", "error", 4, SPEC,
-    "Write each message with its newline in one piece, and flush before the end.",
+    "Write each message and its newline in one call, and flush before the process ends.",
 )  # fmt: skip
 def lines_end(trials: Trials) -> Iterator[Violation]:
-    """The last line of each run ends with a newline: nothing is torn."""
+    """The last line of each run ends with a newline and is complete."""
     for run in _syncs(trials):
         if run.output.unended == "torn":
             yield Violation(f"{run.name}: the last line is torn")
@@ -70,13 +68,13 @@ def lines_end(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "nothing-is-left-running", "output", "warning", 2, PRACTICE,
-    "Wait for what the tap starts, and end it: a pipeline waits for the end of the output, and a machine fills up.",
+    "End child processes and wait for them: a pipeline waits until the output is closed.",
 )  # fmt: skip
 def nothing_is_left_running(trials: Trials) -> Iterator[Violation]:
-    """When the tap ends, nothing that it started goes on, or holds its output."""
+    """When the tap ends, none of its child processes keeps running or keeps its output open."""
     for run in (trials.sync, *(run for run in trials.made if run is not trials.sync)):
         if run.result.left_running:
-            yield Violation(f"{run.name}: a second after its end something that it had started was still there")
+            yield Violation(f"{run.name}: a second after its end, a child process still ran")
     require_output(trials.sync)
 
 
@@ -85,52 +83,52 @@ def nothing_is_left_running(trials: Trials) -> Iterator[Violation]:
     "Write a stream's SCHEMA before its first RECORD.",
 )  # fmt: skip
 def schema_before_record(trials: Trials) -> Iterator[Violation]:
-    """A stream's SCHEMA comes before its first RECORD."""
+    """A stream's SCHEMA precedes its first RECORD."""
     for name, stream in require_output(trials.sync).output.streams.items():
         if stream.before_schema:
-            yield Violation(f"{stream.before_schema} records came before it", name)
+            yield Violation(f"{stream.before_schema} records precede it", name)
 
 
 @check(
     "schema-has-the-catalog-keys", "output", "warning", 2, SYNC_MODE,
-    "Write the key properties that discovery says.",
+    "Write the key properties of the catalog.",
 )  # fmt: skip
 def schema_has_the_catalog_keys(trials: Trials) -> Iterator[Violation]:
-    """A stream's SCHEMA has the key properties of the catalog, and they are in it."""
+    """A stream's SCHEMA has the catalog's key properties, and declares them."""
     for name, stream in require_output(trials.sync).output.streams.items():
         if not stream.schemas:
             continue
         properties = stream.schema.get("properties")
         for key in stream.key_properties:
             if isinstance(properties, dict) and key not in properties:
-                yield Violation(f"the key {key} is no property of the SCHEMA", name)
+                yield Violation(f"the key {key} is not a property of the SCHEMA", name)
         entry = trials.entries.get(name)
         declared = key_properties_of(entry) if entry is not None else []
         if declared and sorted(declared) != sorted(stream.key_properties):
             yield Violation(
-                f"the catalog says {', '.join(declared)}, SCHEMA {', '.join(stream.key_properties) or 'none'}", name
+                f"the catalog has {', '.join(declared)}, SCHEMA has {', '.join(stream.key_properties) or 'none'}", name
             )
 
 
 @check(
     "bookmark-properties-exist", "output", "warning", 2, SPEC,
-    "Name properties of the schema in `bookmark_properties`.",
+    "In `bookmark_properties`, name properties of the schema.",
 )  # fmt: skip
 def bookmark_properties_exist(trials: Trials) -> Iterator[Violation]:
-    """The ``bookmark_properties`` of a SCHEMA are in it."""
+    """The ``bookmark_properties`` of a SCHEMA are properties of its schema."""
     for name, stream in require_output(trials.sync).output.streams.items():
         properties = stream.schema.get("properties")
         for key in stream.bookmark_properties or ():
             if isinstance(properties, dict) and key not in properties:
-                yield Violation(f"{key} is no property of the SCHEMA", name)
+                yield Violation(f"{key} is not a property of the SCHEMA", name)
 
 
 @check(
     "versions-are-activated", "output", "error", 4, "Singer, singer-python's ACTIVATE_VERSION",
-    "End a full table with ACTIVATE_VERSION of the version that its records have.",
+    "After a full table, write ACTIVATE_VERSION with the version of its records.",
 )  # fmt: skip
 def versions_are_activated(trials: Trials) -> Iterator[Violation]:
-    """Records with a version are followed by ACTIVATE_VERSION of that version, and a stream has one version."""
+    """Records with a version are followed by ACTIVATE_VERSION of that version, and each stream has one version."""
     streams = require_output(trials.sync).output.streams
     if not any(stream.versions.keys() - {"none"} or stream.activated for stream in streams.values()):
         raise Skip("no stream has versions")
@@ -142,9 +140,9 @@ def versions_are_activated(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"records of {len(versions)} versions in one run", name)
         activated = {version for version, _ in stream.activated}
         if versions and not trials.sync.result.stopped and not versions & activated:
-            yield Violation("no ACTIVATE_VERSION of its records' version came", name)
+            yield Violation("no ACTIVATE_VERSION has its records' version", name)
         if stream.records and versions and activated - versions:
-            yield Violation("an ACTIVATE_VERSION is of a version that no record has", name)
+            yield Violation("an ACTIVATE_VERSION has a version that no record has", name)
 
 
 def _lines(invalid: list[InvalidLine]) -> str:

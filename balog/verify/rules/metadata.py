@@ -1,4 +1,4 @@
-"""Metadata that a user interface can publish: what may be selected, what is a key, how a stream is replicated."""
+"""Rules of the catalog's metadata: inclusion, keys and replication, as user interfaces need them."""
 
 from __future__ import annotations
 
@@ -45,35 +45,33 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 
 @check(
     "breadcrumbs-exist", "discovery", "warning", 3, DISCOVERY_MODE,
-    "Write metadata only for what the schema has: [] is the stream, [\"properties\", NAME] a property.",
+    "Write metadata only for parts of the schema: [] is the stream, [\"properties\", NAME] a property.",
 )  # fmt: skip
 def breadcrumbs_exist(trials: Trials) -> Iterator[Violation]:
-    """Each piece of metadata has a breadcrumb that leads somewhere in the schema, once."""
+    """Each metadata item has a unique breadcrumb that exists in the schema."""
     for entry in entries(catalog_of(trials)):
         listed, seen = entry.get("metadata"), set()
         for number, item in enumerate(listed if isinstance(listed, list) else ()):
             crumb = item.get("breadcrumb") if isinstance(item, dict) else None
             if not isinstance(crumb, list) or not isinstance(item.get("metadata"), dict):
-                yield Violation(
-                    f"metadata[{number}] is no breadcrumb (a list) with metadata (an object)", name_of(entry)
-                )
+                yield Violation(f"metadata[{number}] is not a breadcrumb (list) with metadata (object)", name_of(entry))
                 continue
             if tuple(map(str, crumb)) in seen:
-                yield Violation(f"there are two for the breadcrumb {'.'.join(map(str, crumb)) or '[]'}", name_of(entry))
+                yield Violation(f"two items have the breadcrumb {'.'.join(map(str, crumb)) or '[]'}", name_of(entry))
             seen.add(tuple(map(str, crumb)))
             node = entry.get("schema")
             for step in crumb:
                 node = node.get(step) if isinstance(node, dict) and isinstance(step, str) else None
             if node is None:
-                yield Violation(f"the breadcrumb {'.'.join(map(str, crumb))} leads nowhere", name_of(entry))
+                yield Violation(f"the breadcrumb {'.'.join(map(str, crumb))} does not exist", name_of(entry))
 
 
 @check(
     "metadata-is-publishable", "discovery", "warning", 4, PRACTICE,
-    "Give metadata the values that docs/DISCOVERY_MODE.md names: a user interface shows and sends back no others.",
+    "Use the metadata values of docs/DISCOVERY_MODE.md: user interfaces show and return no others.",
 )  # fmt: skip
 def metadata_is_publishable(trials: Trials) -> Iterator[Violation]:
-    """Values of metadata are of the kinds that a user interface can publish."""
+    """Metadata values have the types that user interfaces support."""
     for entry in entries(catalog_of(trials)):
         for crumb, metadata in metadata_of(entry).items():
             where = ".".join(crumb) or "the stream"
@@ -88,17 +86,19 @@ def metadata_is_publishable(trials: Trials) -> Iterator[Violation]:
     "Write `inclusion` for each property: available, automatic or unsupported.",
 )  # fmt: skip
 def inclusion_is_declared(trials: Trials) -> Iterator[Violation]:
-    """Each property at the top of a schema has an ``inclusion``."""
+    """Each top-level property has an ``inclusion``."""
     for entry in entries(catalog_of(trials)):
         schema = properties_of(entry)
         without = [name for name in schema if inclusion_of(entry, name) is None]
         if without:
-            yield Violation(f"{len(without)} of {len(schema)} properties have none: {_some(without)}", name_of(entry))
+            yield Violation(
+                f"{len(without)} of {len(schema)} properties have no inclusion: {_some(without)}", name_of(entry)
+            )
 
 
 @check(
     "keys-exist", "discovery", "error", 6, DISCOVERY_MODE,
-    "Name properties of the schema in `table-key-properties`.",
+    "In `table-key-properties`, name properties of the schema.",
 )  # fmt: skip
 def keys_exist(trials: Trials) -> Iterator[Violation]:
     """Key properties are properties of the schema."""
@@ -110,7 +110,7 @@ def keys_exist(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "keys-are-automatic", "discovery", "warning", 3, DISCOVERY_MODE,
-    "Write `inclusion: automatic` for key properties: without them a target cannot update.",
+    "Write `inclusion: automatic` for key properties: without them a target cannot update rows.",
 )  # fmt: skip
 def keys_are_automatic(trials: Trials) -> Iterator[Violation]:
     """Key properties cannot be deselected: their ``inclusion`` is ``automatic``."""
@@ -120,15 +120,15 @@ def keys_are_automatic(trials: Trials) -> Iterator[Violation]:
         for name in key_properties_of(entry):
             inclusion = inclusion_of(entry, name)
             if inclusion != "automatic" and name in properties_of(entry):
-                yield Violation(f"{name} is {inclusion or 'nothing'}", name_of(entry))
+                yield Violation(f"{name} is {inclusion or 'undeclared'}", name_of(entry))
 
 
 @check(
     "replication-key-is-automatic", "discovery", "warning", 3, DISCOVERY_MODE,
-    "Write `inclusion: automatic` for the replication key: without it in the records no bookmark can move.",
+    "Write `inclusion: automatic` for the replication key: without it in the records, no bookmark can advance.",
 )  # fmt: skip
 def replication_key_is_automatic(trials: Trials) -> Iterator[Violation]:
-    """The replication key of a stream that has one cannot be deselected: its ``inclusion`` is ``automatic``."""
+    """A replication key cannot be deselected: its ``inclusion`` is ``automatic``."""
     judged = 0
     for entry in entries(catalog_of(trials)):
         key = replication_key_of(entry)
@@ -137,14 +137,14 @@ def replication_key_is_automatic(trials: Trials) -> Iterator[Violation]:
         judged += 1
         inclusion = inclusion_of(entry, key)
         if inclusion != "automatic":
-            yield Violation(f"{key} is {inclusion or 'nothing'}", name_of(entry))
+            yield Violation(f"{key} is {inclusion or 'undeclared'}", name_of(entry))
     if not judged:
-        raise Skip("no stream says one replication key, and what may be left out")
+        raise Skip("no stream declares both a replication key and inclusions")
 
 
 @check(
     "keys-are-one-story", "discovery", "warning", 2, DISCOVERY_MODE,
-    "Say the same keys in `key_properties` of the entry and in its metadata.",
+    "Write the same keys in the entry's `key_properties` and in its metadata.",
 )  # fmt: skip
 def keys_are_one_story(trials: Trials) -> Iterator[Violation]:
     """The entry's ``key_properties`` and the metadata's ``table-key-properties`` are the same."""
@@ -161,7 +161,7 @@ def keys_are_one_story(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "replication-is-valid", "discovery", "error", 6, DISCOVERY_MODE,
-    "Say FULL_TABLE, INCREMENTAL or LOG_BASED, and for INCREMENTAL which property of the schema is the key.",
+    "Write FULL_TABLE, INCREMENTAL or LOG_BASED. For INCREMENTAL, name a property of the schema as the key.",
 )  # fmt: skip
 def replication_is_valid(trials: Trials) -> Iterator[Violation]:
     """Replication methods are Singer's, and replication keys are properties of the schema."""
@@ -172,41 +172,41 @@ def replication_is_valid(trials: Trials) -> Iterator[Violation]:
         if isinstance(method, dict):  # early taps wrote {"replication-method": …}
             method = method.get("replication-method")
         if method is not None and method not in _METHODS:
-            yield Violation(f"the replication method is none of {', '.join(_METHODS)}", name_of(entry))
+            yield Violation(f"the replication method is not one of {', '.join(_METHODS)}", name_of(entry))
         valid, key = root.get("valid-replication-keys"), entry.get("replication_key") or root.get("replication-key")
         keys = [*(valid if isinstance(valid, list) else ()), *([key] if key else ())]
         missing = [str(name) for name in dict.fromkeys(map(str, keys)) if name not in schema]
         if missing and method != "LOG_BASED":
             yield Violation(f"the schema has no {_some(missing)}, the replication key", name_of(entry))
         if method == "INCREMENTAL" and not keys:
-            yield Violation("INCREMENTAL, and no replication key is said", name_of(entry))
+            yield Violation("INCREMENTAL without a replication key", name_of(entry))
 
 
 @check(
     "replication-is-said", "discovery", "advice", 1, DISCOVERY_MODE,
-    "Write `forced-replication-method`, or `valid-replication-keys` where one may choose.",
+    "Write `forced-replication-method`, or `valid-replication-keys` where users can choose.",
 )  # fmt: skip
 def replication_is_declared(trials: Trials) -> Iterator[Violation]:
-    """The catalog says how each stream is replicated, or between what one may choose."""
+    """The catalog declares how each stream is replicated, or the available choices."""
     for entry in entries(catalog_of(trials)):
         root = metadata_of(entry).get((), {})
         names = ("forced-replication-method", "valid-replication-keys", "replication-method")
         if not any(root.get(key) for key in names) and not entry.get("replication_method"):
-            yield Violation("nothing is said", name_of(entry))
+            yield Violation("no replication is declared", name_of(entry))
 
 
 @check(
     "discovery-selects-nothing", "discovery", "advice", 1, DISCOVERY_MODE,
-    "Write `selected-by-default`; `selected` is for who chooses.",
+    "Write `selected-by-default`: `selected` belongs to the user.",
 )  # fmt: skip
 def discovery_selects_nothing(trials: Trials) -> Iterator[Violation]:
-    """Discovery leaves ``selected`` to who chooses."""
+    """Discovery does not set ``selected``."""
     document = catalog_of(trials)
     if not any(metadata_of(entry) for entry in entries(document)):
         raise Skip("there is no metadata")
     for entry in entries(document):
         if any("selected" in metadata for metadata in metadata_of(entry).values()):
-            yield Violation("its metadata has selected", name_of(entry))
+            yield Violation("its metadata has `selected`", name_of(entry))
 
 
 def _some(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Records and the schema that came before them."""
+"""Rules of records: they match the schema before them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _with_schema(trials: Trials) -> Iterator[tuple[str, StreamStats]]:
     streams = require_output(trials.sync).output.streams
     found = [(name, stream) for name, stream in streams.items() if stream.schemas and stream.records]
     if not found:
-        raise Skip("no records came of a stream with a SCHEMA")
+        raise Skip("no stream with a SCHEMA wrote records")
     yield from found
 
 
@@ -28,17 +28,17 @@ def _validated(trials: Trials) -> Iterator[tuple[str, StreamStats]]:
         try:
             import jsonschema_rs  # noqa: F401
         except ImportError:
-            raise Skip(f"validating needs: {install_command('schema')}") from None
-        raise Skip("no stream has a SCHEMA that can be used")
+            raise Skip(f"validation needs: {install_command('schema')}") from None
+        raise Skip("no stream has a valid SCHEMA")
     yield from found
 
 
 @check(
     "schema-messages-are-json-schema", "records", "error", 6, SPEC,
-    "Write schemas that a JSON Schema validator takes.",
+    "Write schemas that a JSON Schema validator accepts.",
 )  # fmt: skip
 def schema_messages_are_json_schema(trials: Trials) -> Iterator[Violation]:
-    """Each SCHEMA has a JSON Schema."""
+    """Each SCHEMA has a valid JSON Schema."""
     for name, stream in require_output(trials.sync).output.streams.items():
         if stream.schema_fault:
             yield Violation(stream.schema_fault, name)
@@ -46,22 +46,22 @@ def schema_messages_are_json_schema(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "records-match-schema", "records", "error", 10, SPEC,
-    "Make the records fit (coerce types, allow null where the source has it) or the schema say what comes.",
+    "Make the records match the schema (coerce types, allow null), or correct the schema.",
 )  # fmt: skip
 def records_match_schema(trials: Trials) -> Iterator[Violation]:
     """Each record is valid against its stream's schema."""
     for name, stream in _validated(trials):
         if stream.invalid:
-            text = f"{stream.invalid} of {stream.records} records are not, the first in line {stream.first_invalid}"
+            text = f"{stream.invalid} of {stream.records} records are invalid, the first in line {stream.first_invalid}"
             yield Violation(f"{text}: {_most(stream.faults)}", name)
 
 
 @check(
     "formats-hold", "records", "warning", 4, BEST_PRACTICES,
-    "Write times by RFC 3339 with an offset, 2026-11-20T07:00:00Z, or leave the format out of the schema.",
+    "Write times as in RFC 3339 with an offset, 2026-11-20T07:00:00Z, or remove the format from the schema.",
 )  # fmt: skip
 def formats_hold(trials: Trials) -> Iterator[Violation]:
-    """Values have the formats that the schema says: ``date-time`` by RFC 3339, and so on."""
+    """Values have the formats of the schema: ``date-time`` as in RFC 3339, and so on."""
     for name, stream in _validated(trials):
         if stream.format_faults:
             yield Violation(_most(stream.format_faults), name)
@@ -69,30 +69,30 @@ def formats_hold(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "properties-are-declared", "records", "warning", 3, SDK_TESTS,
-    "Put the property in the schema, or leave it out of the records: most targets drop it.",
+    "Declare the property in the schema, or omit it from the records: most targets drop it.",
 )  # fmt: skip
 def properties_are_declared(trials: Trials) -> Iterator[Violation]:
-    """Records have no property at their top that the schema does not have."""
+    """Records have no top-level property that the schema does not declare."""
     for name, stream in _with_schema(trials):
         declared = stream.schema.get("properties")
         if not isinstance(declared, dict) or "patternProperties" in stream.schema:
             continue
         others = [key for key in stream.properties if key not in declared]
         if others:
-            yield Violation(f"{len(others)} are not in it: {', '.join(others[:5])}", name)
+            yield Violation(f"{len(others)} are undeclared: {', '.join(others[:5])}", name)
 
 
 @check(
     "properties-are-used", "records", "advice", 1, SDK_TESTS,
-    "See whether the source still has it; a column that is always empty tells nobody anything.",
+    "Check whether the source still has the property: a column that is always empty has no use.",
 )  # fmt: skip
 def properties_are_used(trials: Trials) -> Iterator[Violation]:
-    """Each property of the schema is in some record."""
+    """Each property of the schema occurs in a record."""
     for name, stream in _with_schema(trials):
         declared = stream.schema.get("properties")
         unused = [key for key in declared if not stream.properties[key]] if isinstance(declared, dict) else []
         if unused:
-            yield Violation(f"{len(unused)} are in none: {', '.join(unused[:5])}", name)
+            yield Violation(f"{len(unused)} are in no record: {', '.join(unused[:5])}", name)
 
 
 def _most(faults: Counter[str]) -> str:

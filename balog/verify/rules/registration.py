@@ -1,4 +1,4 @@
-"""How a rule is declared: a function over the runs that gives what is wrong."""
+"""Declaration of rules: functions that yield the violations of a tap's runs."""
 
 from __future__ import annotations
 
@@ -36,20 +36,22 @@ CONFIG_AND_STATE = "Singer, docs/CONFIG_AND_STATE.md"
 BEST_PRACTICES = "Singer, docs/BEST_PRACTICES.md"
 METRICS = "Singer, docs/SYNC_MODE.md, Metric Messages"
 SDK_TESTS = "Meltano SDK, standard tap tests"
-SDK_TARGETS = "Meltano SDK, its targets"
-TARGETS = "Singer's targets, which refuse such a record"
+SDK_TARGETS = "Meltano SDK, targets"
+TARGETS = "Singer's targets, which reject such a record"
 CURRENTLY_SYNCING = "Singer, singer-python's currently_syncing"
-PRACTICE = "practice of those who review taps"
+PRACTICE = "practice of tap reviewers"
 
-_MOST_PROBLEMS = 25
+_MAX_PROBLEMS = 25
 _GRAVE_WEIGHT = 8
 
 
 class Violation(NamedTuple):
-    """What is wrong, as a clause, and of which stream.
+    """A violation of a rule.
 
     Attributes:
-        is_grave: it is an error of at least weight 8, whatever the rule's own severity and weight are.
+        detail: what was found, as a clause.
+        stream: the stream's name; "" for violations without one.
+        is_grave: whether it counts as an error of weight 8 or more, whatever the rule's own severity and weight.
     """
 
     detail: str
@@ -61,7 +63,7 @@ Look = Callable[[Trials], Iterable[Violation]]
 
 
 class Check(NamedTuple):
-    """A rule, and how it is looked at."""
+    """A rule and its function."""
 
     rule: VerifyRule
     look: Look
@@ -71,12 +73,12 @@ class Check(NamedTuple):
         return msgspec.structs.replace(self.rule, severity="error", weight=max(self.rule.weight, _GRAVE_WEIGHT))
 
     def findings(self, trials: Trials) -> Iterator[RuleResult]:
-        """Yield one finding when the rule is kept or cannot be judged, else one for each of at most 25 problems."""
+        """Yield one result if the rule passes or cannot be judged, else one for each of at most 25 violations."""
         found = 0
         try:
             for problem in self.look(trials):
                 found += 1
-                if found > _MOST_PROBLEMS:
+                if found > _MAX_PROBLEMS:
                     yield RuleResult(rule=self.rule, outcome="failed", detail="and more of this kind")
                     return
                 rule = self._grave if problem.is_grave else self.rule
@@ -90,11 +92,11 @@ class Check(NamedTuple):
 
 
 CHECKS: dict[str, Check] = {}
-"""By id, in the order of their declaration."""
+"""The rules by id, in order of declaration."""
 
 
 def check(name: str, group: Group, severity: Severity, weight: int, source: str, remedy: str) -> Callable[[Look], Look]:
-    """Declare a rule by the function that looks; the first line of its docstring is the title. See ``VerifyRule``."""
+    """Declare a rule by its function, whose docstring begins with the title. See ``VerifyRule``."""
 
     def declare(look: Look) -> Look:
         title = (inspect.getdoc(look) or "").splitlines()[0]

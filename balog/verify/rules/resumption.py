@@ -1,4 +1,4 @@
-"""From a state that was emitted, what is left comes: all of it, and not much more."""
+"""Rules of resuming: a run from an emitted state writes the remaining records, and few others."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from balog.verify.stream_stats import StreamStats
 from balog.verify.trials import Skip, SyncRun, Trials
 from balog.verify.values import bookmark_of, is_after
 
-__all__ = ["Gap", "bookmarks_in", "gaps"]
+__all__ = ["Gap", "describe_gap", "gaps"]
 
 
 class Gap(NamedTuple):
-    """Records of a stream that came neither before a state nor in the run from it.
+    """Records of a stream that are neither before a state nor in the run from it.
 
     Attributes:
-        missing: how many.
-        new: keys that came in the run from the state and that the first sync did not have: the source changes.
+        missing: number of missing records.
+        of: number of records of the first sync.
+        new: number of keys of the resumed run that the first sync did not have: the source changes.
     """
 
     stream: str
@@ -31,11 +32,10 @@ class Gap(NamedTuple):
 
 
 def gaps(trials: Trials, first: SyncRun, state: StateLine | None, second: SyncRun) -> list[Gap]:
-    """Tell what a target would lose that took what ``first`` wrote until ``state``, and then all of ``second``.
+    """Return the records that a target loses if it reads ``first`` until ``state``, and then all of ``second``.
 
-    What there is to have is what the first sync wrote. Records are held against it by key; where there is none, by
-    content. In a stream with a replication key one that came before the state does not stand for a later one of its
-    key.
+    The reference is the first sync. Records are compared by key, or by content without keys. In a stream with a
+    replication key, a record before the state does not replace a later one of its key.
     """
     found = []
     for name, whole in trials.sync.output.streams.items():
@@ -56,10 +56,10 @@ def gaps(trials: Trials, first: SyncRun, state: StateLine | None, second: SyncRu
 
 @check(
     "resumes-without-a-gap", "state", "error", 10, CONFIG_AND_STATE,
-    "Write a STATE only after all records that it speaks of; ask the source from the bookmark on, itself included.",
+    "Write a STATE only after all records that it covers. Query the source from the bookmark on, inclusively.",
 )  # fmt: skip
 def resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
-    """From each STATE that was emitted, what had not come until then comes."""
+    """A run from any emitted STATE writes all records that were not yet written."""
     judged = 0
     for state, run in trials.resumed:
         where = f"from the STATE in line {state.line}"
@@ -68,29 +68,29 @@ def resumes_without_a_gap(trials: Trials) -> Iterator[Violation]:
             continue
         found = gaps(trials, trials.sync, state, run)
         if found and run.result.stopped:
-            continue  # what is missing may have been still to come
+            continue  # the missing records may follow later
         judged += 1
         for gap in found:
-            yield Violation(f"{where}: {bookmarks_in(gap)}", gap.stream)
+            yield Violation(f"{where}: {describe_gap(gap)}", gap.stream)
     if not judged:
-        raise Skip("the runs were ended before their end: give more --records")
+        raise Skip("the runs were cut short: use a larger --records")
 
 
-def bookmarks_in(gap: Gap) -> str:
-    """Say what is missing, as a clause."""
-    changes = f"; {gap.new} others came, so the source may have changed meanwhile" if gap.new else ""
-    return f"{gap.missing} records of {gap.of} came neither before it nor after{changes}"
+def describe_gap(gap: Gap) -> str:
+    """Describe the missing records, as a clause."""
+    changes = f"; {gap.new} others came, so the source may have changed" if gap.new else ""
+    return f"{gap.missing} of {gap.of} records came neither before it nor after{changes}"
 
 
 @check(
     "resumes-with-little", "state", "warning", 4, SYNC_MODE,
-    "Ask the source for what is new since `state`, not for all.",
+    "Query the source for records since `state`, not for all.",
 )  # fmt: skip
 def resumes_with_little(trials: Trials) -> Iterator[Violation]:
-    """From the last STATE an incremental stream gives less than all again."""
+    """A run from the last STATE writes less than the whole incremental stream."""
     _, run = trials.resumed[-1]
     if trials.sync.result.stopped or run.result.stopped or run.result.code:
-        raise Skip("a run was not whole")
+        raise Skip("a run was not complete")
     judged = 0
     for name, stream in trials.sync.output.streams.items():
         if not stream.replication_key or stream.lowest == stream.highest:
@@ -98,13 +98,13 @@ def resumes_with_little(trials: Trials) -> Iterator[Violation]:
         judged += 1
         again = run.output.streams.get(name)
         if again is not None and _came_again(stream, again):
-            yield Violation(f"all {stream.records} records came again", name)
+            yield Violation(f"all {stream.records} records were written again", name)
     if not judged:
-        raise Skip("no incremental stream gave records with more than one replication value")
+        raise Skip("no incremental stream has records with several replication values")
 
 
 def _came_again(first: StreamStats, second: StreamStats) -> bool:
-    """Return whether all rows of one run came in another; by key and range where each run changes their content."""
+    """Return whether a run has all rows of another: by content, or by key and range if the content changes."""
     if set(first.contents) <= set(second.contents):
         return True
     changes = bool(first.key_properties) and not set(first.contents) & set(second.contents)
@@ -114,14 +114,14 @@ def _came_again(first: StreamStats, second: StreamStats) -> bool:
 
 @check(
     "state-only-moves-forward", "state", "error", 4, CONFIG_AND_STATE,
-    "Keep the bookmark of the given state when nothing newer came.",
+    "Keep the bookmarks of the given state when there are no newer records.",
 )  # fmt: skip
 def state_only_moves_forward(trials: Trials) -> Iterator[Violation]:
-    """A run from the last STATE does not lose it: its own last STATE says the same or more."""
+    """A run from the last STATE keeps its bookmarks or advances them."""
     state, run = trials.resumed[-1]
     last = run.output.last_state
     if run.result.stopped or run.result.code or last is None:
-        raise Skip("no whole run from the last STATE wrote one itself")
+        raise Skip("no complete run from the last STATE wrote a STATE")
     for name, entry in trials.entries.items():
         stream = trials.sync.output.streams.get(name)
         key = stream.replication_key if stream is not None else replication_key_of(entry)
@@ -134,49 +134,49 @@ def state_only_moves_forward(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "start-date-is-kept", "state", "warning", 3, CONFIG_AND_STATE,
-    "Where a stream has no bookmark, ask the source for what changed since the config's `start_date`.",
+    "For a stream without a bookmark, query records that changed since the config's `start_date`.",
 )  # fmt: skip
 def start_date_is_kept(trials: Trials) -> Iterator[Violation]:
-    """With a later ``start_date`` an incremental stream gives what is newer, and nothing that is older."""
+    """With a later ``start_date``, an incremental stream writes all newer records and no older ones."""
     if not trials.sync.is_whole:
-        raise Skip("the sync was not whole")
+        raise Skip("the sync was not complete")
     start, name, run = trials.later_start
     if run.result.stopped == "records":
-        raise Skip("the run was ended before its end: give more --records")
+        raise Skip("the run was cut short: use a larger --records")
     if not run.is_whole:
         yield Violation(f"with start_date {start}: {run.outcome}")
         return
     first, second = trials.sync.output.streams[name], run.output.streams.get(name)
     if second is None or not second.records:
-        yield Violation(f"with start_date {start} no records came", name)
+        yield Violation(f"with start_date {start}, no records were written", name)
     elif is_after(start, second.lowest):
-        yield Violation(f"with start_date {start} records came that are older", name)
+        yield Violation(f"with start_date {start}, older records were written", name)
     elif is_after(first.highest, second.highest):
-        yield Violation(f"with start_date {start} the newest records did not come", name)
+        yield Violation(f"with start_date {start}, the newest records are missing", name)
 
 
 @check(
     "state-of-another-tap-is-harmless", "failing", "warning", 2, CONFIG_AND_STATE,
-    "Ignore what the state says of streams that are not there, or refuse it in words.",
+    "Ignore unknown streams of the state, or reject them with an error message.",
 )  # fmt: skip
 def state_of_another_tap_is_harmless(trials: Trials) -> Iterator[Violation]:
-    """A state that speaks of other streams is ignored, or refused in words."""
+    """The tap ignores a state of other streams, or rejects it with an error message."""
     needs_a_start(trials)
     run = trials.foreign_state
     if run.result.stopped == "timeout" or (run.result.code and run.output.logs.tracebacks):
         yield Violation(run.outcome)
     elif run.result.code and not run.output.logs.lines and not run.output.lines:
-        yield Violation(f"exit code {run.result.code} in silence")
+        yield Violation(f"exit code {run.result.code} without output")
     elif not run.result.code and run.output.records == 0 < trials.sync.output.records:
         yield Violation("nothing came")
 
 
 @check(
     "broken-state-is-refused", "failing", "warning", 2, CONFIG_AND_STATE,
-    "End with another exit code than 0 and a line that says so: who goes on without a state syncs all again.",
+    "End with an error message and an exit code other than 0: a run without its state syncs everything again.",
 )  # fmt: skip
 def broken_state_is_refused(trials: Trials) -> Iterator[Violation]:
-    """A state that is no JSON is refused before anything is synced."""
+    """The tap rejects a state that is not JSON before it syncs anything."""
     needs_a_start(trials)
     run = trials.broken_state
     if run.result.stopped == "timeout" and not run.output.records:

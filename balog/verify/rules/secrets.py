@@ -1,4 +1,4 @@
-"""Secrets of the config stay there."""
+"""The rule of secrets: none appears in an output."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__: list[str] = []
 
 @check(
     "secrets-stay-secret", "failing", "error", 10, BEST_PRACTICES,
-    "Don't log the config, nor requests with their headers or addresses; hide secrets in errors. Change what leaked.",
+    "Do not log the config, or requests with headers or URLs; redact errors. Rotate secrets that leaked.",
 )  # fmt: skip
 def secrets_stay_secret(trials: Trials) -> Iterator[Violation]:
-    """No secret of the config comes to stdout or stderr, whatever goes wrong."""
+    """No secret of the config appears on stdout or stderr, even on errors."""
     if not trials.leaks.keys:
-        raise Skip("the config has no key that sounds secret with a text of 6 characters or more")
+        raise Skip("the config has no secret of 6 or more characters")
     _ = trials.sync
     if trials.command.config is not None:
-        _ = trials.bare_config, trials.broken_config  # errors about a config like to show it
+        _ = trials.bare_config, trials.broken_config  # errors about a config often show it
     for (path, output), line in trials.leaks.found.items():
         yield Violation(f"the value of {path} is on {output}, first in line {line} of a run")

@@ -1,4 +1,4 @@
-"""A tap syncs what was selected, in either form, and nothing else."""
+"""Rules of selection: a tap syncs the selected streams and properties, and no others."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _NO_OPTION = re.compile(
 
 
 def require_output(run: SyncRun) -> SyncRun:
-    """Return a run of which something came; skips the rule where nothing did."""
+    """Return a run with output, or skip the rule."""
     if not run.output.lines:
         raise Skip(f"{run.name} wrote nothing: {run.outcome}")
     return run
 
 
 def needs_a_start(trials: Trials) -> None:
-    """Skip the rule where the tap fails before it writes anything: that it ends with what is wrong shows nothing."""
+    """Skip the rule if the tap fails with valid input, too."""
     run = trials.sync
     if not run.output.lines and not run.is_whole:
-        raise Skip(f"it fails with what is right, too: {run.outcome}")
+        raise Skip(f"it also fails with valid input: {run.outcome}")
 
 
 def _is_unknown_option(run: SyncRun) -> bool:
-    return run.result.code != 0 and not run.output.lines and any(map(_NO_OPTION.search, run.output.logs.heard))
+    return run.result.code != 0 and not run.output.lines and any(map(_NO_OPTION.search, run.output.logs.excerpts))
 
 
 def _records_of(run: SyncRun, name: str) -> int:
@@ -41,37 +41,37 @@ def _records_of(run: SyncRun, name: str) -> int:
 
 @check(
     "sync-succeeds", "selection", "error", 10, SYNC_MODE,
-    "Sync what the catalog selects, and end with exit code 0.",
+    "Sync the selected streams of the catalog and end with exit code 0.",
 )  # fmt: skip
 def sync_succeeds(trials: Trials) -> Iterator[Violation]:
-    """A sync with the catalog that was discovered ends with exit code 0."""
+    """A sync with the discovered catalog ends with exit code 0."""
     run = trials.sync
     if run.result.stopped not in ("", "records") or (run.result.code and not run.result.stopped):
         yield Violation(run.outcome)
     if trials.is_older:
-        yield Violation(f"by --catalog nothing came, by --properties {run.output.records} records did")
+        yield Violation(f"no records with --catalog, {run.output.records} records with --properties")
 
 
 @check(
     "each-stream-gives-records", "selection", "advice", 2, SDK_TESTS,
-    "Verify with an account that has data in each stream: the other rules say nothing of an empty one.",
+    "Verify with an account that has data in each stream: empty streams cannot be judged by the other rules.",
 )  # fmt: skip
 def each_stream_gives_records(trials: Trials) -> Iterator[Violation]:
-    """Each selected stream gives a record."""
+    """Each selected stream writes at least one record."""
     seen = require_output(trials.sync).output.streams
     if trials.sync.result.stopped:
-        raise Skip("the run was ended before all streams had their turn")
+        raise Skip("the run was ended before all streams were synced")
     for name in trials.entries:
         if name not in seen or not (seen[name].records or seen[name].batches):
-            yield Violation("gave none", name)
+            yield Violation("wrote no record", name)
 
 
 @check(
     "properties-form-works", "selection", "warning", 2, SYNC_MODE,
-    "Take --properties with `selected` inside of the schemas, or refuse it as an unknown option.",
+    "Accept --properties with `selected` inside the schemas, or reject it as an unknown option.",
 )  # fmt: skip
 def properties_form_works(trials: Trials) -> Iterator[Violation]:
-    """A sync by ``--properties`` gives the same streams as one by ``--catalog``."""
+    """A sync with ``--properties`` writes the same streams as one with ``--catalog``."""
     run = trials.by_properties
     if _is_unknown_option(run):
         raise Skip("the tap has no --properties")
@@ -80,15 +80,15 @@ def properties_form_works(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "both-forms-at-once-work", "selection", "warning", 2, PRACTICE,
-    "Let --catalog win when --properties is given too, or refuse both in words.",
+    "Let --catalog take precedence over --properties, or reject the combination with an error message.",
 )  # fmt: skip
 def both_forms_at_once_work(trials: Trials) -> Iterator[Violation]:
-    """A sync that is given both a catalog and properties does not break."""
+    """A sync with both a catalog and properties does not fail."""
     run = trials.by_both
     if _is_unknown_option(run):
         raise Skip("the tap has no --properties")
     if run.result.code and not run.result.stopped and not run.output.records and not run.output.logs.tracebacks:
-        return  # refused in words
+        return  # rejected with an error message
     yield from _same_streams(trials, run)
 
 
@@ -100,17 +100,17 @@ def _same_streams(trials: Trials, run: SyncRun) -> Iterator[Violation]:
         return
     ones, others = ({n for n, s in each.output.streams.items() if s.records} for each in (trials.sync, run))
     for name in sorted(ones - others):
-        yield Violation("gave no records", name)
+        yield Violation("wrote no records", name)
     for name in sorted(others - ones):
-        yield Violation("gave records that it does not give by --catalog", name)
+        yield Violation("wrote records that it does not write with --catalog", name)
 
 
 @check(
     "nothing-selected-gives-nothing", "selection", "error", 4, SYNC_MODE,
-    "When no stream is selected, end with exit code 0 and without a record, or refuse in words.",
+    "When no stream is selected, end with exit code 0 and no records, or with an error message.",
 )  # fmt: skip
 def nothing_selected_gives_nothing(trials: Trials) -> Iterator[Violation]:
-    """A catalog that selects nothing gives no records, and does not break the tap."""
+    """With a catalog that selects nothing, the tap writes no records and does not crash."""
     run = trials.nothing
     for name, stream in run.output.streams.items():
         if stream.records:
@@ -121,40 +121,40 @@ def nothing_selected_gives_nothing(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "only-selected-streams-come", "selection", "error", 6, SYNC_MODE,
-    "Skip streams whose metadata does not say `selected: true`.",
+    "Skip streams whose metadata does not have `selected: true`.",
 )  # fmt: skip
 def only_selected_streams_come(trials: Trials) -> Iterator[Violation]:
-    """When one stream is selected, its records come and no others."""
+    """With one selected stream, the tap writes only its records."""
     name, run = trials.alone
     if run.result.stopped not in ("", "records") or (run.result.code and not run.result.stopped):
         yield Violation(f"it cannot be synced alone: {run.outcome}", name)
     elif _records_of(trials.sync, name) and not _records_of(run, name) and not run.result.stopped:
-        yield Violation("it gives records, and none when it is selected alone", name)
+        yield Violation("it writes records, but none when it is selected alone", name)
     for other, stream in run.output.streams.items():
         if other != name and stream.records:
-            yield Violation(f"{stream.records} records came, and {name} alone was selected", other)
+            yield Violation(f"{stream.records} records, although only {name} was selected", other)
 
 
 @check(
     "only-known-streams-come", "selection", "error", 4, SYNC_MODE,
-    "Write messages under the names that the catalog has.",
+    "Use the stream names of the catalog in messages.",
 )  # fmt: skip
 def only_known_streams_come(trials: Trials) -> Iterator[Violation]:
-    """Records are of streams that the catalog has."""
+    """All records belong to streams of the catalog."""
     if trials.catalog is None:
         raise Skip("there is no catalog")
     for name, stream in require_output(trials.sync).output.streams.items():
         if stream.records and name not in trials.entries:
-            yield Violation(f"{stream.records} records came of a stream that was not selected", name)
+            yield Violation(f"{stream.records} records of a stream that was not selected", name)
 
 
 @check(
     "only-selected-properties-come", "selection", "warning", 4, SYNC_MODE,
-    "Leave properties out whose metadata says `selected: false`.",
+    "Omit properties whose metadata has `selected: false`.",
 )  # fmt: skip
 def only_selected_properties_come(trials: Trials) -> Iterator[Violation]:
-    """A property that is not selected is in no record."""
-    left_out, run = trials.fewer
+    """Records do not contain deselected properties."""
+    left_out, run = trials.deselected
     if run.result.code and not run.result.stopped:
         yield Violation(run.outcome)
     for name, spare in left_out.items():
@@ -168,10 +168,10 @@ def only_selected_properties_come(trials: Trials) -> Iterator[Violation]:
     "Write key properties and the replication key whatever else is selected.",
 )  # fmt: skip
 def automatic_properties_come(trials: Trials) -> Iterator[Violation]:
-    """Keys come also when other properties are left out."""
-    _, run = trials.fewer
+    """Records contain keys even when other properties are deselected."""
+    _, run = trials.deselected
     if not run.output.records:
-        raise Skip(f"{run.name} gave no records: {run.outcome}")
+        raise Skip(f"{run.name} wrote no records: {run.outcome}")
     for name, stream in run.output.streams.items():
         entry = trials.entries.get(name)
         if entry is None or not stream.records:

@@ -1,4 +1,4 @@
-"""State: there at the end, an object, moving forward, and never ahead of what was written."""
+"""Rules of state: present at the end, an object, advancing, and never ahead of the records."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _incremental(trials: Trials) -> list[tuple[str, StreamStats]]:
     streams = require_output(trials.sync).output.streams
     found = [(name, stream) for name, stream in streams.items() if stream.replication_key and stream.records]
     if not found:
-        raise Skip("no records came of an incremental stream")
+        raise Skip("no incremental stream wrote records")
     return found
 
 
 def advance_of(stream: StreamStats) -> float | None:
-    """Return the seconds by which a run moved a stream's bookmark; None where it is no time."""
+    """Return the seconds by which a run advanced a stream's bookmark; None if it is not a time."""
     began = stream.started_from if stream.started_from is not None else stream.lowest
     return seconds_between(began, stream.bookmark)
 
@@ -43,19 +43,19 @@ def state_is_written(trials: Trials) -> Iterator[Violation]:
     """A sync of an incremental stream ends with a STATE."""
     run = require_output(trials.sync)
     if run.result.stopped:
-        raise Skip("the run was ended before its end")
+        raise Skip("the run was cut short")
     incremental = [(name, stream) for name, stream in run.output.streams.items() if stream.replication_key]
     if not incremental and run.output.records:
         raise Skip("no stream is incremental")
     last = run.output.last_state
     if last is None:
         if run.output.records:
-            yield Violation("no STATE came")
+            yield Violation("no STATE was written")
         return
     for name, stream in incremental:
         late = stream.records - last.records.get(name, 0)
         if late:
-            yield Violation(f"{late} records came after the last STATE", name)
+            yield Violation(f"{late} records follow the last STATE", name)
 
 
 @check(
@@ -66,19 +66,19 @@ def state_is_an_object(trials: Trials) -> Iterator[Violation]:
     """The value of each STATE is an object."""
     output = require_output(trials.sync).output
     if not output.state_count:
-        raise Skip("no STATE came")
+        raise Skip("no STATE was written")
     if output.bad_states:
-        yield Violation(f"line {output.bad_states} is the first whose value is none")
+        yield Violation(f"line {output.bad_states} is the first whose value is not an object")
 
 
 @check(
     "bookmark-advances", "state", "error", 6, CONFIG_AND_STATE,
-    "Set the stream's bookmark to the largest replication value that was written, before the STATE at the end.",
+    "Before the final STATE, set the bookmark to the largest replication value that was written.",
 )  # fmt: skip
 def bookmark_advances(trials: Trials) -> Iterator[Violation]:
-    """The bookmark of a stream moves when newer records came."""
+    """A stream's bookmark advances when newer records arrive."""
     if trials.sync.result.stopped:
-        raise Skip("the run was ended before its end")
+        raise Skip("the run was cut short")
     for name, stream in _incremental(trials):
         if stream.highest is None:
             continue
@@ -88,37 +88,39 @@ def bookmark_advances(trials: Trials) -> Iterator[Violation]:
                 mentions(last.value, word) for word in {name, id_of(entry) if entry else name}
             )
             if not is_elsewhere:
-                yield Violation("the last STATE has no bookmark of it", name)
+                yield Violation("the last STATE has no bookmark for it", name)
         elif stream.bookmark == stream.started_from and is_after(stream.highest, stream.started_from):
-            yield Violation("the bookmark is where it was, and newer records came", name)
+            yield Violation("the bookmark did not advance, although newer records were written", name)
         elif stream.started_from is not None and is_after(stream.started_from, stream.bookmark):
             yield Violation("the bookmark went back", name)
 
 
 @check(
     "bookmark-reaches-the-records", "state", "advice", 2, PRACTICE,
-    "Bookmark the largest value that was written, and look back when asking, so that what was seen shows in the state.",
+    "Bookmark the largest value that was written. To read late records again, start the query before the bookmark.",
 )  # fmt: skip
 def bookmark_reaches_the_records(trials: Trials) -> Iterator[Violation]:
-    """At the end the bookmark is not behind what was written."""
+    """At the end, the bookmark is not older than the records."""
     if trials.sync.result.stopped:
-        raise Skip("the run was ended before its end")
+        raise Skip("the run was cut short")
     for name, stream in _incremental(trials):
         if is_after(stream.highest, stream.bookmark):
             behind = seconds_between(stream.bookmark, stream.highest)
-            yield Violation("it is behind them" + (f" by {behind:g} s" if behind is not None else ""), name)
+            yield Violation(
+                "the bookmark is older than the records" + (f" by {behind:g} s" if behind is not None else ""), name
+            )
 
 
 @check(
     "bookmark-is-not-ahead", "state", "error", 10, CONFIG_AND_STATE,
-    "Write a bookmark in the middle of a stream only when its records come in ascending order; else at its end.",
+    "Write a bookmark in the middle of a stream only if its records are in ascending order; else at its end.",
 )  # fmt: skip
 def bookmark_is_not_ahead(trials: Trials) -> Iterator[Violation]:
-    """After a STATE no record comes that is older than its bookmark: a run from there would lose it."""
+    """No record after a STATE is older than its bookmark: a run from that STATE would lose the record."""
     for name, stream in _incremental(trials):
         if stream.lost:
             yield Violation(
-                f"{stream.lost} records came after a STATE whose bookmark is later than they are, "
+                f"{stream.lost} records follow a STATE whose bookmark is later than they are, "
                 f"the first in line {stream.lost_at}",
                 name,
             )
@@ -126,21 +128,21 @@ def bookmark_is_not_ahead(trials: Trials) -> Iterator[Violation]:
 
 @check(
     "bookmark-is-of-a-record", "state", "advice", 2, PRACTICE,
-    "Bookmark what came, not the time of the run: a source that is late shows records for before it.",
+    "Bookmark a value of the records, not the time of the run: late records can be older than that time.",
 )  # fmt: skip
 def bookmark_is_of_a_record(trials: Trials) -> Iterator[Violation]:
-    """No bookmark is later than all records that had come."""
+    """No bookmark is later than all records before it."""
     for name, stream in _incremental(trials):
         if stream.ahead:
-            yield Violation(f"{stream.ahead} STATEs say later than all that had come", name)
+            yield Violation(f"{stream.ahead} STATEs have a bookmark later than all records before them", name)
 
 
 @check(
     "replication-values-are-there", "state", "warning", 3, CONFIG_AND_STATE,
-    "Write the replication key in each record; what has none is never synced again.",
+    "Write the replication key in each record: records without one are not synced again.",
 )  # fmt: skip
 def replication_values_are_there(trials: Trials) -> Iterator[Violation]:
-    """The replication key is in each record, and not null."""
+    """Each record has a replication key that is not null."""
     for name, stream in _incremental(trials):
         if stream.valueless:
             yield Violation(f"{stream.replication_key} is missing or null in {stream.valueless} records", name)
@@ -151,69 +153,69 @@ def replication_values_are_there(trials: Trials) -> Iterator[Violation]:
     "Write `bookmark_properties` in the SCHEMA of an incremental stream.",
 )  # fmt: skip
 def bookmark_properties_are_declared(trials: Trials) -> Iterator[Violation]:
-    """The SCHEMA of an incremental stream says its ``bookmark_properties``."""
+    """The SCHEMA of an incremental stream has ``bookmark_properties``."""
     for name, stream in _incremental(trials):
         if stream.schemas and not stream.bookmark_properties:
-            yield Violation("it says none", name)
+            yield Violation("it has none", name)
 
 
 @check(
     "state-comes-on-the-way", "state", "advice", 2, CONFIG_AND_STATE,
-    "Write a STATE now and then, where records are in order, and after each stream.",
+    "Write a STATE at intervals in streams with ordered records, and after each stream.",
 )  # fmt: skip
 def state_comes_on_the_way(trials: Trials) -> Iterator[Violation]:
-    """A long sync writes STATE on its way, so that an interrupted one need not begin anew."""
+    """A long sync writes STATE before its end, so that an interrupted one can resume."""
     output = require_output(trials.sync).output
     incremental = [stream for _, stream in _incremental(trials)]
     if output.records < 1000 and len(incremental) < 2:
-        raise Skip("it is short, and of one stream")
+        raise Skip("it is short and has one stream")
     if output.state_count < 2:
         yield Violation(f"{output.state_count} STATE for {output.records} records")
 
 
 @check(
     "currently-syncing-is-cleared", "state", "warning", 2, CURRENTLY_SYNCING,
-    "Take `currently_syncing` out of the state at the end: the next run would begin with that stream.",
+    "Remove `currently_syncing` from the final state: the next run would begin with that stream.",
 )  # fmt: skip
 def currently_syncing_is_cleared(trials: Trials) -> Iterator[Violation]:
-    """The last STATE of a whole sync names no stream that is at work."""
+    """The last STATE of a complete sync has no ``currently_syncing``."""
     run = require_output(trials.sync)
     if not run.is_whole or run.output.last_state is None:
-        raise Skip("no sync went to its end with a STATE")
+        raise Skip("no sync ended with a STATE")
     if run.output.last_state.value.get("currently_syncing"):
-        yield Violation("it does")
+        yield Violation("it has one")
 
 
 @check(
     "currently-syncing-is-said", "state", "advice", 1, CURRENTLY_SYNCING,
-    "Write `currently_syncing` into the state while a stream is at work.",
+    "Write `currently_syncing` into the state while a stream is synced.",
 )  # fmt: skip
 def currently_syncing_is_written(trials: Trials) -> Iterator[Violation]:
-    """STATEs in the middle of several streams name the one that is at work."""
+    """STATEs between several streams name the current one in ``currently_syncing``."""
     output = require_output(trials.sync).output
     if output.state_count < 2 or len(output.streams) < 2:
-        raise Skip("there are no STATEs in the middle of several streams")
+        raise Skip("there are no STATEs between several streams")
     if not output.cuts:
-        yield Violation(f"none of {output.state_count} does")
+        yield Violation(f"none of {output.state_count} has it")
 
 
 @check(
     "order-is-as-declared", "state", "error", 6, PRACTICE,
-    "Ask the source for that order, or don't count on it.",
+    "Query the source in that order, or do not rely on it.",
 )  # fmt: skip
 def order_is_as_declared(trials: Trials) -> Iterator[Violation]:
-    """Records come in the order that was asked for (``--ordered STREAM=KEY``)."""
+    """Records are in the order of ``--ordered STREAM=KEY``."""
     ordered = trials.options.ordered
     if not ordered:
-        raise Skip("no order was asked for (--ordered)")
+        raise Skip("no order was declared (--ordered)")
     streams = require_output(trials.sync).output.streams
     for name, key in ordered.items():
         if name not in streams or not streams[name].properties[key]:
-            yield Violation(f"no record with {key} came", name)
+            yield Violation(f"no record has {key}", name)
         elif streams[name].disordered:
             stream = streams[name]
             yield Violation(
-                f"{stream.disordered} of {stream.records} records come after one with a larger {key}, "
+                f"{stream.disordered} of {stream.records} records follow one with a larger {key}, "
                 f"the first in line {stream.disordered_at}",
                 name,
             )
