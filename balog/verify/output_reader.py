@@ -14,7 +14,7 @@ from balog.singer import parse_log
 from balog.singer.messages import to_event
 from balog.verify.leaks import Leaks
 from balog.verify.logs import Logs
-from balog.verify.stream_stats import StreamStats
+from balog.verify.synced_stream import SyncedStream
 from balog.verify.values import bookmark_of
 
 __all__ = ["InvalidLine", "KnownStreams", "OutputReader", "StateLine"]
@@ -103,7 +103,7 @@ class OutputReader:
         self.unknown_count = 0
         self.broken: list[InvalidLine] = []
         self.kinds: Counter[str] = Counter()
-        self.streams: dict[str, StreamStats] = {}
+        self.streams: dict[str, SyncedStream] = {}
         self.states: list[StateLine] = []
         self.last_state: StateLine | None = None
         self.state_count = self.bad_states = self.cuts = 0
@@ -184,14 +184,14 @@ class OutputReader:
         if len(where) < _KEPT_LINES:
             where.append(InvalidLine(self.lines, reason))
 
-    def _stream(self, name: str) -> StreamStats:
+    def _stream(self, name: str) -> SyncedStream:
         name = self._names.get(name, name)
         found = self.streams.get(name)
         if found is None:
             known = self._known
             key = known.replication_keys.get(name, "")
             began = bookmark_of(known.state, known.ids.get(name, name), key)
-            found = self.streams[name] = StreamStats(name, key, began, known.ordered.get(name, ""))
+            found = self.streams[name] = SyncedStream(name, key, began, known.ordered.get(name, ""))
         return found
 
     def _record(self, message: dict[str, Any], line: bytes) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from balog.verify.catalogs import method_of
 from balog.verify.rules.registration import SDK_TESTS, SPEC, Violation, check
 from balog.verify.rules.selection import require_output
-from balog.verify.stream_stats import StreamStats
+from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []
@@ -16,7 +16,7 @@ _MANY = 10  # records
 _MANY_SHARE = 0.1
 
 
-def _keyed(trials: Trials) -> list[tuple[str, StreamStats]]:
+def _keyed(trials: Trials) -> list[tuple[str, SyncedStream]]:
     streams = require_output(trials.sync).output.streams
     found = [(name, stream) for name, stream in streams.items() if stream.key_properties and stream.records]
     if not found:
@@ -72,5 +72,5 @@ def records_come_once(trials: Trials) -> Iterator[Violation]:
             yield Violation(f"{twice} of {stream.records} records repeat a key", name, is_grave)
 
 
-def _again(stream: StreamStats) -> int:
+def _again(stream: SyncedStream) -> int:
     return len(stream.keys) - len(set(stream.keys))

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from balog.distribution import install_command
 from balog.verify.rules.registration import BEST_PRACTICES, SDK_TESTS, SPEC, Violation, check
 from balog.verify.rules.selection import require_output
-from balog.verify.stream_stats import StreamStats
+from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Skip, Trials
 
 __all__: list[str] = []
 
 
-def _with_schema(trials: Trials) -> Iterator[tuple[str, StreamStats]]:
+def _with_schema(trials: Trials) -> Iterator[tuple[str, SyncedStream]]:
     streams = require_output(trials.sync).output.streams
     found = [(name, stream) for name, stream in streams.items() if stream.schemas and stream.records]
     if not found:
@@ -22,7 +22,7 @@ def _with_schema(trials: Trials) -> Iterator[tuple[str, StreamStats]]:
     yield from found
 
 
-def _validated(trials: Trials) -> Iterator[tuple[str, StreamStats]]:
+def _validated(trials: Trials) -> Iterator[tuple[str, SyncedStream]]:
     found = [(name, stream) for name, stream in _with_schema(trials) if stream.can_validate]
     if not found:
         try:

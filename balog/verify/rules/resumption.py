@@ -9,7 +9,7 @@ from balog.verify.catalogs import id_of, replication_key_of
 from balog.verify.output_reader import StateLine
 from balog.verify.rules.registration import CONFIG_AND_STATE, SYNC_MODE, Violation, check
 from balog.verify.rules.selection import needs_a_start
-from balog.verify.stream_stats import StreamStats
+from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Skip, SyncRun, Trials
 from balog.verify.values import bookmark_of, is_after
 
@@ -103,7 +103,7 @@ def resumes_with_little(trials: Trials) -> Iterator[Violation]:
         raise Skip("no incremental stream has records with several replication values")
 
 
-def _came_again(first: StreamStats, second: StreamStats) -> bool:
+def _came_again(first: SyncedStream, second: SyncedStream) -> bool:
     """Return whether a run has all rows of another: by content, or by key and range if the content changes."""
     if set(first.contents) <= set(second.contents):
         return True

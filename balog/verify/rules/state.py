@@ -14,14 +14,14 @@ from balog.verify.rules.registration import (
     check,
 )
 from balog.verify.rules.selection import require_output
-from balog.verify.stream_stats import StreamStats
+from balog.verify.synced_stream import SyncedStream
 from balog.verify.trials import Skip, Trials
 from balog.verify.values import is_after, mentions, seconds_between
 
 __all__ = ["advance_of"]
 
 
-def _incremental(trials: Trials) -> list[tuple[str, StreamStats]]:
+def _incremental(trials: Trials) -> list[tuple[str, SyncedStream]]:
     streams = require_output(trials.sync).output.streams
     found = [(name, stream) for name, stream in streams.items() if stream.replication_key and stream.records]
     if not found:
@@ -29,7 +29,7 @@ def _incremental(trials: Trials) -> list[tuple[str, StreamStats]]:
     return found
 
 
-def advance_of(stream: StreamStats) -> float | None:
+def advance_of(stream: SyncedStream) -> float | None:
     """Return the seconds by which a run advanced a stream's bookmark; None if it is not a time."""
     began = stream.started_from if stream.started_from is not None else stream.lowest
     return seconds_between(began, stream.bookmark)

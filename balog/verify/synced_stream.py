@@ -15,7 +15,7 @@ from balog.registry.schema import InvalidSchemaError
 from balog.verify.validators import validator_for
 from balog.verify.values import is_after
 
-__all__ = ["StreamStats"]
+__all__ = ["SyncedStream"]
 
 _MAX_FAULTS = 50
 _MAX_NAMES = 10_000
@@ -24,7 +24,7 @@ _INDEX = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-class StreamStats:
+class SyncedStream:
     """Statistics of a stream's messages. It keeps 16 bytes per record: hashes of the key and of the content.
 
     Attributes:
