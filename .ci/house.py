@@ -23,11 +23,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 CHECKED: tuple[str, ...] = (
+    "balog/expressions",
+    "balog/metrics",
     "balog/recording",
     "balog/redaction",
     "balog/redaction_options.py",
     "balog/signals.py",
+    "balog/singer",
     "balog/tap/config",
+    "balog/testing",
     "balog/verify",
     "docs/verified-taps.md",
     "docs/verify.md",

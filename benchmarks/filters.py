@@ -25,7 +25,7 @@ import msgspec
 
 from balog.event import LEVELS, Event, decode, encode
 from balog.expressions import Expression
-from balog.expressions.selection import Selection
+from balog.expressions.event_filter import EventFilter
 
 Filter = Callable[[Event], bool]
 
@@ -88,7 +88,7 @@ def line_ways(text: str, cel: str, by_hand: Filter) -> dict[str, Callable[[bytes
     matches = Expression(text).matches
     environment = celpy.Environment(runner_class=celpy.CompiledRunner)
     program = environment.program(environment.compile(cel))
-    selection = Selection("f", text, {"metric": "payload.metric", "value": "payload.value"}, "part")
+    selection = EventFilter("f", text, {"metric": "payload.metric", "value": "payload.value"}, "part")
 
     def select(line: bytes) -> bool:
         event = decode(line)

@@ -21,7 +21,7 @@ from msgspec import UNSET, Raw, Struct
 
 from balog.errors import BalogError
 from balog.event import Event, Header, encode, new_id
-from balog.expressions.selection import Selection
+from balog.expressions.event_filter import EventFilter
 from balog.outbound.attempt import attempt, reason_of
 from balog.sinks import StoreSinkConfig
 from balog.sinks.base import Delivery, Sink, SinkConfig, SinkError
@@ -54,7 +54,7 @@ class Filtered(Struct, frozen=True):
     reason: str = ""
 
 
-def read_events(spark: SparkSession, paths: Sequence[str], selection: Selection, **options: str) -> DataFrame:
+def read_events(spark: SparkSession, paths: Sequence[str], selection: EventFilter, **options: str) -> DataFrame:
     """Give the events that a filter wants, in the columns that ``filter_events`` takes; what is no event is left out.
 
     Args:
@@ -72,7 +72,7 @@ def read_events(spark: SparkSession, paths: Sequence[str], selection: Selection,
     return reader.load().where("`schema` IS NOT NULL").where(where).select(*_TAKEN)
 
 
-def filter_events(events: DataFrame, selection: Selection, sink: SinkConfig) -> Filtered:
+def filter_events(events: DataFrame, selection: EventFilter, sink: SinkConfig) -> Filtered:
     """Write what a filter makes of events to a sink, from Spark's workers.
 
     A worker that dies begins its part of the input anew. In an archive its files then replace those that it left, and
@@ -94,7 +94,7 @@ def filter_events(events: DataFrame, selection: Selection, sink: SinkConfig) -> 
 
 
 def _write(
-    batches: Iterator[pa.RecordBatch], selection: Selection, config: SinkConfig, job: str
+    batches: Iterator[pa.RecordBatch], selection: EventFilter, config: SinkConfig, job: str
 ) -> Iterator[pa.RecordBatch]:
     """Write one partition, in a worker."""
     from pyspark import TaskContext

@@ -14,10 +14,10 @@ import msgspec
 from balog.broker.config import BrokerConfig
 from balog.broker.editor import Line, StreamError
 from balog.broker.editor_chain import Chaining
-from balog.broker.metrics import Meter
+from balog.broker.metrics import BrokerMetrics
 from balog.broker.pipe import Counts, Pipe
 from balog.broker.quarantine import Quarantine
-from balog.broker.status import Status
+from balog.broker.status import StageStatus
 from balog.errors import BalogError
 from balog.outbound import Dispatcher
 from balog.signals import StopSignals, signals_for_main_thread
@@ -127,10 +127,12 @@ class _Broker:
         )
         with ExitStack() as telling:
             with signals_for_main_thread():
-                telling.enter_context(Status("broker", self._figures))
+                telling.enter_context(StageStatus("broker", self._figures))
                 metering = ExitStack()
                 if self._config.metrics is not None:
-                    metering.enter_context(Meter(self._config.metrics, self._pipe.figures, self._dispatcher.put))
+                    metering.enter_context(
+                        BrokerMetrics(self._config.metrics, self._pipe.figures, self._dispatcher.put)
+                    )
             with metering:
                 code = self._guard(self._pipe.run)
             if self._config.state is not None and self._config.state.hold:

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from balog.event import Event, encode
 from balog.sinks import Delivery
 
-__all__ = ["Meter", "MetricsConfig"]
+__all__ = ["BrokerMetrics", "MetricsConfig"]
 
 _FIGURES = {
     "pipe_bytes": "bytes",
@@ -37,7 +37,7 @@ class MetricsConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=Tru
     every: Annotated[float, Meta(ge=0.1, le=86400, description="Seconds between two reports.")] = 10.0
 
 
-class Meter:
+class BrokerMetrics:
     """Reports what was counted since the last time, every so many seconds and at the end: counters, so deltas.
 
     Args:
@@ -56,7 +56,7 @@ class Meter:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="balog meter", daemon=True)
 
-    def __enter__(self) -> Meter:
+    def __enter__(self) -> BrokerMetrics:
         self._thread.start()
         return self
 

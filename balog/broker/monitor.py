@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from balog.broker.status import Stage, read_stages
+from balog.broker.status import PipeStage, read_stages
 
-__all__ = ["Neighbour", "Row", "Watch", "in_pipe_order", "rates"]
+__all__ = ["Neighbour", "PipeMonitor", "Row", "in_pipe_order", "rates"]
 
 _IDLE_SHARE = 0.1
 _PIPE = re.compile(r"pipe:\[(\d+)\]")
@@ -55,12 +55,12 @@ class Neighbour(Struct, frozen=True, kw_only=True):
     stdout: int | None
 
 
-class Watch:
+class PipeMonitor:
     """Looks at all stages, again and again; a stage's rates are those between its last two writings."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[int, int | None], Stage] = {}
-        self._before: dict[tuple[int, int | None], Stage] = {}
+        self._last: dict[tuple[int, int | None], PipeStage] = {}
+        self._before: dict[tuple[int, int | None], PipeStage] = {}
 
     def look(self) -> list[Row]:
         """Return a row a process, in the order of the pipes.
@@ -84,7 +84,7 @@ class Watch:
         return self._last.keys() <= self._before.keys()
 
 
-def rates(before: Stage | None, now: Stage) -> Row:
+def rates(before: PipeStage | None, now: PipeStage) -> Row:
     """Make a stage's row of what it wrote at two times; of its whole life where there is no earlier writing."""
     figures, earlier = now.figures, before.figures if before is not None else {}
     seconds = now.seconds - (before.seconds if before is not None else 0.0)
@@ -127,7 +127,7 @@ def _waiting(reading: float | None, writing: float | None, speed: float | None) 
     return "reading" if reading >= writing else "writing"
 
 
-def neighbours(stages: Iterable[Stage]) -> list[Neighbour]:
+def neighbours(stages: Iterable[PipeStage]) -> list[Neighbour]:
     """Find the programs that stand next to a stage in its pipeline; none where there is no /proc.
 
     A program that shares a stage's stdin or stdout, such as the command that a sidecar runs or a shell around a stage,
@@ -178,7 +178,7 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in text[:200])
 
 
-def in_pipe_order(stages: Sequence[Stage], rows: Sequence[Row], others: Sequence[Neighbour]) -> list[Row]:
+def in_pipe_order(stages: Sequence[PipeStage], rows: Sequence[Row], others: Sequence[Neighbour]) -> list[Row]:
     """Number the pipelines and put the rows in the order in which the data passes them.
 
     Args:

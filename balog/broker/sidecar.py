@@ -19,7 +19,7 @@ from balog.broker.editor import StreamError
 from balog.broker.invalid_lines import JunkFilter
 from balog.broker.quarantine import Quarantine
 from balog.broker.run_config import RunConfig
-from balog.broker.status import Status
+from balog.broker.status import StageStatus
 from balog.broker.stopwatch import Stopwatch
 from balog.broker.tap_stream import TapStream
 from balog.errors import EventError
@@ -88,7 +88,7 @@ def run_sidecar(
                 config.sinks, _say, put_timeout=PATIENCE_SECONDS, spool=config.spool, should_stop=signals.came
             )
             run = _Run(config, _printable(name or os.path.basename(command[0]))[:_MAX_NAME], dispatcher, quarantine)
-            stack.enter_context(Status("run", run.figures, label=run.application))
+            stack.enter_context(StageStatus("run", run.figures, label=run.application))
         signals.force = run.force
         try:
             code = run.carry(command, signals, target)

@@ -22,14 +22,14 @@ from msgspec import Struct, field
 
 from balog.event import format_timestamp
 
-__all__ = ["Stage", "Status", "pipe_of", "read_stages", "start_of", "status_folder"]
+__all__ = ["PipeStage", "StageStatus", "pipe_of", "read_stages", "start_of", "status_folder"]
 
 _EVERY_SECONDS = 1.0
 _MAX_FILE = 256 * 1024
 _NAME = re.compile(r"(?P<pid>[1-9]\d{0,9})-[0-9a-f]{8}\.json")
 
 
-class Stage(Struct, kw_only=True):
+class PipeStage(Struct, kw_only=True):
     """One process of a pipeline, as it last wrote of itself.
 
     Attributes:
@@ -52,18 +52,18 @@ class Stage(Struct, kw_only=True):
     figures: dict[str, Any] = field(default_factory=dict)
 
 
-_decoder = msgspec.json.Decoder(Stage)
+_decoder = msgspec.json.Decoder(PipeStage)
 _encode = msgspec.json.Encoder().encode
 
 
-class Status:
+class StageStatus:
     """A context in which this process shows its figures to ``balog top``.
 
     A thread of its own writes them. Trouble with that never reaches the caller: the file is then not there.
 
     Args:
         stage: what kind of stage this is.
-        figures: asked once a second, in that thread; see ``Stage``.
+        figures: asked once a second, in that thread; see ``PipeStage``.
         label: what tells this stage from others of its kind.
         say: takes one line for people, the first time that writing fails; None says nothing.
     """
@@ -79,7 +79,7 @@ class Status:
         self._figures = figures
         self._say = say
         self._began = time.monotonic()
-        self._stage = Stage(
+        self._stage = PipeStage(
             pid=os.getpid(),
             stage=stage,
             label=label,
@@ -93,7 +93,7 @@ class Status:
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="balog status", daemon=True)
 
-    def __enter__(self) -> Status:
+    def __enter__(self) -> StageStatus:
         if os.environ.get("BALOG_STATUS_DIR") != "":
             self._thread.start()
         return self
@@ -161,7 +161,7 @@ def _open_folder(path: str, *, make: bool = True) -> int:
     return folder
 
 
-def read_stages() -> list[Stage]:
+def read_stages() -> list[PipeStage]:
     """Return what every living process last wrote, oldest first; remove what dead ones left.
 
     Raises:
@@ -178,7 +178,7 @@ def read_stages() -> list[Stage]:
     return sorted(found, key=lambda stage: (stage.started, stage.pid))
 
 
-def _read(folder: int, name: str) -> Stage | None:
+def _read(folder: int, name: str) -> PipeStage | None:
     match = _NAME.fullmatch(name.replace(".part", ".json"))
     if not match:
         return None

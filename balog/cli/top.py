@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from balog.broker.monitor import Row, Watch
+from balog.broker.monitor import PipeMonitor, Row
 from balog.broker.status import status_folder
 from balog.errors import BalogError, MissingExtraError
 
@@ -61,7 +61,7 @@ def command(once: bool, as_json: bool, every: float) -> None:
         if once or not console.is_terminal:
             console.print(_table(_look_twice(every=1.0)))
             return
-        watch = Watch()
+        watch = PipeMonitor()
         with Live(_table(_look(watch)), console=console, auto_refresh=False, screen=True) as live:
             while True:
                 live.update(_table(_look(watch)), refresh=True)
@@ -70,7 +70,7 @@ def command(once: bool, as_json: bool, every: float) -> None:
         return
 
 
-def _look(watch: Watch) -> list[Row]:
+def _look(watch: PipeMonitor) -> list[Row]:
     try:
         return watch.look()
     except OSError as error:
@@ -79,7 +79,7 @@ def _look(watch: Watch) -> list[Row]:
 
 def _look_twice(every: float) -> list[Row]:
     """Look until every stage has been seen to write twice, which a living one does within two seconds."""
-    watch = Watch()
+    watch = PipeMonitor()
     rows = _look(watch)
     until = time.monotonic() + _SETTLE_SECONDS
     time.sleep(every)

@@ -1,4 +1,4 @@
-"""The one filter language: a SQL predicate over an event, over a row of a stream, over Spark's table.
+"""The filter language: a SQL predicate over an event, a row of a stream or Spark's table.
 
     level >= 'WARNING' AND payload.metric IN ('rows', 'bytes')
     channel LIKE 'tap_stripe.%' AND NOT context.environment = 'test'
@@ -43,14 +43,14 @@ from balog.errors import ConfigError
 if TYPE_CHECKING:
     from balog.event import Event
     from balog.expressions.prefilter import Need
-    from balog.expressions.tree import Kind, Node
+    from balog.expressions.tree import ExpressionNode, Kind
 
 __all__ = ["Expression"]
 
 
 @final
 class Expression:
-    """An expression, read and compiled once. Immutable; equal, hashed and pickled by its text.
+    """A compiled expression. Immutable; equal, hashed and pickled by its text.
 
     Args:
         text: the expression, at most 16 KiB.
@@ -82,13 +82,13 @@ class Expression:
         _text: str
         _names: Literal["event", "row"]
         _gives: Literal["bool", "any"]
-        _tree: Node
+        _tree: ExpressionNode
         _test: Callable[[Any], bool]
         _value: Callable[[Any], Any]
 
     @property
     def text(self) -> str:
-        """The expression as it was written."""
+        """The original text."""
         return self._text
 
     @property
@@ -100,7 +100,7 @@ class Expression:
 
     @property
     def need(self) -> Need | None:
-        """A place in an event or row and the texts of which it must hold one for a condition to be true, if any."""
+        """A value that must be one of some texts for the condition to be true; None if there is none."""
         from balog.expressions.prefilter import find_need
 
         return find_need(self._tree)

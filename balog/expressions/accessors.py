@@ -1,4 +1,4 @@
-"""From an event, or from a row, to the value that a name stands for."""
+"""Read the value of a name from an event or a row."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COLUMN_GETTERS: dict[str, Get] = {
 
 
 def path_getter(root: str, steps: tuple[str | int, ...]) -> Get:
-    """Return a function from an event, or from a row, to what is at this path; None where nothing is."""
+    """Return a function that reads the value at a path from an event or a row; None without a value."""
     if root == "context":
         return _context(steps)
     if root == "payload":
@@ -85,7 +85,7 @@ def _context(steps: tuple[str | int, ...]) -> Get:
 
 
 def _text(value: Any) -> str | None:
-    """A value of a context as the text that the Spark source's map has for it: JSON."""
+    """Return a value of a context as JSON text, as in the map of the Spark source."""
     try:
         return value if isinstance(value, str) else msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):

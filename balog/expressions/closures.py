@@ -1,4 +1,4 @@
-"""From a tree to Python closures, one call a node. A closure takes an event, or a row, and never raises.
+"""Compile a tree to Python closures, one call a node. A closure takes an event or a row, and never raises.
 
 A value closure gives a value, None for NULL. A test closure tells only whether a condition is true, so that it can
 leave out what parts false from NULL.
@@ -17,7 +17,7 @@ from balog.expressions.accessors import COLUMN_GETTERS, path_getter
 from balog.expressions.comparison import FLIPPED, OPERATORS, comparison
 from balog.expressions.functions import CASTS, READERS
 from balog.expressions.patterns import compile_regex
-from balog.expressions.tree import Constant, Kind, Node
+from balog.expressions.tree import Constant, ExpressionNode, Kind
 
 __all__ = ["compile_test", "compile_value"]
 
@@ -25,8 +25,8 @@ Get = Callable[[Any], Any]
 Test = Callable[[Any], bool]
 
 
-def compile_test(node: Node) -> Test:
-    """Compile a condition to a function that tells whether it is true; NULL is not."""
+def compile_test(node: ExpressionNode) -> Test:
+    """Compile a condition to a function that returns whether it is true; NULL is not true."""
     if isinstance(node, tree.And):
         return _all([compile_test(part) for part in node.parts])
     if isinstance(node, tree.Or):
@@ -59,13 +59,13 @@ def _any(tests: list[Test]) -> Test:
     return lambda row: any(part(row) for part in tests)
 
 
-def compile_value(node: Node) -> Get:
-    """Compile a node to a function that gives its value, None for NULL."""
+def compile_value(node: ExpressionNode) -> Get:
+    """Compile a node to a function that returns its value, None for NULL."""
     return _COMPILERS[type(node)](node)
 
 
-def _as(node: Node, kind: Kind) -> Get:
-    """A closure that gives a value of this kind, None when it is of another. A level comes as its number."""
+def _as(node: ExpressionNode, kind: Kind) -> Get:
+    """Return a closure that returns a value of this kind, None for another kind. A level is returned as its number."""
     if kind == "any":
         return compile_value(node)
     if isinstance(node, Constant):
@@ -86,7 +86,7 @@ def _constant(node: Constant) -> Get:
     return lambda row: value
 
 
-def _column(node: tree.Column) -> Get:
+def _column(node: tree.EventColumn) -> Get:
     return COLUMN_GETTERS[node.name]
 
 
@@ -130,7 +130,7 @@ def _not(node: tree.Not) -> Get:
     return lambda row: None if (value := get(row)) is None else not value
 
 
-def _constant_right(node: tree.Compare) -> tuple[Node, Node]:
+def _constant_right(node: tree.Compare) -> tuple[ExpressionNode, ExpressionNode]:
     return (node.right, node.left) if isinstance(node.left, Constant) else (node.left, node.right)
 
 
@@ -144,12 +144,12 @@ def _compare(node: tree.Compare) -> Get:
     return lambda row: compare(one(row), other(row))
 
 
-def _compare_constant(op: Callable[[Any, Any], bool], left: Node, right: Constant, by: Kind) -> Get:
+def _compare_constant(op: Callable[[Any, Any], bool], left: ExpressionNode, right: Constant, by: Kind) -> Get:
     constant = _as(right, by)(None)
     if by == "string" and left.kind == "any":
         get = compile_value(left)
         return lambda row: op(value, constant) if (value := get(row)).__class__ is str else None
-    if by == "level" and isinstance(left, tree.Column):
+    if by == "level" and isinstance(left, tree.EventColumn):
         names = frozenset(name for name, number in LEVELS.items() if op(number, constant))
         name_of = COLUMN_GETTERS["level"]
         return lambda row: None if (name := name_of(row)) is None else name in names
@@ -170,13 +170,13 @@ def _differs(node: tree.Differs) -> Get:
 
 
 def _common_kind(node: tree.Among) -> Kind:
-    """The kind that all choices are compared as, but for NULLs; ``any`` when they are compared as several."""
+    """Return the kind as which all choices except NULLs are compared; ``any`` for several kinds."""
     kinds = {equal.by for equal in node.equals if equal.right.kind != "null"}
     return kinds.pop() if len(kinds) == 1 else "any"
 
 
 def _choices(node: tree.Among) -> frozenset[Any]:
-    """The choices that are not NULL, when all are texts, or all are numbers, written out; else none."""
+    """Return the choices except NULLs, if all are literal texts or all are literal numbers; else None."""
     rights = [equal.right for equal in node.equals if equal.right.kind != "null"]
     if _common_kind(node) not in ("string", "number") or not all(isinstance(right, Constant) for right in rights):
         return frozenset()
@@ -243,7 +243,7 @@ def _matches(node: tree.Matches) -> Get:
 
 
 def _call_safely(call: Callable[..., Any], arguments: list[Get]) -> Get:
-    """Call with the arguments' values: NULL for a NULL, and for what has no result."""
+    """Call with the arguments' values; return NULL for a NULL argument or without a result."""
     if len(arguments) == 2:
         return _call_with_two(call, *arguments)
 
@@ -273,7 +273,7 @@ def _call_with_two(call: Callable[..., Any], first: Get, second: Get) -> Get:
 
 
 def _remainder(left: float, right: float) -> float:
-    """SQL's: with the sign of the left side."""
+    """Return the remainder with the sign of the left side, as SQL does."""
     if isinstance(left, int) and isinstance(right, int):
         rest = abs(left) % abs(right)
         return -rest if left < 0 else rest
@@ -301,7 +301,7 @@ def _concat(node: tree.Concat) -> Get:
     return _call_safely(operator.add, [_as(node.left, "string"), _as(node.right, "string")])
 
 
-def _call(node: tree.Call) -> Get:
+def _call(node: tree.FunctionCall) -> Get:
     wants = zip(node.arguments, node.function.wants)
     return _call_safely(node.function.call, [_as(argument, kind) for argument, kind in wants])
 
@@ -310,7 +310,7 @@ def _cast(node: tree.Cast) -> Get:
     return _call_safely(CASTS[node.to][1], [compile_value(node.value)])
 
 
-def _case(node: tree.Case) -> Get:
+def _case(node: tree.CaseWhen) -> Get:
     if node.subject is not None:
         return _simple_case(node, node.subject)
     branches = [(compile_test(test), compile_value(result)) for test, result in node.branches]
@@ -325,7 +325,7 @@ def _case(node: tree.Case) -> Get:
     return case
 
 
-def _simple_case(node: tree.Case, subject: Node) -> Get:
+def _simple_case(node: tree.CaseWhen, subject: ExpressionNode) -> Get:
     get, otherwise = compile_value(subject), compile_value(node.otherwise)
     branches = [
         (comparison(test), compile_value(test.right), compile_value(result))
@@ -367,9 +367,9 @@ def _null_if(node: tree.NullIf) -> Get:
     return null_if
 
 
-_COMPILERS: dict[type[Node], Callable[[Any], Get]] = {
+_COMPILERS: dict[type[ExpressionNode], Callable[[Any], Get]] = {
     Constant: _constant,
-    tree.Column: _column,
+    tree.EventColumn: _column,
     tree.Path: lambda node: path_getter(node.root, node.steps),
     tree.And: _and,
     tree.Or: _or,
@@ -385,9 +385,9 @@ _COMPILERS: dict[type[Node], Callable[[Any], Get]] = {
     tree.Arithmetic: _arithmetic,
     tree.Negative: _negative,
     tree.Concat: _concat,
-    tree.Call: _call,
+    tree.FunctionCall: _call,
     tree.Cast: _cast,
-    tree.Case: _case,
+    tree.CaseWhen: _case,
     tree.Coalesce: _coalesce,
     tree.NullIf: _null_if,
 }

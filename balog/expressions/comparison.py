@@ -1,4 +1,4 @@
-"""How two values compare, for both back ends."""
+"""Compare two values, for both back ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def comparison(node: Compare) -> Callable[[Any, Any], bool | None]:
-    """Return the comparison as a function of both sides' values: what stands on several sides is then computed once."""
+    """Return the comparison as a function of both sides' values, so that a shared side is computed once."""
     op = OPERATORS[node.op]
     if node.by == "any":
         return partial(_compare_any, op)
@@ -39,7 +39,7 @@ def comparison(node: Compare) -> Callable[[Any, Any], bool | None]:
 
 
 def _compare_any(op: Callable[[Any, Any], bool], left: Any, right: Any) -> bool | None:
-    """Compare values whose kinds show only now; of different kinds nothing can be said."""
+    """Compare values of unknown kinds; NULL for different kinds."""
     for kind in ("string", "number", "bool", "timestamp"):
         read = READERS[kind]
         one, other = read(left), read(right)

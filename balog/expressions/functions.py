@@ -1,4 +1,4 @@
-"""Functions, casts and readings of single values. None is NULL, and goes in as little as it has to."""
+"""Functions and casts of single values. None is NULL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,
 
 
 def parse_time(text: str) -> datetime | None:
-    """Read ISO 8601, a date or a date and a time, as an aware time; UTC when it names no zone. None when it is none.
+    """Parse an ISO 8601 date or time as an aware time, in UTC without a zone; None for other texts.
 
     A time has seconds. Digits beyond microseconds are cut off.
     """
@@ -77,7 +77,7 @@ def _read_time(value: Any) -> datetime | None:
 
 
 def read_severity(value: Any) -> int | None:
-    """Return a level's number, 10 for DEBUG to 50 for CRITICAL; None for what names no level."""
+    """Return a level's number, 10 for DEBUG to 50 for CRITICAL; None for other names."""
     if not isinstance(value, str):
         return None
     level = parse_level(value)

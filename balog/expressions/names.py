@@ -1,4 +1,4 @@
-"""The names of an expression: an event's columns and the paths into its context and payload, or a row's columns."""
+"""Resolve the names of an expression: an event's columns and paths into its context and payload, or a row's columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from balog.expressions import tree
 from balog.expressions.source import MARK, Source, one_line
-from balog.expressions.tree import Kind, Node
+from balog.expressions.tree import ExpressionNode, Kind
 
 __all__ = ["COLUMNS", "read_name"]
 
@@ -26,8 +26,8 @@ COLUMNS: dict[str, Kind] = {
 _NAMES = ", ".join((*COLUMNS, "context.KEY", "payload.KEY"))
 
 
-def read_name(node: exp.Expression, source: Source, *, rows: bool) -> Node:
-    """Read a name with its parts.
+def read_name(node: exp.Expression, source: Source, *, rows: bool) -> ExpressionNode:
+    """Resolve a name from its parts.
 
     Raises:
         ConfigError: an event has no such part.
@@ -48,7 +48,7 @@ def read_name(node: exp.Expression, source: Source, *, rows: bool) -> Node:
         source.refuse(f"no name {one_line(str(first))!r}; there are {_NAMES}{hint}", node)
     if rest:
         source.refuse(f"{name} has no parts; there are {_NAMES}", node)
-    return tree.Column(COLUMNS[name], name)
+    return tree.EventColumn(COLUMNS[name], name)
 
 
 def _is_quoted(node: exp.Expression) -> bool:
@@ -56,7 +56,7 @@ def _is_quoted(node: exp.Expression) -> bool:
 
 
 def _steps(node: exp.Expression, source: Source) -> list[str | int]:
-    """The keys and indexes from the outside in; a loop, since a path may be longer than the stack is deep."""
+    """Return keys and indexes from the outside in; by a loop, because a long path may exceed the recursion limit."""
     steps: list[str | int] = []
     while not isinstance(node, exp.Column):
         if isinstance(node, exp.Dot):

@@ -1,4 +1,4 @@
-"""From text to a tree: sqlglot parses, and what is not in the language is refused with its place."""
+"""Parse a text to a tree by sqlglot, and reject everything outside the language with its position."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from balog.expressions.functions import CASTS, FUNCTIONS, parse_time
 from balog.expressions.names import read_name
 from balog.expressions.patterns import compile_regex, read_like
 from balog.expressions.source import Source, one_line
-from balog.expressions.tree import WORDS, Constant, Kind, Node
+from balog.expressions.tree import WORDS, Constant, ExpressionNode, Kind
 
 __all__ = ["MAX_DEPTH", "parse"]
 
@@ -35,8 +35,8 @@ _CAST_NAMES = {
 _LARGEST = 10**308
 
 
-def parse(text: str, *, rows: bool = False, condition: bool = True) -> Node:
-    """Read an expression over events, or over rows; a ``condition`` has to give true or false.
+def parse(text: str, *, rows: bool = False, condition: bool = True) -> ExpressionNode:
+    """Parse an expression over events or rows; a ``condition`` must be a boolean.
 
     Raises:
         ConfigError: it is not one, or not one of this language; in one line, with the column.
@@ -54,7 +54,7 @@ class _Reader:
         self._rows = rows
         self._depth = 0
 
-    def read(self, condition: bool) -> Node:
+    def read(self, condition: bool) -> ExpressionNode:
         parsed = self._source.parse()
         return self._typed(parsed, "bool", "a filter") if condition else self._node(parsed)
 
@@ -78,7 +78,7 @@ class _Reader:
 
     # From sqlglot's tree to ours
 
-    def _node(self, node: exp.Expression | None) -> Node:
+    def _node(self, node: exp.Expression | None) -> ExpressionNode:
         if node is None:
             raise ConfigError("something is missing in the expression")
         read = _READERS.get(type(node))
@@ -92,19 +92,19 @@ class _Reader:
         finally:
             self._depth -= 1
 
-    def _typed(self, node: exp.Expression | None, kind: Kind, user: str) -> Node:
+    def _typed(self, node: exp.Expression | None, kind: Kind, user: str) -> ExpressionNode:
         read = self._node(node)
         fits = read.kind in (kind, "any", "null") or (kind == "string" and read.kind == "level")
         if not fits:
             self._refuse(f"{user} wants {WORDS[kind]}, not {WORDS[read.kind]}", 0 if node is None else node)
         return read
 
-    def _paren(self, node: exp.Expression) -> Node:
+    def _paren(self, node: exp.Expression) -> ExpressionNode:
         return self._node(node.this)
 
-    def _logic(self, node: exp.Expression) -> Node:
+    def _logic(self, node: exp.Expression) -> ExpressionNode:
         type_ = type(node)
-        parts: list[Node] = []
+        parts: list[ExpressionNode] = []
         waiting: list[Any] = [node]
         while waiting:
             part = waiting.pop()
@@ -115,10 +115,10 @@ class _Reader:
         make: type[tree.And | tree.Or] = tree.And if type_ is exp.And else tree.Or
         return make("bool", tuple(parts))
 
-    def _not(self, node: exp.Expression) -> Node:
+    def _not(self, node: exp.Expression) -> ExpressionNode:
         return tree.Not("bool", self._typed(node.this, "bool", "NOT"))
 
-    def _literal(self, node: exp.Expression) -> Node:
+    def _literal(self, node: exp.Expression) -> ExpressionNode:
         if node.args.get("is_string"):
             return Constant("string", str(node.this))
         digits = str(node.this)
@@ -130,35 +130,37 @@ class _Reader:
             self._refuse(f"{one_line(digits)} is no number that fits", node)
         return Constant("number", number)
 
-    def _boolean(self, node: exp.Expression) -> Node:
+    def _boolean(self, node: exp.Expression) -> ExpressionNode:
         return Constant("bool", bool(node.this))
 
-    def _null(self, node: exp.Expression) -> Node:
+    def _null(self, node: exp.Expression) -> ExpressionNode:
         return Constant("null", None)
 
-    def _negative(self, node: exp.Expression) -> Node:
+    def _negative(self, node: exp.Expression) -> ExpressionNode:
         value = self._typed(node.this, "number", "-")
         if isinstance(value, Constant) and value.kind == "number":
             return Constant("number", -value.value)
         return tree.Negative("number", value)
 
-    def _arithmetic(self, node: exp.Expression) -> Node:
+    def _arithmetic(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expression")
         op = _ARITHMETIC[type(node)]
         left, right = (self._typed(node.args.get(side), "number", op) for side in ("this", "expression"))
         return tree.Arithmetic("number", op, left, right)
 
-    def _concat(self, node: exp.Expression) -> Node:
+    def _concat(self, node: exp.Expression) -> ExpressionNode:
         left, right = (self._typed(node.args.get(side), "string", "||") for side in ("this", "expression"))
         return tree.Concat("string", left, right)
 
-    def _name(self, node: exp.Expression) -> Node:
+    def _name(self, node: exp.Expression) -> ExpressionNode:
         return read_name(node, self._source, rows=self._rows)
 
     # Comparisons
 
-    def _meet(self, left: Node, right: Node, place: exp.Expression) -> tuple[Node, Node, Kind]:
-        """Find the kind that both sides are compared as; a literal beside a level or a time is read as one."""
+    def _meet(
+        self, left: ExpressionNode, right: ExpressionNode, place: exp.Expression
+    ) -> tuple[ExpressionNode, ExpressionNode, Kind]:
+        """Return both sides and the kind of their comparison; a literal beside a level or a time is read as one."""
         kinds = {left.kind, right.kind} - {"null", "any"}
         for special in ("level", "timestamp"):
             if special in kinds and kinds <= {special, "string"}:
@@ -168,7 +170,7 @@ class _Reader:
             self._refuse(f"compares {one} with {other}, which is never true", place)
         return left, right, kinds.pop() if kinds else "any"
 
-    def _become(self, node: Node, kind: Kind, place: exp.Expression) -> Node:
+    def _become(self, node: ExpressionNode, kind: Kind, place: exp.Expression) -> ExpressionNode:
         if not isinstance(node, Constant) or node.kind != "string":
             return node
         if kind == "level":
@@ -184,32 +186,32 @@ class _Reader:
             self._refuse(f"{one_line(text)!r} is no time; write it as '2026-11-20' or '2026-11-20T07:46:12Z'", place)
         return time
 
-    def _compare(self, node: exp.Expression) -> Node:
+    def _compare(self, node: exp.Expression) -> ExpressionNode:
         return self._compared(_COMPARISONS[type(node)], self._node(node.this), node.args.get("expression"), node)
 
-    def _compared(self, op: str, left: Node, right: Any, place: exp.Expression) -> tree.Compare:
+    def _compared(self, op: str, left: ExpressionNode, right: Any, place: exp.Expression) -> tree.Compare:
         one, other, by = self._meet(left, self._node(right), place)
         return tree.Compare("bool", op, one, other, by)
 
-    def _differs(self, node: exp.Expression) -> Node:
+    def _differs(self, node: exp.Expression) -> ExpressionNode:
         differs = tree.Differs("bool", self._compared("=", self._node(node.this), node.args.get("expression"), node))
         return differs if isinstance(node, exp.NullSafeNEQ) else tree.Not("bool", differs)
 
-    def _between(self, node: exp.Expression) -> Node:
+    def _between(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "low", "high")
         value = self._node(node.this)
         low = self._compared(">=", value, node.args.get("low"), node)
         high = self._compared("<=", value, node.args.get("high"), node)
         return tree.Between("bool", value, low, high)
 
-    def _among(self, node: exp.Expression) -> Node:
+    def _among(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expressions")
         if not node.expressions:
             self._refuse("IN wants a list with something in it", node)
         value = self._node(node.this)
         return tree.Among("bool", value, tuple(self._compared("=", value, item, node) for item in node.expressions))
 
-    def _is(self, node: exp.Expression) -> Node:
+    def _is(self, node: exp.Expression) -> ExpressionNode:
         right = node.args.get("expression")
         if isinstance(right, exp.Null):
             return tree.IsNull("bool", self._node(node.this))
@@ -219,7 +221,7 @@ class _Reader:
 
     # Patterns
 
-    def _like(self, node: exp.Expression) -> Node:
+    def _like(self, node: exp.Expression) -> ExpressionNode:
         escape = None
         like = node
         if isinstance(node, exp.Escape):
@@ -237,7 +239,7 @@ class _Reader:
         found = tree.Like("bool", value, read)
         return tree.Not("bool", found) if like.args.get("negate") else found
 
-    def _rlike(self, node: exp.Expression) -> Node:
+    def _rlike(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expression")
         value = self._typed(node.this, "string", "RLIKE")
         pattern = self._text_of(node.expression, "RLIKE")
@@ -254,7 +256,7 @@ class _Reader:
 
     # CASE and functions
 
-    def _case(self, node: exp.Expression) -> Node:
+    def _case(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "ifs", "default")
         subject = self._node(node.this) if node.this else None
         branches = []
@@ -267,19 +269,19 @@ class _Reader:
         default = node.args.get("default")
         otherwise = self._node(default) if default else Constant("null", None)
         results = [result for _, result in branches]
-        return tree.Case(_kind([*results, otherwise]), tuple(branches), otherwise, subject)
+        return tree.CaseWhen(_kind([*results, otherwise]), tuple(branches), otherwise, subject)
 
-    def _coalesce(self, node: exp.Expression) -> Node:
+    def _coalesce(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expressions")
         parts = tuple(self._node(part) for part in (node.this, *node.expressions))
         return tree.Coalesce(_kind(parts), parts)
 
-    def _nullif(self, node: exp.Expression) -> Node:
+    def _nullif(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "expression")
         equal = self._compared("=", self._node(node.this), node.args.get("expression"), node)
         return tree.NullIf(equal.left.kind, equal)
 
-    def _cast(self, node: exp.Expression) -> Node:
+    def _cast(self, node: exp.Expression) -> ExpressionNode:
         self._source.allow(node, "this", "to")
         to = node.args["to"]
         name = to.this.name if isinstance(to.this, exp.DataType.Type) else str(to.this)
@@ -292,7 +294,7 @@ class _Reader:
             self._refuse("a time cannot be CAST; compare it with a string", node)
         return tree.Cast(CASTS[_CAST_NAMES[name]][0], value, _CAST_NAMES[name])
 
-    def _call(self, node: exp.Expression) -> Node:
+    def _call(self, node: exp.Expression) -> ExpressionNode:
         if isinstance(node, exp.Anonymous):
             name, arguments = str(node.this).upper(), list(node.expressions)
             if name not in FUNCTIONS:
@@ -314,10 +316,10 @@ class _Reader:
             digits = read[1].value if isinstance(read[1], Constant) else None
             if not isinstance(digits, int) or abs(digits) > 15:
                 self._refuse("ROUND wants its digits written out, as a whole number from -15 to 15", node)
-        return tree.Call(function.gives, function, read)
+        return tree.FunctionCall(function.gives, function, read)
 
 
-def _kind(parts: Iterable[Node]) -> Kind:
+def _kind(parts: Iterable[ExpressionNode]) -> Kind:
     kinds = {part.kind for part in parts} - {"null"}
     if kinds == {"level", "string"}:
         return "string"
@@ -347,7 +349,7 @@ _FUNCTION_NODES: dict[type[exp.Expression], tuple[str, tuple[str, ...]]] = {
     exp.Contains: ("CONTAINS", ("this", "expression")),
 }
 
-_READERS: dict[type[exp.Expression], Callable[[_Reader, Any], Node]] = {
+_READERS: dict[type[exp.Expression], Callable[[_Reader, Any], ExpressionNode]] = {
     exp.Paren: _Reader._paren,
     exp.And: _Reader._logic,
     exp.Or: _Reader._logic,

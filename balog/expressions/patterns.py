@@ -1,4 +1,4 @@
-"""LIKE patterns, and the part of regular expressions that means the same in Python and in Spark's Java."""
+"""LIKE patterns, and the subset of regular expressions with the same meaning in Python and in Spark's Java."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from balog.expressions.regex import MAX_SEARCHED, Anchor, Atom, Choice, Regex, Repeat, Sequence
+from balog.expressions.regex import MAX_SEARCHED, Alternation, Anchor, Atom, Regex, Repeat, Sequence
 
 __all__ = ["MAX_PATTERN", "MAX_SEARCHED", "LikePattern", "compile_regex", "read_like"]
 
@@ -20,7 +20,7 @@ Piece = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class LikePattern:
-    """A LIKE pattern, cut at its ``%``. One piece means that there was none.
+    """A LIKE pattern, split at its ``%``; one piece without any.
 
     ``folded`` patterns (ILIKE) are in lower case and match texts in lower case.
     """
@@ -29,7 +29,7 @@ class LikePattern:
     folded: bool = False
 
     def matcher(self) -> Callable[[str], bool]:
-        """Return a function that tells whether a text is like the pattern, in time linear in the text."""
+        """Return a function that returns whether a text matches the pattern, in linear time."""
         match = self._match_plain() or self._match_pieces()
         return (lambda text: match(text.lower())) if self.folded else match
 
@@ -135,12 +135,12 @@ class _Group:
 
     def tree(self) -> Any:
         parts = [Sequence(tuple(branch)) for branch in self.branches]
-        found = parts[0] if len(parts) == 1 else Choice(tuple(parts))
+        found = parts[0] if len(parts) == 1 else Alternation(tuple(parts))
         return Sequence((found,), looks=True) if self.looks else found
 
 
 def _parse(pattern: str) -> Any:
-    """Parse a pattern; refuse what Java reads otherwise, and repeats of repeats that can take exponential time."""
+    """Parse a pattern; reject syntax that Java reads differently, and nested repeats that may take exponential time."""
     place = len("(?i)") if pattern.startswith("(?i)") else 0
     groups = [_Group(folded=place > 0)]
     inner: _Group | None = None  # what the atom before this place holds; None when there is nothing to repeat
@@ -161,8 +161,8 @@ def _parse(pattern: str) -> Any:
         token = {"\\": _ESCAPE, "[": _CLASS, "(": _GROUP}.get(char)
         match = token.match(pattern, place) if token else None
         if token and match is None:
-            said = pattern[place : place + 3]
-            raise ValueError(f"{said!r} at character {place + 1} is not in the part of regular expressions used here")
+            token_text = pattern[place : place + 3]
+            raise ValueError(f"{token_text!r} at character {place + 1} is not supported in regular expressions")
         if char == "(":
             begin = match[0] if match else ""
             groups.append(_Group(folded=groups[-1].folded or begin == "(?i:", looks=begin[1:] not in ("", "?:", "?i:")))

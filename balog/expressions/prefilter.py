@@ -1,4 +1,4 @@
-"""What a condition can't be true without: a place that holds one of some texts, for who has many conditions to ask."""
+"""Find the texts that a value must have for a condition to be true, to index many conditions by them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from balog.expressions.closures import compile_value
-from balog.expressions.tree import Among, And, Column, Compare, Constant, Node, Path
+from balog.expressions.tree import Among, And, Compare, Constant, EventColumn, ExpressionNode, Path
 
 __all__ = ["Need", "find_need"]
 
 
 class Need(NamedTuple):
-    """A place, equal where it is the same one; what reads it; and the texts of which it must hold one."""
+    """A necessary condition: a value that must be one of some texts.
 
-    place: Node
+    Attributes:
+        place: the value's name, equal for the same name.
+        read: returns the value from an event or a row.
+        texts: the texts.
+    """
+
+    place: ExpressionNode
     read: Callable[[Any], Any]
     texts: frozenset[str]
 
 
-def find_need(condition: Node) -> Need | None:
+def find_need(condition: ExpressionNode) -> Need | None:
     """Return the first ``place = 'text'`` or ``place IN ('text', …)`` that must hold for the condition to be true."""
     if isinstance(condition, And):
         return next((need for part in condition.parts if (need := find_need(part)) is not None), None)
@@ -32,11 +38,11 @@ def find_need(condition: Node) -> Need | None:
     return Need(place, compile_value(place), frozenset(text for _, text in found))
 
 
-def _pair(node: Node) -> tuple[Node, str] | None:
+def _pair(node: ExpressionNode) -> tuple[ExpressionNode, str] | None:
     if not isinstance(node, Compare) or node.op != "=" or node.by != "string":
         return None
     for place, text in ((node.left, node.right), (node.right, node.left)):
-        is_place = isinstance(place, (Path, Column)) and place.kind in ("any", "string")
+        is_place = isinstance(place, (Path, EventColumn)) and place.kind in ("any", "string")
         if is_place and isinstance(text, Constant) and text.value.__class__ is str:
             return place, text.value
     return None

@@ -1,4 +1,4 @@
-"""Regular expressions whose search takes bounded time, of the part that means the same in Python and Spark's Java.
+"""Regular expressions with a bounded search time, of the subset with the same meaning in Python and Spark's Java.
 
 ``re`` tries alternatives one after the other, so the ways through ``a.*b.*c`` grow with the cube of the text.
 Short texts are left to it. For longer ones a lazily built automaton goes through the text once, and ``searched`` bounds
@@ -49,7 +49,7 @@ class Sequence:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Alternation:
     """Any one of the parts."""
 
     parts: tuple[Any, ...]
@@ -106,7 +106,7 @@ class Regex:
 
 def _states(node: Any) -> int:
     """Count the characters of an expression whose counted repeats are written out."""
-    if isinstance(node, (Sequence, Choice)):
+    if isinstance(node, (Sequence, Alternation)):
         return sum(map(_states, node.parts))
     if isinstance(node, Repeat):
         return _states(node.part) * max(node.low + 1 if node.high is None else node.high, 1)
@@ -114,13 +114,13 @@ def _states(node: Any) -> int:
 
 
 def _looks(node: Any) -> bool:
-    if isinstance(node, (Sequence, Choice)):
+    if isinstance(node, (Sequence, Alternation)):
         return getattr(node, "looks", False) or any(map(_looks, node.parts))
     return isinstance(node, Repeat) and _looks(node.part)
 
 
 def _longest(tree: Any, states: int, steps: float) -> int:
-    """Return a length of texts that ``re`` searches in no more than so many steps."""
+    """Return a length of texts that ``re`` searches within a number of steps."""
     length = MAX_SEARCHED
     while length and (1 if _is_anchored(tree) else length) * _ways(tree, length) * states > steps:
         length = length * 3 // 4
@@ -128,7 +128,7 @@ def _longest(tree: Any, states: int, steps: float) -> int:
 
 
 def _is_anchored(node: Any) -> bool:
-    if isinstance(node, Choice):
+    if isinstance(node, Alternation):
         return all(map(_is_anchored, node.parts))
     if isinstance(node, Sequence):
         return bool(node.parts) and not node.looks and _is_anchored(node.parts[0])
@@ -136,10 +136,10 @@ def _is_anchored(node: Any) -> bool:
 
 
 def _ways(node: Any, length: int) -> float:
-    """Return a bound of the ways in which an expression can go through a text, from one place."""
+    """Return an upper limit of the ways in which an expression can match from one position."""
     if isinstance(node, Sequence):
         return math.prod((_ways(part, length) for part in node.parts), start=1.0)
-    if isinstance(node, Choice):
+    if isinstance(node, Alternation):
         return sum(_ways(part, length) for part in node.parts)
     if isinstance(node, Repeat):
         inner = _ways(node.part, length)
@@ -164,14 +164,14 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
 
 @dataclass(eq=False, slots=True)
 class _Set:
-    """States that are reached before a place, and where a character leads from them; None: the pattern is found."""
+    """States at a position, and the next set for each character; None if the pattern is found."""
 
     states: tuple[int, ...]
     moves: dict[tuple[str, int], _Set | None] = field(default_factory=dict)
 
 
 class _Automaton:
-    """An automaton with all states of a pattern, whose sets of states are made when a text leads to them.
+    """An automaton of a pattern that creates its sets of states on demand.
 
     State 0 is the end. A state takes a character and goes on, or goes on to others without one.
     """
@@ -269,7 +269,7 @@ class _Automaton:
             for part in reversed(node.parts):
                 after = self._add(part, after)
             return after
-        if isinstance(node, Choice):
+        if isinstance(node, Alternation):
             return self._state([self._add(part, after) for part in node.parts])
         if node.high is None:
             loop = self._state([after])

@@ -1,4 +1,4 @@
-"""The text of an expression: parsed by sqlglot within bounds, and pointed into where something is refused."""
+"""The text of an expression: parse it by sqlglot within limits, and raise errors with positions in it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _HARMLESS = frozenset(
 
 
 class Source:
-    """One text. ``parse`` reads it; ``refuse`` raises a ConfigError that names a place in it."""
+    """The text of an expression. ``parse`` parses it; ``refuse`` raises a ConfigError with a position in it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -84,7 +84,7 @@ class Source:
         return parsed  # type: ignore[no-any-return]
 
     def _check_tokens(self, tokens: list[Any]) -> None:
-        """Refuse what no expression has, and free the keys: a word behind a dot is a name, whatever it means in SQL."""
+        """Reject tokens outside the language, and make a name of each word after a dot, even if SQL reserves it."""
         if not tokens:
             raise ConfigError("an empty expression; leave it out to take everything")
         open_now, prefixes = 0, 0
@@ -105,7 +105,7 @@ class Source:
                 token.token_type, token.text = TokenType.IDENTIFIER, token.text + MARK
 
     def refuse(self, reason: str, place: int | exp.Expression) -> NoReturn:
-        """Raise a ConfigError that begins with the place, an offset in characters or a node of sqlglot's tree."""
+        """Raise a ConfigError that begins with a position: an offset in characters, or a node of sqlglot's tree."""
         start = place if isinstance(place, int) else _start(place)
         if start is None:
             raise ConfigError(reason)
@@ -117,12 +117,12 @@ class Source:
     def _refuse_unparsed(self, error: ParseError) -> NoReturn:
         found = error.errors[0] if error.errors else {}
         description = one_line(str(found.get("description") or "nothing that can be read"))
-        said = one_line(found.get("highlight") or "")
-        hint = "; a name that is a word of SQL goes in double quotes" if said.isidentifier() else ""
+        near = one_line(found.get("highlight") or "")
+        hint = "; a name that is a word of SQL goes in double quotes" if near.isidentifier() else ""
         if "Invalid expression" in description:
-            description = f"{said!r} is not expected here{hint}"
+            description = f"{near!r} is not expected here{hint}"
         elif description.startswith("Required keyword"):
-            description = f"something is missing at {said!r}{hint}"
+            description = f"something is missing at {near!r}{hint}"
         line, last = found.get("line"), found.get("col")
         if not isinstance(line, int) or not isinstance(last, int):
             raise ConfigError(description) from None
@@ -131,7 +131,7 @@ class Source:
         raise ConfigError(f"{where}: {description}") from None
 
     def allow(self, node: exp.Expression, *known: str) -> None:
-        """Refuse a node that says more than these of its arguments."""
+        """Reject a node with other arguments than these."""
         for key, value in node.args.items():
             if value and key not in known and key not in _HARMLESS:
                 name = type(node).__name__.upper()
@@ -144,6 +144,6 @@ def _start(node: exp.Expression) -> int | None:
 
 
 def one_line(text: str) -> str:
-    """Make a piece of text from outside fit into a one-line message."""
+    """Return a text on one line, cut at 160 characters, for a message."""
     clean = "".join(char if char.isprintable() else " " for char in text[:161])
     return clean if len(clean) <= 160 else clean[:159] + "…"

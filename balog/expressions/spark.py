@@ -1,4 +1,4 @@
-"""From a tree to SQL for Spark's ``where``, over the columns of the balog data source.
+"""Write a tree as SQL for Spark's ``where``, over the columns of the balog data source.
 
 A payload is a VARIANT there, whose value says its type only in each row. So what stands on the other side decides as
 which type a path is read, and a value of another type is NULL, as it is in Python. Everything is written so that it
@@ -16,7 +16,7 @@ from balog.event import LEVELS, parse_level
 from balog.expressions import tree
 from balog.expressions.comparison import FLIPPED, OPERATORS
 from balog.expressions.patterns import LikePattern, compile_regex
-from balog.expressions.tree import Constant, Kind, Node
+from balog.expressions.tree import Constant, ExpressionNode, Kind
 
 __all__ = ["MAX_SQL", "SEVERITIES", "write"]
 
@@ -39,7 +39,7 @@ SEVERITIES = {name: LEVELS[parse_level(name) or name] for name in _SPELLINGS}
 _SEVERITY = " ".join(f"WHEN '{name}' THEN {number}" for name, number in SEVERITIES.items())
 
 
-def write(node: Node) -> str:
+def write(node: ExpressionNode) -> str:
     """Write a condition as SQL.
 
     Raises:
@@ -52,7 +52,7 @@ def write(node: Node) -> str:
 
 
 def _text(value: str) -> str:
-    """A string literal. ``${`` is taken apart: Spark replaces variables also inside of literals."""
+    """Return a string literal, with ``${`` split because Spark replaces variables even inside literals."""
     value = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
     return "'" + value.replace("\0", "\\u0000").replace("${", "\\u0024{") + "'"
 
@@ -77,7 +77,7 @@ def _variant_path(path: tree.Path) -> str:
 
 
 def _like(pattern: LikePattern) -> str:
-    """The pattern with the escape character that Spark has by default."""
+    """Return the pattern with Spark's default escape character."""
     pieces = ("".join(_like_char(char) for char in piece) for piece in pattern.pieces)
     return _text("%".join(pieces))
 
@@ -88,11 +88,11 @@ def _like_char(char: str | None) -> str:
     return "\\" + char if char in "%_\\" else char
 
 
-def _kinds(node: Node) -> set[Kind]:
-    """The kinds that a node may give in some row."""
+def _kinds(node: ExpressionNode) -> set[Kind]:
+    """Return the kinds that a node's value may have."""
     if isinstance(node, tree.Path) and node.kind == "any":
         return {"string", "number", "bool"} if node.root == "payload" else set()
-    if isinstance(node, tree.Case):
+    if isinstance(node, tree.CaseWhen):
         return _union([*(result for _, result in node.branches), node.otherwise])
     if isinstance(node, tree.Coalesce):
         return _union(node.parts)
@@ -101,7 +101,7 @@ def _kinds(node: Node) -> set[Kind]:
     return set() if node.kind == "null" else {"string" if node.kind == "level" else node.kind}
 
 
-def _union(nodes: Iterable[Node]) -> set[Kind]:
+def _union(nodes: Iterable[ExpressionNode]) -> set[Kind]:
     return {kind for node in nodes for kind in _kinds(node)}
 
 
@@ -116,17 +116,17 @@ class _Writer:
             raise ConfigError("the expression becomes too long for Spark; write CASE, COALESCE or NULLIF less deep")
         return sql
 
-    def read_as(self, node: Node, kind: Kind) -> str:
-        """SQL that gives the node's value when it is of this kind, else NULL. A level is a name or a severity."""
+    def read_as(self, node: ExpressionNode, kind: Kind) -> str:
+        """Return SQL for the node's value if it is of this kind, else NULL. A level is a name or a severity."""
         key = (id(node), kind)
         if key not in self._known:
             self._known[key] = self._count(self._read_as(node, kind))
         return self._known[key]
 
-    def _read_as(self, node: Node, kind: Kind) -> str:
+    def _read_as(self, node: ExpressionNode, kind: Kind) -> str:
         if kind == "level":
             return self._severity(node)
-        if isinstance(node, tree.Case):
+        if isinstance(node, tree.CaseWhen):
             return self._case(node, lambda result: self.read_as(result, kind))
         if isinstance(node, tree.Coalesce):
             return self._coalesce(node, kind)
@@ -143,7 +143,7 @@ class _Writer:
             return self._time(self.read_as(node, "string"))
         return f"CAST(NULL AS {_TYPES[kind]})"
 
-    def _plain(self, node: Node) -> str:
+    def _plain(self, node: ExpressionNode) -> str:
         return _WRITERS[type(node)](self, node)
 
     # Values
@@ -158,7 +158,7 @@ class _Writer:
             return f"TIMESTAMP '{value.astimezone(timezone.utc).replace(tzinfo=None).isoformat(sep=' ')}Z'"
         return _text(value)
 
-    def _column(self, node: tree.Column) -> str:
+    def _column(self, node: tree.EventColumn) -> str:
         return f"`{node.name}`"
 
     def _context(self, node: tree.Path) -> str:
@@ -169,7 +169,7 @@ class _Writer:
         dated = f"WHEN {text} RLIKE '[T ]' THEN concat({text}, 'Z') ELSE concat({text}, 'T00:00:00Z') END"
         return f"CASE WHEN {text} RLIKE {_text(_TIME)} THEN try_cast({zoned}{dated} AS TIMESTAMP) END"
 
-    def _severity(self, node: Node) -> str:
+    def _severity(self, node: ExpressionNode) -> str:
         if isinstance(node, Constant) and node.kind == "level":
             return str(LEVELS[node.value])
         return f"CASE upper({self.read_as(node, 'string')}) {_SEVERITY} END"
@@ -186,7 +186,7 @@ class _Writer:
     def _concat(self, node: tree.Concat) -> str:
         return f"concat({self.read_as(node.left, 'string')}, {self.read_as(node.right, 'string')})"
 
-    def _call(self, node: tree.Call) -> str:
+    def _call(self, node: tree.FunctionCall) -> str:
         arguments = [self.read_as(item, kind) for item, kind in zip(node.arguments, node.function.wants)]
         if node.function.name == "ROUND":
             digits = node.arguments[1] if len(node.arguments) == 2 else None
@@ -202,7 +202,7 @@ class _Writer:
             return f"CAST(NULL AS {'DOUBLE' if node.kind == 'number' else node.to})"
         return ways[0] if len(ways) == 1 else f"coalesce({', '.join(ways)})"
 
-    def _cast_from(self, kind: Kind, value: Node, to: str) -> str:
+    def _cast_from(self, kind: Kind, value: ExpressionNode, to: str) -> str:
         sql = self.read_as(value, kind)
         if kind == "timestamp":
             return f"CAST(NULL AS {'DOUBLE' if to in ('INT', 'BIGINT') else to})"
@@ -223,7 +223,7 @@ class _Writer:
             return sql if kind == "number" else f"CAST({sql} AS DOUBLE)"
         return f"CAST(try_cast({sql} AS {to}) AS DOUBLE)"
 
-    def _case(self, node: tree.Case, read: Callable[[Node], str]) -> str:
+    def _case(self, node: tree.CaseWhen, read: Callable[[ExpressionNode], str]) -> str:
         branches = (f"WHEN {self.read_as(test, 'bool')} THEN {read(result)}" for test, result in node.branches)
         return f"CASE {' '.join(branches)} ELSE {read(node.otherwise)} END"
 
@@ -263,11 +263,11 @@ class _Writer:
         return ways[0] if len(ways) == 1 else f"coalesce({', '.join(ways)})"
 
     def _compare_level(self, node: tree.Compare) -> str | None:
-        """The column beside a level written out: the names that fit, which a source can be asked for."""
+        """Compare the level column with a literal by the matching names, which a source can push down."""
         left, right, op = node.left, node.right, node.op
         if isinstance(left, Constant):
             left, right, op = right, left, FLIPPED[op]
-        if not (isinstance(left, tree.Column) and isinstance(right, Constant) and right.kind == "level"):
+        if not (isinstance(left, tree.EventColumn) and isinstance(right, Constant) and right.kind == "level"):
             return None
         if op in ("=", "<>"):
             return f"(`level` {op} {_text(right.value)})"
@@ -282,7 +282,7 @@ class _Writer:
         by, left, rights = node.equals[0].by, node.equals[0].left, [equal.right for equal in node.equals]
         written_out = all(isinstance(right, Constant) and right.kind == by for right in rights)
         if written_out and all(equal.by == by for equal in node.equals):
-            if by == "level" and isinstance(left, tree.Column):
+            if by == "level" and isinstance(left, tree.EventColumn):
                 by = "string"
             if by not in ("any", "level"):
                 choices = ", ".join(self.read_as(right, by) for right in rights)
@@ -295,14 +295,14 @@ class _Writer:
     def _is_null(self, node: tree.IsNull) -> str:
         return self._is_null_of(node.value)
 
-    def _is_null_of(self, node: Node) -> str:
+    def _is_null_of(self, node: ExpressionNode) -> str:
         key = (id(node), "is null")
         if key not in self._known:
             self._known[key] = self._count(self._write_is_null(node))
         return self._known[key]
 
-    def _write_is_null(self, node: Node) -> str:
-        if isinstance(node, tree.Case):
+    def _write_is_null(self, node: ExpressionNode) -> str:
+        if isinstance(node, tree.CaseWhen):
             return f"({self._case(node, self._is_null_of)})"
         if isinstance(node, tree.Coalesce):
             return "(" + " AND ".join(self._is_null_of(part) for part in node.parts) + ")"
@@ -330,9 +330,9 @@ class _Writer:
         return f"(substring({self.read_as(node.value, 'string')}, 1, {searched}) RLIKE {pattern})"
 
 
-_WRITERS: dict[type[Node], Callable[[_Writer, Any], str]] = {
+_WRITERS: dict[type[ExpressionNode], Callable[[_Writer, Any], str]] = {
     Constant: _Writer._constant,
-    tree.Column: _Writer._column,
+    tree.EventColumn: _Writer._column,
     tree.Path: _Writer._context,
     tree.And: _Writer._logic,
     tree.Or: _Writer._logic,
@@ -348,6 +348,6 @@ _WRITERS: dict[type[Node], Callable[[_Writer, Any], str]] = {
     tree.Arithmetic: _Writer._arithmetic,
     tree.Negative: _Writer._negative,
     tree.Concat: _Writer._concat,
-    tree.Call: _Writer._call,
+    tree.FunctionCall: _Writer._call,
     tree.Cast: _Writer._cast,
 }

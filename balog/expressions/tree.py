@@ -1,4 +1,4 @@
-"""What an expression is once it has been read: a small tree that two back ends share, closures and Spark's SQL.
+"""The tree of a parsed expression, shared by two back ends: closures and Spark's SQL.
 
 Every node knows what ``kind`` of value it gives. ``any`` is a value whose kind shows only when there is a row: a part
 of a payload, a column of a record.
@@ -18,23 +18,23 @@ __all__ = [
     "And",
     "Arithmetic",
     "Between",
-    "Call",
-    "Case",
+    "CaseWhen",
     "Cast",
     "Coalesce",
-    "Column",
     "Compare",
     "Concat",
     "Constant",
     "Differs",
+    "EventColumn",
+    "ExpressionNode",
     "Function",
+    "FunctionCall",
     "IsBool",
     "IsNull",
     "Kind",
     "Like",
     "Matches",
     "Negative",
-    "Node",
     "Not",
     "NullIf",
     "Or",
@@ -57,7 +57,7 @@ WORDS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the language: what it wants, what it gives, how Python and how Spark compute it.
+    """A function of the language: its arguments, its result, and its form in Python and Spark.
 
     NULL in any argument gives NULL, and so does an argument of another kind. The last ``optional`` arguments may be
     left out. ``spark`` is a template with the arguments' positions.
@@ -72,178 +72,178 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """``kind`` is what the node gives when it does not give NULL."""
+class ExpressionNode:
+    """A node; ``kind`` is the kind of its value unless that is NULL."""
 
     kind: Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Constant(Node):
+class Constant(ExpressionNode):
     """A literal. A level is its canonical name, a timestamp is aware."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Column(Node):
+class EventColumn(ExpressionNode):
     """A member of an event's facility layer, or ``cls_type``."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Path(Node):
-    """A place in a payload, a context or a row: keys and array indexes from 0."""
+class Path(ExpressionNode):
+    """A path in a payload, a context or a row: keys, and array indexes from 0."""
 
     root: Literal["payload", "context", "row"]
     steps: tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class And(Node):
+class And(ExpressionNode):
     """All parts hold."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[ExpressionNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Or(Node):
+class Or(ExpressionNode):
     """Some part holds."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[ExpressionNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Not(Node):
+class Not(ExpressionNode):
     """The part does not hold."""
 
-    part: Node
+    part: ExpressionNode
 
 
 @dataclass(frozen=True, slots=True)
-class Compare(Node):
+class Compare(ExpressionNode):
     """``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``; ``by`` is the kind that both sides are read as."""
 
     op: str
-    left: Node
-    right: Node
+    left: ExpressionNode
+    right: ExpressionNode
     by: Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Differs(Node):
+class Differs(ExpressionNode):
     """``IS DISTINCT FROM``: never NULL."""
 
     equal: Compare
 
 
 @dataclass(frozen=True, slots=True)
-class Among(Node):
+class Among(ExpressionNode):
     """``IN``: one comparison a choice, all with the same left side."""
 
-    value: Node
+    value: ExpressionNode
     equals: tuple[Compare, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Between(Node):
+class Between(ExpressionNode):
     """``BETWEEN``: both comparisons have the same left side."""
 
-    value: Node
+    value: ExpressionNode
     low: Compare
     high: Compare
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(Node):
+class IsNull(ExpressionNode):
     """``IS NULL``."""
 
-    value: Node
+    value: ExpressionNode
 
 
 @dataclass(frozen=True, slots=True)
-class IsBool(Node):
+class IsBool(ExpressionNode):
     """``IS TRUE``, ``IS FALSE``."""
 
-    value: Node
+    value: ExpressionNode
     expected: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Like(Node):
+class Like(ExpressionNode):
     """``LIKE``, ``ILIKE``."""
 
-    value: Node
+    value: ExpressionNode
     pattern: LikePattern
 
 
 @dataclass(frozen=True, slots=True)
-class Matches(Node):
+class Matches(ExpressionNode):
     """``RLIKE``: the pattern is found somewhere in the text."""
 
-    value: Node
+    value: ExpressionNode
     pattern: str
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic(Node):
+class Arithmetic(ExpressionNode):
     """``+``, ``-``, ``*``, ``/``, ``%``."""
 
     op: str
-    left: Node
-    right: Node
+    left: ExpressionNode
+    right: ExpressionNode
 
 
 @dataclass(frozen=True, slots=True)
-class Negative(Node):
+class Negative(ExpressionNode):
     """Unary minus."""
 
-    value: Node
+    value: ExpressionNode
 
 
 @dataclass(frozen=True, slots=True)
-class Concat(Node):
+class Concat(ExpressionNode):
     """``||``."""
 
-    left: Node
-    right: Node
+    left: ExpressionNode
+    right: ExpressionNode
 
 
 @dataclass(frozen=True, slots=True)
-class Case(Node):
+class CaseWhen(ExpressionNode):
     """``CASE WHEN test THEN result … ELSE otherwise END``; with a subject each test compares it to something."""
 
-    branches: tuple[tuple[Node, Node], ...]
-    otherwise: Node
-    subject: Node | None = None
+    branches: tuple[tuple[ExpressionNode, ExpressionNode], ...]
+    otherwise: ExpressionNode
+    subject: ExpressionNode | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Coalesce(Node):
+class Coalesce(ExpressionNode):
     """The first part that is not NULL."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[ExpressionNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class NullIf(Node):
+class NullIf(ExpressionNode):
     """NULL when both sides are equal, else the left one."""
 
     equal: Compare
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Node):
+class FunctionCall(ExpressionNode):
     """A function with its arguments."""
 
     function: Function
-    arguments: tuple[Node, ...]
+    arguments: tuple[ExpressionNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Cast(Node):
+class Cast(ExpressionNode):
     """``CAST``, ``TRY_CAST``: NULL when the value cannot become ``to`` (STRING, DOUBLE, INT, BIGINT, BOOLEAN)."""
 
-    value: Node
+    value: ExpressionNode
     to: str

@@ -1,4 +1,4 @@
-"""What measures: counters that hold a delta until it is due, timers, gauges."""
+"""Counters that hold a delta until it is due, timers and gauges."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _remember(meter: Counter | Gauge) -> None:
 
 
 def flush() -> None:
-    """Write now what counters hold; a zero is not written. ``balog.flush`` then waits until it is delivered."""
+    """Write the deltas of all counters, except zeros. ``balog.flush`` then waits for their delivery."""
     with _remembering:
         meters = list(_live)
     for meter in meters:
@@ -52,7 +52,7 @@ os.register_at_fork(after_in_child=_forget_all)
 
 
 class Meter:
-    """What all kinds share: a name, tags, a channel, and how one number becomes an event."""
+    """Base of all meters: a name, tags, a channel, and an event for each number."""
 
     kind = ""
 
@@ -66,7 +66,7 @@ class Meter:
 
 
 class Counter(Meter):
-    """Counts, and writes what was added: each ``log_interval``, when its ``with`` block ends, when the process ends.
+    """Counts, and writes the delta each ``log_interval``, at the end of its ``with`` block and of the process.
 
     Threads may share one. The end of a ``with`` block writes an event also when nothing was added, as singer-python
     does; nothing else writes a zero. What a number is not (``nan`` …) is not added, and a WARNING says so.
@@ -133,7 +133,7 @@ class Counter(Meter):
         return self._since + self.log_interval
 
     def flush(self) -> None:
-        """Write what was added, if anything was."""
+        """Write the delta, unless it is 0."""
         self._is_watched = False
         if self.value:
             self._pop()
@@ -180,23 +180,23 @@ class Timer(Meter):
         self.stop(Status.succeeded if kind is None else Status.failed)
 
     def start(self) -> Timer:
-        """Begin, where there is no block to put it around."""
+        """Start the timer, where a ``with`` block does not fit."""
         self.start_time = time.time()
         self._began = time.monotonic()
         return self
 
     def stop(self, status: str = Status.succeeded) -> float:
-        """Write the event; return the seconds."""
+        """Stop the timer, write the event and return the seconds."""
         seconds = self.elapsed()
         self._write(seconds, {**self.tags, Tag.status: self.tags.get(Tag.status, status)})
         return seconds
 
     def elapsed(self) -> float:
-        """Return the seconds since it began; 0 before."""
+        """Return the seconds since the start; 0 before it."""
         return 0.0 if self.start_time is None else time.monotonic() - self._began
 
     def observe(self, seconds: float) -> None:
-        """Write a time that somebody else measured, without a status."""
+        """Write a time measured elsewhere, in seconds, without a status."""
         self._write(seconds)
 
 

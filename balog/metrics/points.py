@@ -1,4 +1,4 @@
-"""One measurement, and how it becomes a ``metric`` event whatever its value and tags are."""
+"""One measurement, and its ``metric`` event for any value and tags."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST_INT = 2**63
 
 
 class Status:
-    """What a timer says of how its block ended."""
+    """The values of a timer's tag ``status``."""
 
     succeeded = "succeeded"
     failed = "failed"
@@ -100,7 +100,7 @@ def write(point: Point, channel: str | None = None, context: Mapping[str, Any] |
 
 
 def number(value: Any) -> int | float | None:
-    """Return a finite number as JSON has it; None for anything else, also for text."""
+    """Return a finite number for JSON; None for anything else, including text."""
     if isinstance(value, (str, bytes, bytearray)):
         return None
     try:
@@ -117,12 +117,12 @@ def number(value: Any) -> int | float | None:
 
 
 def json_tags(tags: Mapping[Any, Any] | None) -> dict[str, Any]:
-    """Return tags as JSON has them: as text what it has no word for, and cut what is longer than 1000 characters."""
+    """Return tags for JSON: values without a JSON form as text, and texts cut at 1000 characters."""
     return {_text(key): _tag(tag) for key, tag in as_dict(tags).items()}
 
 
 def as_dict(tags: Any) -> dict[Any, Any]:
-    """Return a copy of tags; what is no mapping is kept as one tag, ``tags``."""
+    """Return a copy of tags; a value that is not a mapping becomes one tag, ``tags``."""
     try:
         return dict(tags) if tags is not None else {}
     except Exception:
@@ -165,5 +165,5 @@ def capped(limit: int, metric: str, tags: dict[str, Any]) -> dict[str, Any]:
 
 
 def folded() -> dict[str, int]:
-    """Give, for each metric that has too many sets of tags, how many of its values had a tag replaced so far."""
+    """Return the number of values with a replaced tag, by metric with too many sets of tags."""
     return {} if _cardinality is None else _cardinality[1].folded

@@ -1,4 +1,4 @@
-"""What is held back for a while: written when it is due, and by a thread that lives only as long as anything is."""
+"""Flush meters when they are due, in a thread that lives only while there are any."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import threading
 import time
 from typing import Protocol
 
-__all__ = ["Held", "Ticker"]
+__all__ = ["Flushable", "Ticker"]
 
 
-class Held(Protocol):
-    """Something that waits to be written."""
+class Flushable(Protocol):
+    """A meter with a delta to write later."""
 
     def due(self) -> float:
         """Return the time of the next flush, in seconds of ``time.monotonic``."""
 
     def flush(self) -> None:
-        """Write it now. Does not raise."""
+        """Write the delta now. Never raises."""
 
 
 class Ticker:
-    """Flushes what it watches when that is due. After a fork the child watches nothing."""
+    """Flushes the meters that it watches when they are due. The child of a fork watches none."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -29,12 +29,12 @@ class Ticker:
         os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        self._watched: set[Held] = set()
+        self._watched: set[Flushable] = set()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._next = 0.0
 
-    def watch(self, held: Held) -> None:
+    def watch(self, held: Flushable) -> None:
         """Flush a meter once, when it is due; it stays alive until then."""
         with self._changed:
             self._watched.add(held)
@@ -53,8 +53,8 @@ class Ticker:
             for held in due:
                 held.flush()
 
-    def _wait(self) -> list[Held]:
-        """Return what is due, when something is; an empty list when nothing is watched any more."""
+    def _wait(self) -> list[Flushable]:
+        """Wait, and return the meters that are due; an empty list if none are watched."""
         with self._changed:
             while self._watched:
                 now = time.monotonic()

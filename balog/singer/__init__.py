@@ -1,4 +1,4 @@
-"""The Singer side: messages on stdout, and what taps print on stderr.
+"""Singer messages on stdout, and log lines of taps on stderr.
 
 ``messages`` reads and writes every message type; ``stderr`` turns the log dialects of today's taps into events.
 """

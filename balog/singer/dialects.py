@@ -18,7 +18,7 @@ __all__ = ["LogLine", "read_line", "without_colours"]
 
 
 def read_line(line: str, zone: tzinfo | None = None, patterns: Sequence[Pattern] = ()) -> LogLine | None:
-    """Read a line that begins a log record; None when no dialect knows it (a continuation, or plain text).
+    """Parse a line that begins a log record; None if no dialect matches (a continuation, or plain text).
 
     Colours of a terminal are left out of a line that a dialect knows.
 
@@ -90,7 +90,7 @@ def _pipelinewise(line: str) -> LogLine | None:
 
 
 def _own_event(line: str) -> LogLine | None:
-    """A line that is an event already, printed by a tap that logs through balog."""
+    """Parse an event, printed by a tap that logs through balog."""
     if not (line.startswith("{") and '"header"' in line):
         return None
     try:

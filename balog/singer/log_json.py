@@ -37,7 +37,7 @@ _ERRORS = ("error", "err")
 
 
 def read_json(line: str) -> LogLine | None:
-    """Read a JSON object with a message and a level, or a message and a time; None when it is anything else."""
+    """Parse a JSON object with a message and a level, or a message and a time; None for other lines."""
     if not line.startswith("{"):
         return None
     try:
@@ -83,7 +83,7 @@ def _find(data: dict[str, Any], name: str) -> tuple[dict[str, Any], str] | None:
 
 
 def _pop(data: dict[str, Any], names: tuple[str, ...], read: Any) -> tuple[str, Any] | None:
-    """Take out the first of some keys whose value can be read; return its name and what was read."""
+    """Remove the first of some keys that has a readable value, and return its name and value."""
     for name in names:
         if found := _find(data, name):
             held, key = found
@@ -123,15 +123,15 @@ def _exception(data: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]
     stack = _pop(data, _STACKS, lambda value: value if isinstance(value, str) and "\n" in value else None)
     if stack is None:
         return None, None
-    said: Any = next((data[name] for name in _ERRORS if isinstance(data.get(name), dict)), {})
-    kind, message = said.get("type") or said.get("name"), said.get("message")
+    fields: Any = next((data[name] for name in _ERRORS if isinstance(data.get(name), dict)), {})
+    kind, message = fields.get("type") or fields.get("name"), fields.get("message")
     if isinstance(kind, str):
         return {"type": kind, "message": str(message or "")}, stack[1]
     return exception_in(stack[1].rstrip().split("\n")), stack[1]
 
 
 def _laid_out(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return the SDK's exception object as ours, and laid out as the interpreter would print it."""
+    """Return the SDK's exception object as a payload's exception, and as the interpreter's text."""
     module, name = data.get("module"), str(data.get("type", "Exception"))
     kind = name if module in (None, "builtins") else f"{module}.{name}"
     message = str(data.get("message", ""))

@@ -1,4 +1,4 @@
-"""What a line of a tap's stderr says, and the metrics that such lines hold."""
+"""The parsed form of a line of a tap's stderr, and the metrics in such lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["LogLine", "exception_in", "metric_in"]
 
 
 class LogLine(Struct, kw_only=True):
-    """What one line says, whichever dialect it was in.
+    """One parsed line of any dialect.
 
     ``event`` is set, and all else unset, when the line is a whole event already. ``read_line`` gives times in UTC.
     ``is_uncaught`` marks a traceback that no logger wrote: the interpreter's own. ``takes_traceback`` is False for
@@ -83,7 +83,7 @@ def _literal(text: str) -> Any:
 
 
 def _metric_in_point(text: str) -> dict[str, Any] | None:
-    """Read singer-python's ``Point`` as Python shows it: ``Point(metric_type='timer', metric='x', value=0.1, …)``."""
+    """Parse the repr of singer-python's ``Point``: ``Point(metric_type='timer', metric='x', value=0.1, …)``."""
     if len(text) > _MAX_LITERAL:
         return None
     try:
@@ -106,7 +106,7 @@ _INDENTED = (" ", "\t")
 
 
 def exception_in(trace: Sequence[str]) -> dict[str, Any] | None:
-    """Return type and message from a traceback's lines: the last line that is not indented, and what follows it."""
+    """Return type and message from a traceback's lines: the last unindented line, and the following ones."""
     for index in range(len(trace) - 1, 0, -1):
         match = _EXCEPTION_LINE.match(trace[index])
         before = trace[index - 1] or (trace[index - 2] if index > 1 else "")  # loguru leaves a line empty

@@ -94,7 +94,7 @@ def _compile(pattern: LogPattern) -> Pattern:
 
 
 def _parts(format: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return the text that a line begins with, and each part's name with the text that follows it."""
+    """Return the text before the first part, and each part's name with the text after it."""
     try:
         pieces = list(string.Formatter().parse(format))
     except ValueError as error:

@@ -48,7 +48,7 @@ _TIME_OF_DAY = re.compile(r"\[?(?:\d\d/\d\d/\d\d,? )?\d\d:\d\d:\d\d(?:[.,]\d{1,9
 _GLOG = re.compile(r"([DIWEF])\d{4} \d\d:\d\d:\d\d\.\d{6} {1,8}\d{1,20} ([^\s\]]{1,200})\] (.*)", re.DOTALL)
 _GLOG_LEVELS: dict[str, Level] = {"D": "DEBUG", "I": "INFO", "W": "WARNING", "E": "ERROR", "F": "CRITICAL"}
 
-_FROM_LETTER = _compiled(
+_FROM_INITIAL = _compiled(
     rf"{_UPPER}:(?P<logger>[^:\s]{{1,200}}):(?!//)",  # logging.basicConfig
     rf"{_UPPER}:\s{{0,10}}",  # uvicorn
     rf"{_ANY}:\s{{1,10}}",  # winston, click
@@ -66,7 +66,7 @@ _RICH_PLACE = re.compile(r" {2,}[\w.]{1,100}\.py:\d{1,9}$")
 
 
 def read_text(line: str) -> LogLine | None:
-    """Read a line that begins a record in a format that is known; None when none fits."""
+    """Parse a line that begins a record in a known format; None if no format matches."""
     first = line[:1]
     if first.isdigit() or (first == "[" and line[1:2].isdigit()):
         return _after_time(line)
@@ -78,7 +78,7 @@ def read_text(line: str) -> LogLine | None:
         return _line(match[3], _GLOG_LEVELS[match[1]], fields={"location": match[2]})
     return (
         _made(_SINGER_PYTHON.match(line))
-        or _first(_FROM_LETTER, line)
+        or _first(_FROM_INITIAL, line)
         or _made(_ARGPARSE.match(line))
         or _python_warning(line)
         or _logfmt(line)
@@ -118,7 +118,7 @@ def _first(patterns: tuple[re.Pattern[str], ...], line: str) -> LogLine | None:
 
 
 def _made(match: re.Match[str] | None, *, level: Level | None = None, has_place: bool = False) -> LogLine | None:
-    """Make a record of a match; None when what should be a level is not one.
+    """Make a record of a match; None if its level is unknown.
 
     Args:
         match: of a pattern above.

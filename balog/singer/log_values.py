@@ -48,7 +48,7 @@ _TIME = re.compile(
 
 
 def time_in(text: str, at: int = 0) -> tuple[datetime | None, int]:
-    """Read a time of ISO 8601's kinds in a text.
+    """Parse a time of an ISO 8601 form in a text.
 
     Args:
         text: the text.
@@ -75,7 +75,7 @@ def time_in(text: str, at: int = 0) -> tuple[datetime | None, int]:
 
 
 def time_from(value: Any) -> datetime | None:
-    """Return a time that a JSON document holds: a text, or seconds, milli-, micro- or nanoseconds since 1970."""
+    """Return the time of a JSON value: a text, or seconds, milli-, micro- or nanoseconds since 1970."""
     if isinstance(value, str):
         when, end = time_in(value)
         return when if end == len(value) else None

@@ -1,4 +1,4 @@
-"""The Singer messages, read and written.
+"""Parse and write Singer messages.
 
 RECORD, SCHEMA, STATE and ACTIVATE_VERSION follow the Singer specification, LOG the broker proposal, BATCH its proposal
 and the two dialects that are in use (the Meltano SDK's and PipelineWise's).
@@ -52,13 +52,13 @@ class SchemaMessage(Struct, tag_field="type", tag="SCHEMA"):
 
 
 class StateMessage(Struct, tag_field="type", tag="STATE"):
-    """Where the tap can go on from; its value is the tap's own."""
+    """The position from which the tap can continue; its value belongs to the tap."""
 
     value: Any
 
 
 class ActivateVersionMessage(Struct, tag_field="type", tag="ACTIVATE_VERSION"):
-    """Rows of other versions of the stream may go."""
+    """Rows of other versions of the stream may be deleted."""
 
     stream: str
     version: int
@@ -134,7 +134,7 @@ _DOUBLED_TYPE = re.compile(rb'\s*\{\s*"type"\s*:\s*"log"\s*,\s*"type"\s*:', re.I
 
 
 def parse_log(line: bytes) -> LogMessage | None:
-    """Read a line as a LOG message; None when it is anything else.
+    """Parse a LOG message; None for any other line.
 
     A missing level reads as INFO, and so does one that is no level. The key ``type`` given twice, as in
     ``{"type": "LOG", "type": "DEBUG"}``, reads as a LOG of level DEBUG. Where there is no ``value``, as in what
@@ -163,7 +163,7 @@ def _all_but_head(line: bytes) -> Raw:
 
 
 def parse(line: bytes | str) -> Message:
-    """Read one Singer message of any type; the type's name may be in any case.
+    """Parse one Singer message of any type; the type's name may be in any case.
 
     Raises:
         EventError: not a message that the Singer specification or its proposals know; ``path`` says where.
@@ -195,7 +195,7 @@ def write(message: Message) -> bytes:
 
 
 def write_log(event: Event) -> bytes:
-    """Write an event as a LOG line, with its newline; an event without a level goes as INFO."""
+    """Write an event as a LOG line with its newline, at level INFO if the event has no level."""
     return write(LogMessage(level=event.level or "INFO", value=Raw(encode(event))))
 
 
@@ -256,7 +256,7 @@ def metric_payload(metric: Any) -> dict[str, Any] | None:
 
 
 def mage_metric(value: dict[str, Any]) -> dict[str, Any] | None:
-    """Make a ``metric`` payload from the line with which a source of Mage ends a stream; None for any other line.
+    """Make a ``metric`` payload from the line that a source of Mage prints at a stream's end; None for other lines.
 
     ``{"message": "Synced stream completed.", "tags": {"stream": "users", "records": 891}, …}`` counts records.
     """

@@ -1,4 +1,4 @@
-"""Where Singer messages go that must not go on as they are: a file of JSON lines, each with the time and the reason.
+"""A file of rejected Singer messages: JSON lines, each with the time and the reason.
 
     {"time":"2026-11-20T07:46:12.123456Z","reason":"a RECORD cannot be read: …","raw":"{\\"type\\": \\"RECORD\\", …"}
 
@@ -24,11 +24,11 @@ __all__ = ["QuarantineError", "QuarantineFile"]
 
 
 class QuarantineError(BalogError):
-    """A line cannot be kept; it is in nobody's hands then."""
+    """A line can't be written to the quarantine file, and would be lost."""
 
 
 class QuarantineFile:
-    """An open quarantine file, its owner's only. Several processes may share one; each line is appended whole.
+    """An open quarantine file, readable by its owner only. Several processes may append to it, whole lines each.
 
     Args:
         path: the file; its folder is made.
@@ -57,7 +57,7 @@ class QuarantineFile:
             raise ConfigError(f"{path} is no file; name one that can be appended to", path=field)
 
     def put(self, reason: str, line: bytes) -> None:
-        """Keep a line with the reason, a clause that has nothing of the line's data in it.
+        """Append a line with the reason, a clause without any data of the line.
 
         Raises:
             QuarantineError: it cannot be kept, the file being full or failing.
@@ -94,7 +94,7 @@ class QuarantineFile:
             unlock(self._file)
 
     def close(self) -> None:
-        """Make what is there durable. Called once.
+        """Write the file durably and close it. Called once.
 
         Raises:
             QuarantineError: it is not durable.

@@ -1,4 +1,4 @@
-"""A tap's stderr as events: bytes in, events out, with tracebacks of many lines joined to the record they belong to."""
+"""Turn a tap's stderr into events, and join the lines of a traceback to their record."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LineAssembler:
         self._records: RecordAssembler[None] = RecordAssembler(patterns=patterns)
 
     def feed(self, data: bytes) -> list[Event]:
-        """Take the next bytes; return the events that they complete. A line over 256 KiB is cut there."""
+        """Add the next bytes, and return the events that they complete. A line is cut at 256 KiB."""
         events: list[Event] = []
         lines = (self._partial + data).split(b"\n")
         self._partial = lines.pop()
@@ -69,11 +69,11 @@ class LineAssembler:
         return events
 
     def flush(self) -> list[Event]:
-        """Return the record in hand, as when nothing more came for a while. An unfinished line stays."""
+        """Return the pending record, for a pause in the stream. An unfinished line stays."""
         return self._events(self._records.finish())
 
     def close(self) -> list[Event]:
-        """Return all that is left: the stream has ended."""
+        """Return the pending events at the end of the stream."""
         events: list[Event] = []
         if self._partial:
             events += self._events(self._records.take(self._partial, None))
@@ -132,7 +132,7 @@ class RecordAssembler(Generic[_Mark]):
         self._mark: _Mark | None = None
 
     def take(self, raw: bytes, mark: _Mark) -> list[tuple[_Mark, LogLine]]:
-        """Take the next line; return the records that it completes. What is beyond 256 KiB of it is left out."""
+        """Add the next line, and return the records that it completes. A line is cut at 256 KiB."""
         line = without_colours(raw[:MAX_LINE].decode("utf-8", "replace").rstrip("\r"))
         if self._record is not None and self._record.awaits(line):
             self._record.add(line)
@@ -157,7 +157,7 @@ class RecordAssembler(Generic[_Mark]):
         return records
 
     def finish(self) -> list[tuple[_Mark, LogLine]]:
-        """Return the record in hand, if there is one."""
+        """Return the pending record, if there is one."""
         if self._record is None:
             return []
         record, self._record = self._record, None
@@ -165,7 +165,7 @@ class RecordAssembler(Generic[_Mark]):
 
 
 class _Record:
-    """A record under way: its head, and the lines that followed."""
+    """An unfinished record: its first line, and the following ones."""
 
     def __init__(self, head: LogLine, *, from_dialect: bool = False, lines: list[str] | None = None) -> None:
         self.head = head
@@ -186,14 +186,14 @@ class _Record:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether a traceback that comes now is not this record's: at its level none is logged, or it has its own."""
+        """Return whether a following traceback is not this record's: its level logs none, or it already has one."""
         if not self._is_in_traceback:
             return self.head.level in ("DEBUG", "INFO") or not self.head.takes_traceback
         last = next((line for line in reversed(self.lines) if line), "")
         return not last.startswith(_CHAINED)
 
     def awaits(self, line: str) -> bool:
-        """Return whether a traceback is under way and this is its exception's line, whatever it looks like."""
+        """Return whether the line is the last one of an unfinished traceback."""
         last = self.lines[-1] if self.lines else ""
         return (
             self._is_in_traceback
@@ -206,7 +206,7 @@ class _Record:
         )
 
     def takes(self, line: str) -> bool:
-        """Return whether a line that no dialect knows belongs to this record."""
+        """Return whether a line without a dialect belongs to this record."""
         if self._is_full or self.head.metric is not None:
             return False
         if self._from_dialect:
@@ -238,13 +238,13 @@ class _Record:
 
 
 def _begins_in_main(trace: list[str]) -> bool:
-    """Return whether a traceback begins where the program does: one that was caught begins where it was caught."""
+    """Return whether a traceback begins in the main module, unlike one of a caught exception."""
     first = next((line for line in trace if line.startswith("  File ")), "")
     return first.endswith((", in <module>", ", in _run_module_as_main"))
 
 
 def _last_words(trace: list[str], exception: dict[str, Any] | None) -> str:
-    """Return the line that says what was raised."""
+    """Return the line with the raised exception."""
     if exception is not None and trace[0] == _GROUP:
         return f"{exception['type']}: {exception['message']}".partition("\n")[0]
     return trace[-1]

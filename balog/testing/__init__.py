@@ -1,4 +1,4 @@
-"""For tests of programs that log, and of handlers that act on events.
+"""Test programs that log, and handlers that act on events.
 
 ::
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return the class of ``micro`` to who asks; nobody else pays for a web server."""
+    """Return the class of ``micro``, imported only on demand because it brings a web server."""
     if name == "Micro":
         from balog.delivery.micro import Micro
 

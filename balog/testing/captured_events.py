@@ -1,4 +1,4 @@
-"""What a program logged, as a list one can ask."""
+"""Capture logged events in a list with assertions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Events(list[Event]):
         return [event.header.channel for event in self]
 
     def find(self, **criteria: Any) -> Events:
-        """Return the events that meet all criteria; maybe none."""
+        """Return the events that meet all criteria, possibly none."""
         wanted = _criteria(criteria)
         return Events(event for event in self if all(_holds(one, event) for one in wanted))
 
@@ -68,7 +68,7 @@ class Events(list[Event]):
         return self.assert_logged(times=1, **criteria)[0]
 
     def assert_logged(self, *, times: int | None = None, **criteria: Any) -> Events:
-        """Assert that some event meets all criteria, or so many ``times``; return those that do.
+        """Assert that at least one event, or exactly ``times`` events, meet all criteria; return these events.
 
         Raises:
             AssertionError: what was logged beside what was wanted.
@@ -87,7 +87,7 @@ class Events(list[Event]):
         raise AssertionError("\n".join(lines))
 
     def assert_none(self, *, level: str = "ERROR", **criteria: Any) -> None:
-        """Assert that nothing of this level or above meets the other criteria.
+        """Assert that no event of this level or above meets the other criteria.
 
         Raises:
             AssertionError: it lists what does.
@@ -124,7 +124,7 @@ class Events(list[Event]):
 
 @contextmanager
 def capture_events(*, strict: bool = True) -> Iterator[Events]:
-    """Catch every event that is logged inside the block, at every level, instead of writing it.
+    """Capture every event that is logged inside the block, at every level, instead of writing it.
 
     Whoever logs it: loggers that exist already, metrics, the standard library by ``EventHandler``, any thread. What is
     configured otherwise (redaction, processors, checks of payloads) holds, also when the block itself calls

@@ -1,4 +1,4 @@
-"""Handlers in a test: events in, the real engine until nothing is left, and what it gave up as a readable failure."""
+"""Run handlers in a test: publish events, run the real engine until the topics are empty, assert on dead letters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def publish(
     level: Level = "INFO",
     context: Mapping[str, Any] | None = None,
 ) -> list[Event]:
-    """Publish to a topic: events as they are, mappings as payloads of new events, bytes as a message that is no event.
+    """Publish to a topic: events, mappings as payloads of new events, or bytes as invalid messages.
 
     Messages have the event's ``run_id`` as their key, as those of the sink ``topic``.
 
@@ -67,7 +67,7 @@ def run_until_empty(
     timeout: float = 60.0,
     **options: Any,
 ) -> EngineStats:
-    """Run handlers on what the topics hold, by the real engine, until nothing is left; return what it did.
+    """Run handlers with the real engine until the topics are empty, and return its stats.
 
     What fails is tried again as in production, only at once: ``backoff`` and what a ``Retry`` asks for take no time,
     and a batch does not wait for more.
@@ -107,12 +107,12 @@ def run_until_empty(
     finally:
         timer.cancel()
     if is_over.is_set():
-        raise AssertionError("\n".join([f"not empty after {timeout:g} s", *_left(topics, group), *impatient.said()]))
+        raise AssertionError("\n".join([f"not empty after {timeout:g} s", *_left(topics, group), *impatient.errors()]))
     return counts
 
 
 def assert_no_dead_letters(topics: Topics, group: str = "balog") -> None:
-    """Assert that a group gave up no event of any topic.
+    """Assert that a group has no dead letters in any topic.
 
     Raises:
         AssertionError: each dead letter with its topic, the reason, who gave it up, and the traceback.
@@ -123,21 +123,21 @@ def assert_no_dead_letters(topics: Topics, group: str = "balog") -> None:
         topic = topics.topic(name)
         dead = topic.group_state(group).dead
         shown = topic.dead_letters(group, _MAX_SHOWN)
-        lines += [line for letter in shown for line in _letter(name, letter)]
+        lines += [line for dead_letter in shown for line in _describe(name, dead_letter)]
         lines += [f"    … and {dead - len(shown)} more of {name}"] if dead > len(shown) else []
     if lines:
         raise AssertionError("\n".join([f"want no dead letters of group {group}", *lines]))
 
 
-def _letter(topic: str, letter: DeadLetter) -> list[str]:
-    who = f" by {', '.join(letter.consumers)}" if letter.consumers else ""
-    times = "once" if letter.attempts == 1 else f"{letter.attempts} times"
-    lines = [f"    {topic} {letter.id}, delivered {times}, given up{who}: {letter.reason}"]
-    if letter.traceback:
-        text = letter.traceback[-_MAX_TRACEBACK:]
+def _describe(topic: str, dead_letter: DeadLetter) -> list[str]:
+    who = f" by {', '.join(dead_letter.consumers)}" if dead_letter.consumers else ""
+    times = "once" if dead_letter.attempts == 1 else f"{dead_letter.attempts} times"
+    lines = [f"    {topic} {dead_letter.id}, delivered {times}, given up{who}: {dead_letter.reason}"]
+    if dead_letter.traceback:
+        text = dead_letter.traceback[-_MAX_TRACEBACK:]
         lines += [f"        {line}" for line in text.rstrip().splitlines()]
-    body = letter.body[:200].decode("utf-8", "replace")
-    return [*lines, f"        {body}{'…' if len(letter.body) > 200 else ''}"]
+    body = dead_letter.body[:200].decode("utf-8", "replace")
+    return [*lines, f"        {body}{'…' if len(dead_letter.body) > 200 else ''}"]
 
 
 def _left(topics: Topics, group: str) -> list[str]:
@@ -150,7 +150,7 @@ def _left(topics: Topics, group: str) -> list[str]:
 
 
 def _hub(handlers: Any) -> ConsumerHub:
-    """Make one hub of whatever names handlers.
+    """Make one hub of hubs, modules and functions.
 
     Raises:
         TypeError: something in it names none.
@@ -174,7 +174,7 @@ def _hub(handlers: Any) -> ConsumerHub:
 
 
 def _add_function(hub: ConsumerHub, func: object) -> None:
-    """Register a function as a scan of its module would, which finds nothing that a test defines inside itself."""
+    """Register a function as a scan of its module would. A scan does not find functions defined inside a test."""
     import venusian
 
     from balog.consumers.consumer import CATEGORY
@@ -188,7 +188,7 @@ def _add_function(hub: ConsumerHub, func: object) -> None:
 
 
 def _impatient(consumer: Consumer) -> Consumer:
-    """Return the same consumer, without the time that its backoff and its batches take."""
+    """Return a copy of a consumer without delays for backoff and batches."""
     from balog.backoff import Backoff
     from balog.consumers.consumer import Batch
 
@@ -201,7 +201,7 @@ def _impatient(consumer: Consumer) -> Consumer:
 
 
 class _Impatient:
-    """Stands before an operator: remembers what handlers raised, and lets no ``Retry`` ask for time."""
+    """Wraps an operator: records the errors of handlers, and removes the delay of each ``Retry``."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
@@ -227,8 +227,8 @@ class _Impatient:
             self._raised[consumer.name] = f"{type(error).__name__}: {error}"
             _raise_impatient(error)
 
-    def said(self) -> list[str]:
-        """Return a line for each consumer that raised: what it raised last."""
+    def errors(self) -> list[str]:
+        """Return a line with the last error of each consumer that raised."""
         return [f"    {name} raised {error}" for name, error in sorted(self._raised.items())]
 
 
@@ -242,7 +242,7 @@ def _raise_impatient(error: Exception) -> NoReturn:
 
 
 def _quick(error: Any) -> Any:
-    """Return the error, a ``Retry`` as one that asks for no time."""
+    """Return the error; a ``Retry`` without its delay."""
     from balog.consumers.outcomes import Retry
 
     if not isinstance(error, Retry):

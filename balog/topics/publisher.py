@@ -15,7 +15,7 @@ from balog.registry import Registry, SchemaViolation, UnknownTypeError, UnknownV
 from balog.registry.json_schema import JsonValidator
 from balog.topics.base import Message, Topic
 
-__all__ = ["Batch", "Check", "Refuse", "SchemaCheck", "as_message", "publish_all", "publish_each", "wrap"]
+__all__ = ["Check", "MessageBatch", "Refuse", "SchemaCheck", "as_message", "publish_all", "publish_each", "wrap"]
 
 Check = Callable[[Event], None]
 """Raises EventError for an event that is not what it should be."""
@@ -80,7 +80,7 @@ def publish_each(topic: Topic, batch: Sequence[Message], refuse: Refuse) -> int:
         return publish_each(topic, batch[:half], refuse) + publish_each(topic, batch[half:], refuse)
 
 
-class Batch(NamedTuple):
+class MessageBatch(NamedTuple):
     """Counts of a batch that was published: messages taken, those not refused, those that the topic did not hold."""
 
     taken: int
@@ -88,7 +88,7 @@ class Batch(NamedTuple):
     new: int
 
 
-def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> Iterator[Batch]:
+def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> Iterator[MessageBatch]:
     """Publish messages in batches, and yield the counts of each batch after the topic has stored it."""
     batch: list[Message] = []
     size = refused = 0
@@ -103,11 +103,11 @@ def publish_all(topic: Topic, messages: Iterable[Message], refuse: Refuse) -> It
         size += len(message.body)
         if len(batch) >= _BATCH or size >= _BATCH_BYTES:
             new = publish_each(topic, batch, count)
-            yield Batch(len(batch), len(batch) - refused, new)
+            yield MessageBatch(len(batch), len(batch) - refused, new)
             batch, size, refused = [], 0, 0
     if batch:
         new = publish_each(topic, batch, count)
-        yield Batch(len(batch), len(batch) - refused, new)
+        yield MessageBatch(len(batch), len(batch) - refused, new)
 
 
 class SchemaCheck:

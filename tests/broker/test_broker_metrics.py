@@ -1,6 +1,6 @@
 import time
 
-from balog.broker.metrics import Meter, MetricsConfig
+from balog.broker.metrics import BrokerMetrics, MetricsConfig
 from balog.payload import MetricPayload, read
 
 STEPS = {"bytes": 1000, "lines": 10, "logs": 1, "read_wait": 0.25, "write_wait": 0.5}
@@ -16,7 +16,7 @@ def total(deliveries, metric):
 def test_what_is_reported_adds_up_to_what_was_counted():
     """Given counts that grow while reports are made, then the deltas add up to the counts at the end."""
     figures, put = {**NOTHING}, []
-    with Meter(MetricsConfig(stage="first", every=0.1), figures.copy, put.append):
+    with BrokerMetrics(MetricsConfig(stage="first", every=0.1), figures.copy, put.append):
         for _ in range(40):
             for name, step in STEPS.items():
                 figures[name] += step
@@ -34,7 +34,7 @@ def test_what_is_reported_adds_up_to_what_was_counted():
 
 def test_a_short_run_is_reported_at_its_end():
     put = []
-    with Meter(MetricsConfig(), lambda: {**NOTHING, "bytes": 7}, put.append):
+    with BrokerMetrics(MetricsConfig(), lambda: {**NOTHING, "bytes": 7}, put.append):
         pass
     assert total(put, "pipe_bytes") == 7
     assert len(put) == 5

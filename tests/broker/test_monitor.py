@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from balog.broker.monitor import Neighbour, Row, in_pipe_order, rates
-from balog.broker.status import Stage
+from balog.broker.status import PipeStage
 
 
 def stage(seconds=10.0, stdin=None, stdout=None, pid=1, **figures):
-    return Stage(pid=pid, stage="broker", started="x", seconds=seconds, stdin=stdin, stdout=stdout, figures=figures)
+    return PipeStage(pid=pid, stage="broker", started="x", seconds=seconds, stdin=stdin, stdout=stdout, figures=figures)
 
 
 class TestRates:
@@ -49,7 +49,7 @@ class TestRates:
         assert isinstance(rates(stage(1.0, **figures), stage(2.0, **figures)), Row)
 
     def test_a_label_moves_no_cursor(self):
-        row = rates(None, Stage(pid=1, stage="run", label="a\x1b[2Jb\n", started="x", seconds=1))
+        row = rates(None, PipeStage(pid=1, stage="run", label="a\x1b[2Jb\n", started="x", seconds=1))
         assert row.label == "a?[2Jb?"
 
 

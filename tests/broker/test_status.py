@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from balog.broker import status
-from balog.broker.status import Status, pipe_of, read_stages, start_of, status_folder
+from balog.broker.status import StageStatus, pipe_of, read_stages, start_of, status_folder
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def wait_for(condition, seconds=30):
 
 class TestStatus:
     def test_its_figures_are_there_while_it_runs_and_gone_after(self, folder):
-        with Status("broker", lambda: {"bytes": 7, "sinks": {"x": {"delivered": 1}}}, label="a"):
+        with StageStatus("broker", lambda: {"bytes": 7, "sinks": {"x": {"delivered": 1}}}, label="a"):
             (stage,) = wait_for(read_stages)
             assert (stage.pid, stage.stage, stage.label) == (os.getpid(), "broker", "a")
             assert stage.figures == {"bytes": 7, "sinks": {"x": {"delivered": 1}}}
@@ -38,7 +38,7 @@ class TestStatus:
 
     def test_they_are_written_anew(self, folder):
         figures = {"bytes": 1}
-        with Status("broker", lambda: figures):
+        with StageStatus("broker", lambda: figures):
             (first,) = wait_for(read_stages)
             figures["bytes"] = 2
             wait_for(lambda: read_stages()[0].figures["bytes"] == 2)
@@ -47,13 +47,13 @@ class TestStatus:
     def test_the_file_is_always_whole(self, folder):
         """Given figures of any size that change all the time, then a reader never sees half of a file."""
         sizes = iter(range(10**9))
-        with Status("broker", lambda: {"x": "x" * (next(sizes) * 997 % 50_000)}):
+        with StageStatus("broker", lambda: {"x": "x" * (next(sizes) * 997 % 50_000)}):
             wait_for(read_stages)
             for _ in range(300):
                 assert len(read_stages()) == 1
 
     def test_nobody_else_may_look(self, folder):
-        with Status("broker", dict):
+        with StageStatus("broker", dict):
             wait_for(read_stages)
             (file,) = [path for path in folder.iterdir() if path.suffix == ".json"]
             assert (folder.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
@@ -74,7 +74,7 @@ class TestTrouble:
     def said_in(self, folder, make):
         said = []
         make(folder)
-        with Status("broker", dict, say=said.append):
+        with StageStatus("broker", dict, say=said.append):
             wait_for(lambda: said)
             time.sleep(0.1)
         return said
@@ -95,14 +95,14 @@ class TestTrouble:
 
     def test_figures_that_raise(self, folder):
         said = []
-        with Status("broker", lambda: 1 / 0, say=said.append):
+        with StageStatus("broker", lambda: 1 / 0, say=said.append):
             wait_for(lambda: said)
         assert said == ["no status for balog top: division by zero"]
 
     def test_a_planted_link_is_not_written_through(self, folder, tmp_path):
         victim = tmp_path / "victim"
         victim.write_text("precious")
-        with Status("broker", dict) as shown:
+        with StageStatus("broker", dict) as shown:
             wait_for(read_stages)
             (folder / shown._name.replace(".json", ".part")).symlink_to(victim)
             seconds = read_stages()[0].seconds
@@ -111,14 +111,14 @@ class TestTrouble:
 
     def test_trouble_is_silent_where_nobody_asked(self, folder, capfd):
         folder.write_text("in the way")
-        with Status("broker", dict):
+        with StageStatus("broker", dict):
             time.sleep(0.1)
         assert capfd.readouterr() == ("", "")
 
     def test_none_is_written_where_none_is_wanted(self, monkeypatch):
         monkeypatch.setenv("BALOG_STATUS_DIR", "")
         threads = threading.active_count()
-        with Status("broker", dict):
+        with StageStatus("broker", dict):
             assert threading.active_count() == threads
 
 

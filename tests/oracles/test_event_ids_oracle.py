@@ -16,7 +16,7 @@ from balog.consumers.ledger import LedgerEntry
 from balog.consumers.ledgers import open_ledger
 from balog.errors import EventError
 from balog.event import Event, decode, encode
-from balog.expressions.selection import Selection
+from balog.expressions.event_filter import EventFilter
 from balog.sinks.base import Delivery
 from balog.sinks.elastic import ElasticSinkConfig
 from balog.sinks.signing import batch_id
@@ -79,7 +79,7 @@ def test_what_sinks_write_of_an_id_is_that_id_to_those_who_read_it(id: str) -> N
     assert json.loads(action)["create"]["_id"] == id
     assert json.loads(document)["header"]["id"] == id
     assert re.fullmatch(r"[A-Za-z0-9!-/:-@\[-`{-~]{1,128}", token(id))
-    made = Selection("s", select={"n": "payload.n"}, cls_type="copy").make(event)
+    made = EventFilter("s", select={"n": "payload.n"}, cls_type="copy").make(event)
     assert decode(encode(made)).header.id == made.header.id != id
 
 

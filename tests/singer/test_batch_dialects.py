@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from balog.singer.batch.dialects import (
     DIALECTS,
-    Batch,
     BatchError,
+    BatchManifest,
     Dialect,
     find_credentials,
     read_batch,
@@ -19,7 +19,7 @@ from balog.singer.batch.dialects import (
 
 names = st.text(min_size=1, max_size=20)
 batches = st.builds(
-    Batch,
+    BatchManifest,
     stream=names,
     files=st.lists(
         st.sampled_from(["file:///tmp/a", "s3://bucket/b.gz", "https://host/c?sig=1"]), min_size=1, unique=True
@@ -51,7 +51,7 @@ PIPELINEWISE = as_line(filepath="/tmp/a b.csv", format="csv", compression="gzip"
 
 class TestReadBatch:
     def test_the_example_of_the_proposal(self):
-        assert read_batch(PROPOSAL) == Batch(
+        assert read_batch(PROPOSAL) == BatchManifest(
             stream="a",
             files=["s3://path/to/file001.csv", "s3://path/to/file002.csv"],
             dialect="proposal",
@@ -63,13 +63,13 @@ class TestReadBatch:
         )
 
     def test_the_sdk(self):
-        expected = Batch(
+        expected = BatchManifest(
             stream="a", files=["file:///tmp/a.gz"], dialect="sdk", format="jsonl", compression="gzip", version=7
         )
         assert read_batch(SDK) == expected
 
     def test_pipelinewise_says_exactly_how_many_rows(self):
-        expected = Batch(
+        expected = BatchManifest(
             stream="a",
             files=["/tmp/a b.csv"],
             dialect="pipelinewise",
@@ -152,7 +152,7 @@ class TestWriteBatch:
         assert json.loads(back)["filepath"] == "/tmp/a b.csv"
 
     @given(batches, st.sampled_from(DIALECTS), st.sampled_from(DIALECTS))
-    def test_every_dialect_becomes_every_other(self, batch: Batch, first: Dialect, second: Dialect):
+    def test_every_dialect_becomes_every_other(self, batch: BatchManifest, first: Dialect, second: Dialect):
         """Given any batch, when it goes through two dialects, then every file still has its format and compression."""
         lines = [again for line in write_batch(batch, first) for again in write_batch(read_batch(line), second)]
         read = [read_batch(line) for line in lines]
@@ -167,7 +167,7 @@ class TestWriteBatch:
             assert (None if found.compression == "none" else found.compression) == packed
 
     @given(batches)
-    def test_the_proposal_loses_nothing(self, batch: Batch):
+    def test_the_proposal_loses_nothing(self, batch: BatchManifest):
         (line,) = write_batch(batch, "proposal")
         assert read_batch(line) == batch
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from balog.singer.batch.columns import Shape
 from balog.singer.batch.compression import Limits
 from balog.singer.batch.csv_rows import CsvOptions
-from balog.singer.batch.dialects import Batch, BatchError
+from balog.singer.batch.dialects import BatchError, BatchManifest
 from balog.singer.batch.files import COMPRESSIONS, FORMATS, read_rows, writer
 from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit
 
@@ -62,7 +62,7 @@ def write_files(rows: list[bytes], format: str, compression: str, schema: Any, o
 
 
 def read(data: bytes, schema: Any = None, limits: Limits | None = None, **batch: Any) -> list[bytes]:
-    return list(read_rows(io.BytesIO(data), Batch(stream="a", files=[], **batch), schema, limits or Limits()))
+    return list(read_rows(io.BytesIO(data), BatchManifest(stream="a", files=[], **batch), schema, limits or Limits()))
 
 
 def values(rows: list[bytes]) -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from balog.broker.quarantine import Quarantine
 from balog.broker.records.json_members import UnreadableError, check_message
 from balog.errors import MissingExtraError
 from balog.singer.batch.dialects import (
-    Batch,
     BatchError,
+    BatchManifest,
     find_credentials,
     read_batch,
     shown,
@@ -113,7 +113,7 @@ class BatchReader:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
             return  # whose it is to complain about a SCHEMA will; a BATCH has none then
 
-    def _change_of(self, batch: Batch) -> str | None:
+    def _change_of(self, batch: BatchManifest) -> str | None:
         """Return why a BATCH's files must be rewritten; None if they can stay."""
         if self._records_editor is not None and self._records_editor.rules_for(batch.stream) is not None:
             return "would go on past the stream's record rules"
@@ -128,16 +128,16 @@ class BatchReader:
             return "has options of its format, which other dialects can't say"
         return None
 
-    def _dialect_of(self, batch: Batch) -> str:
+    def _dialect_of(self, batch: BatchManifest) -> str:
         return self._config.dialect or batch.dialect
 
-    def _in_dialect(self, batch: Batch) -> Iterable[Line] | None:
+    def _in_dialect(self, batch: BatchManifest) -> Iterable[Line] | None:
         dialect = self._config.dialect if self._config.is_for(batch.stream) else None
         if dialect is None or dialect == batch.dialect:
             return None
         return [("BATCH", line) for line in write_batch(batch, dialect)]
 
-    def _verified(self, batch: Batch, line: bytes) -> Iterable[Line] | None:
+    def _verified(self, batch: BatchManifest, line: bytes) -> Iterable[Line] | None:
         try:
             self._look_through(batch)
         except BatchError as error:
@@ -146,11 +146,11 @@ class BatchReader:
             raise StreamError(str(error)) from None
         return self._in_dialect(batch)
 
-    def _look_through(self, batch: Batch) -> None:
+    def _look_through(self, batch: BatchManifest) -> None:
         for _ in self._rows(batch):
             pass
 
-    def _read(self, batch: Batch, line: bytes) -> Iterator[Line]:
+    def _read(self, batch: BatchManifest, line: bytes) -> Iterator[Line]:
         """Yield a BATCH's rows as RECORDs. Those before a fault have gone on when it is found, unless ``verify``."""
         count = 0
         try:
@@ -165,7 +165,7 @@ class BatchReader:
         except MissingExtraError as error:
             raise StreamError(str(error)) from None
 
-    def _rewrite(self, batch: Batch, line: bytes) -> Iterator[Line]:
+    def _rewrite(self, batch: BatchManifest, line: bytes) -> Iterator[Line]:
         """Yield a BATCH's rows to those behind, for the writer to make files of; all of them or none."""
         yield BEGIN, line
         try:
@@ -179,7 +179,7 @@ class BatchReader:
         else:
             yield END, b""
 
-    def _records(self, batch: Batch) -> Iterator[bytes]:
+    def _records(self, batch: BatchManifest) -> Iterator[bytes]:
         head = b'{"type":"RECORD","stream":%b,"record":' % msgspec.json.encode(batch.stream)
         tail = b"" if batch.version is None else b',"version":%d' % batch.version
         if batch.time_extracted is not None:
@@ -188,7 +188,7 @@ class BatchReader:
         for row in self._rows(batch):
             yield head + row + tail
 
-    def _rows(self, batch: Batch) -> Iterator[bytes]:
+    def _rows(self, batch: BatchManifest) -> Iterator[bytes]:
         """Yield the rows of all files, each file's counted against what the message says."""
         if batch.format == "csv" and not batch.options:
             batch = msgspec.structs.replace(batch, options=msgspec.to_builtins(self._config.csv))
@@ -221,7 +221,7 @@ class BatchReader:
         return ()
 
 
-def _check_count(batch: Batch, count: int, limit: int) -> None:
+def _check_count(batch: BatchManifest, count: int, limit: int) -> None:
     if batch.is_exact and count < limit:
         raise BatchError(f"has {count} rows, and its BATCH says {limit}")
     if (

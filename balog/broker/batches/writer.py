@@ -17,7 +17,7 @@ from balog.broker.quarantine import Quarantine
 from balog.errors import BalogError
 from balog.singer.batch.columns import Shape
 from balog.singer.batch.csv_rows import CsvOptions, csv_options
-from balog.singer.batch.dialects import Batch, BatchError, read_batch, write_batch
+from balog.singer.batch.dialects import BatchError, BatchManifest, read_batch, write_batch
 from balog.singer.batch.files import writer
 from balog.singer.batch.rows import DoesNotFit, RowWriter
 from balog.storage import StorageError
@@ -41,7 +41,7 @@ _decode_record = msgspec.json.Decoder(_Record).decode
 class _Form(Struct, frozen=True):
     """What the files of a stream, and the messages that name them, are like."""
 
-    like: Batch
+    like: BatchManifest
     csv: CsvOptions
 
 
@@ -88,7 +88,7 @@ class BatchWriter:
         self._schemas: dict[str, Any] = {}
         self._open: dict[str, _Open] = {}
         self._state: bytes | None = None
-        self._rewriting: Batch | None = None
+        self._rewriting: BatchManifest | None = None
         self._waiting: list[Line] = []
         self._published: list[str] = []
         self._said: set[tuple[str, str]] = set()
@@ -191,7 +191,7 @@ class BatchWriter:
     def _form_of_records(self, record: _Record) -> _Form:
         config = self._config
         return _Form(
-            Batch(
+            BatchManifest(
                 stream=record.stream,
                 files=[],
                 dialect=config.dialect or "sdk",
@@ -201,7 +201,7 @@ class BatchWriter:
             self._csv,
         )
 
-    def _form_of_rewritten(self, batch: Batch) -> _Form:
+    def _form_of_rewritten(self, batch: BatchManifest) -> _Form:
         """Return the format of a rewritten BATCH: the original one, with the config's settings for its stream."""
         config = self._config
         is_for = config.is_for(batch.stream)

@@ -11,7 +11,7 @@ from balog.delivery.document import ControlDocument, Filter
 from balog.delivery.jobs.engine_job import EngineJob
 from balog.errors import ConfigError
 from balog.event import Event
-from balog.expressions.selection import Selection
+from balog.expressions.event_filter import EventFilter
 from balog.sinks import Batching, TopicSinkConfig
 from balog.topics.base import DEFAULT_LEASE
 
@@ -20,13 +20,13 @@ __all__ = ["FilterJob", "check_filters", "make_selection"]
 BATCH = Batching(events=1000, age=0.05)
 
 
-def make_selection(config: Filter) -> Selection:
+def make_selection(config: Filter) -> EventFilter:
     """Give what a filter takes and makes.
 
     Raises:
         ConfigError: an expression that is none, or members that don't fit together; ``path`` says which.
     """
-    return Selection(config.name, config.where, config.select, config.cls_type, config.version)
+    return EventFilter(config.name, config.where, config.select, config.cls_type, config.version)
 
 
 class FilterJob(EngineJob):
@@ -64,7 +64,7 @@ class _Source(SinkConsumer):
     """Takes batches of one source and publishes what becomes of them."""
 
     def __init__(
-        self, config: Filter, selection: Selection, topic: str, home_url: str, say: Callable[[str], None]
+        self, config: Filter, selection: EventFilter, topic: str, home_url: str, say: Callable[[str], None]
     ) -> None:
         sink = TopicSinkConfig(url=home_url, topic=config.to, where=config.where, batch=BATCH)
         super().__init__(sink, topic, topic, say)

@@ -1,4 +1,4 @@
-"""What a stream's SCHEMA says of its columns, for the formats that need to know: CSV's text, Parquet's types."""
+"""The columns of a stream's SCHEMA, for formats that need their types: CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Column(Struct, frozen=True):
 
     @property
     def type(self) -> str | None:
-        """The one type that values have; None where there are several, or nobody knows."""
+        """The only type of the values; None for several or unknown types."""
         return next(iter(self.types)) if len(self.types) == 1 else None
 
 
 class Shape:
-    """The columns that a stream's files get: those of its SCHEMA, then those that its rows show.
+    """The columns of a stream's files: those of its SCHEMA, then additional ones of its rows.
 
     A column only ever becomes wider, so a stream begins as many files for it as it has columns at most.
 
@@ -63,7 +63,7 @@ class Shape:
 
 
 def columns_of(schema: Any) -> dict[str, Column]:
-    """Return the columns that a SCHEMA names, in its order; none when it is no schema of an object."""
+    """Return the columns of a SCHEMA, in its order; none if it is not the schema of an object."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     if not isinstance(properties, dict):
         return {}
@@ -95,9 +95,9 @@ def _branches(property: Any, depth: int) -> Iterator[Mapping[str, Any]]:
 
 
 def _types(branch: Mapping[str, Any]) -> frozenset[str] | None:
-    """Return the types of a schema without alternatives; None when it does not say, or says what no type is."""
-    said = branch.get("type")
-    names = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+    """Return the types of a schema without alternatives; None without valid types."""
+    declared = branch.get("type")
+    names = [declared] if isinstance(declared, str) else declared if isinstance(declared, list) else []
     if not names or not all(isinstance(name, str) and name in _TYPES for name in names):
         return None
     found = frozenset(names)

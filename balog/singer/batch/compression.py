@@ -1,4 +1,4 @@
-"""gzip and zstd around a file, read within bounds: what is small and says that it is huge must not become huge here."""
+"""Compress and decompress files by gzip and zstd, with limits against decompression bombs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ZSTD_WINDOW = 128 << 20
 
 
 class Limits(NamedTuple):
-    """How much a file may hold.
+    """Limits of a file's size.
 
     Attributes:
         decompressed: bytes of a file when it is decompressed.
@@ -34,7 +34,7 @@ class Limits(NamedTuple):
 
 
 class _Counted(io.RawIOBase):
-    """A source that counts what is read of it, and has an end also where it is all empty gzip streams."""
+    """A source that counts the bytes read from it, and ends even if it has only empty gzip streams."""
 
     def __init__(self, source: IO[bytes], begun: bytes, limit: int) -> None:
         self._source = source
@@ -67,24 +67,24 @@ def seen_compression(begun: bytes) -> str:
     return next((name for magic, name in _MAGIC.items() if begun.startswith(magic)), "none")
 
 
-def decompress(source: IO[bytes], said: str | None, limits: Limits) -> Iterator[bytes]:
+def decompress(source: IO[bytes], declared: str | None, limits: Limits) -> Iterator[bytes]:
     """Return a file's bytes in blocks of about 1 MiB at most.
 
     Args:
         source: the file.
-        said: the compression that its message names; None goes by the file's first bytes.
+        declared: the compression that the message declares; None to detect it from the file's first bytes.
         limits: see ``Limits``.
 
     Raises:
-        BatchError: it is not what is said, is cut off, does not match its checksum, or holds too much.
+        BatchError: the file has another compression, is truncated, fails its checksum, or exceeds the limits.
         MissingExtraError: zstd, and zstandard is not installed.
     """
     begun = _begin(source)
     seen = seen_compression(begun)
-    if said not in (None, "none", "gzip", "zstd"):
-        raise BatchError(f"is compressed as {said}, and only gzip and zstd are read")
-    if said is not None and said != seen and not (said == "none" and seen == "parquet"):
-        raise BatchError(f"should be {_name(said)} and is {_name(seen)}")
+    if declared not in (None, "none", "gzip", "zstd"):
+        raise BatchError(f"is compressed as {declared}, and only gzip and zstd are read")
+    if declared is not None and declared != seen and not (declared == "none" and seen == "parquet"):
+        raise BatchError(f"should be {_name(declared)} and is {_name(seen)}")
     counted = _Counted(source, begun, limits.decompressed)
     blocks = {"gzip": _gunzip, "zstd": _unzstd}.get(seen, _plain)(counted)
     return _bounded(blocks, counted, limits)
@@ -168,7 +168,7 @@ class _Zstd(io.RawIOBase):
 
 
 def compress(file: IO[bytes], compression: str) -> IO[bytes]:
-    """Return what to write to in a file's place; closing it ends the stream and leaves the file open.
+    """Return a compressing writer for a file; closing it ends the stream and leaves the file open.
 
     Raises:
         MissingExtraError: zstd, and zstandard is not installed.

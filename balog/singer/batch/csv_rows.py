@@ -1,4 +1,4 @@
-"""CSV (RFC 4180): a header, a row a record, values typed by the stream's SCHEMA.
+"""Read and write CSV (RFC 4180): a header, one row a record, values typed by the stream's SCHEMA.
 
 Empty without quotes is null and ``""`` is the empty text, as PostgreSQL's COPY has it. The standard library's reader
 can't tell the two apart before Python 3.13, so records are split here.
@@ -31,7 +31,7 @@ _decode_text = msgspec.json.Decoder(str).decode
 
 
 class CsvOptions(NamedTuple):
-    """How a file is written; the names are those of the proposal's ``format.options``.
+    """The options of a CSV file, named as in the proposal's ``format.options``.
 
     Attributes:
         delimiter: between values.
@@ -63,7 +63,7 @@ def csv_options(options: Mapping[str, Any]) -> CsvOptions:
             raise BatchError(f"the CSV option {name} is neither a character, nor true or false where that is asked")
     read = CsvOptions(**options)
     special = [char for char in (read.delimiter, read.quote_char, read.escape_char) if char is not None]
-    if read.escape_char == read.quote_char:  # the doubled quote, said another way
+    if read.escape_char == read.quote_char:  # the doubled quote, written differently
         return read._replace(escape_char=None)
     if len(set(special)) != len(special):
         raise BatchError("the CSV options delimiter, quote_char and escape_char have to be different characters")
@@ -128,7 +128,7 @@ def _prepare(
 
 
 def _records(blocks: Iterable[bytes], options: CsvOptions) -> Iterator[tuple[int, list[_Field]]]:
-    """Yield each record with the number of its last line; a quoted value may go over lines."""
+    """Yield each record with the number of its last line; a quoted value may span lines."""
     split = _splitter(options)
     quote, escaped = options.quote_char, _escaped(options)
     open_lines: list[str] = []
@@ -193,7 +193,7 @@ def _splitter(options: CsvOptions) -> Callable[[str], list[_Field]]:
 
 
 def _value_of(column: Column, null: str) -> Callable[[_Field], bytes | None]:
-    """Return what makes JSON of a column's text; it raises ``ValueError`` for text that is none of its types."""
+    """Return a function that converts a column's text to JSON, and raises ``ValueError`` for text of another type."""
     is_text = "string" in column.types or not column.types
     parsers = [parse for type, parse in _PARSERS.items() if type in column.types]
     types = " or ".join(sorted(column.types))
@@ -255,7 +255,7 @@ _PARSERS: dict[str, Callable[[str], bytes | None]] = {
 
 
 class CsvWriter:
-    """See ``RowWriter``. Text is always in quotes, nested values are JSON in quotes, anything else stands bare."""
+    """See ``RowWriter``. Texts are quoted, nested values are quoted JSON, other values are unquoted."""
 
     def __init__(self, file: IO[bytes], options: CsvOptions, shape: Shape) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""One BATCH message in three dialects: the proposal's, the Meltano SDK's and PipelineWise's."""
+"""Parse and write BATCH messages in three dialects: the proposal's, the Meltano SDK's and PipelineWise's."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from balog.singer.messages import BatchMessage
 
 __all__ = [
     "DIALECTS",
-    "Batch",
     "BatchError",
+    "BatchManifest",
     "Dialect",
     "find_credentials",
     "read_batch",
@@ -30,11 +30,11 @@ DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
 
 class BatchError(BalogError):
-    """A BATCH message, or a file of it, is not what it should be. The message never has a credential in it."""
+    """A BATCH message or one of its files is invalid. The error's text has no credentials."""
 
 
-class Batch(Struct, kw_only=True):
-    """A BATCH, whatever its dialect.
+class BatchManifest(Struct, kw_only=True):
+    """The content of a BATCH message of any dialect.
 
     Attributes:
         format: ``jsonl``, ``csv``, ``parquet``, or another name as it came.
@@ -63,8 +63,8 @@ _COMPRESSIONS = {"gz": "gzip", "zst": "zstd", "zstandard": "zstd", "null": "none
 _KNOWN = {field.encode_name for field in msgspec.structs.fields(BatchMessage)} | {"type"}
 
 
-def read_batch(line: bytes) -> Batch:
-    """Read a BATCH message of any dialect.
+def read_batch(line: bytes) -> BatchManifest:
+    """Parse a BATCH message of any dialect.
 
     Raises:
         BatchError: it is not one; with the path to what is wrong.
@@ -82,10 +82,10 @@ def read_batch(line: bytes) -> Batch:
     size = message.size if message.size is not None else message.batch_size
     if size is not None and size < 0:
         raise BatchError("$: a number of rows below 0")
-    said = message.encoding if message.encoding is not None else {}
-    format, options = _named(said.get("format", message.format), "format")
-    compression, _ = _named(said.get("compression", message.compression), "compression")
-    return Batch(
+    declared = message.encoding if message.encoding is not None else {}
+    format, options = _named(declared.get("format", message.format), "format")
+    compression, _ = _named(declared.get("compression", message.compression), "compression")
+    return BatchManifest(
         stream=message.stream,
         files=message.files,
         dialect=message.dialect,
@@ -100,22 +100,22 @@ def read_batch(line: bytes) -> Batch:
     )
 
 
-def _named(said: Any, what: str) -> tuple[str | None, dict[str, Any]]:
-    """Return name and options of a format or compression, which is a word or ``{name, options, enabled}``."""
-    if said is None or isinstance(said, str):
-        return (said.strip().lower() if said is not None else None), {}
-    if not isinstance(said, dict):
+def _named(declared: Any, what: str) -> tuple[str | None, dict[str, Any]]:
+    """Return name and options of a format or compression, given as a name or as ``{name, options, enabled}``."""
+    if declared is None or isinstance(declared, str):
+        return (declared.strip().lower() if declared is not None else None), {}
+    if not isinstance(declared, dict):
         raise BatchError(f"$.{what}: is neither a name nor an object with one")
-    name, options = said.get("name"), said.get("options")
+    name, options = declared.get("name"), declared.get("options")
     if not (name is None or isinstance(name, str)) or not (options is None or isinstance(options, dict)):
         raise BatchError(f"$.{what}: want a name and, if any, options")
-    if what == "compression" and (said.get("enabled") is False or (name is None and "name" in said)):
+    if what == "compression" and (declared.get("enabled") is False or (name is None and "name" in declared)):
         return "none", {}
     return (name.strip().lower() if name is not None else None), options or {}
 
 
-def write_batch(batch: Batch, dialect: Dialect) -> Iterator[bytes]:
-    """Write a BATCH as lines of a dialect: one, but PipelineWise's names one file in each.
+def write_batch(batch: BatchManifest, dialect: Dialect) -> Iterator[bytes]:
+    """Write a BATCH as lines of a dialect: one line, or one for each file in PipelineWise's.
 
     What a dialect has no place for is left out: the SDK's has no ``size``, PipelineWise's says exactly how many rows
     its file has, and the proposal's ``size`` does not.
@@ -141,7 +141,7 @@ def write_batch(batch: Batch, dialect: Dialect) -> Iterator[bytes]:
     yield _line(batch, time, size, form, manifest, version, batch.rest)
 
 
-def _line(batch: Batch, *parts: Mapping[str, Any]) -> bytes:
+def _line(batch: BatchManifest, *parts: Mapping[str, Any]) -> bytes:
     body: dict[str, Any] = {"type": "BATCH", "stream": batch.stream}
     for part in parts:
         body.update(part)
@@ -157,7 +157,7 @@ def _as_path(file: str) -> str:
 
 
 def shown(file: str) -> str:
-    """Return a file's name as people may see it: without the query of a pre-signed URL, and without a password."""
+    """Return a file's name for messages: without the query of a pre-signed URL, and without a password."""
     try:
         parts = urlsplit(file)
     except ValueError:

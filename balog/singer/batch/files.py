@@ -1,4 +1,4 @@
-"""The rows of a file, whatever its format and compression; and files of rows."""
+"""Read and write files of rows in any format and compression."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import IO, Any
 from balog.singer.batch.columns import Shape
 from balog.singer.batch.compression import Limits, compress, decompress, seen_compression
 from balog.singer.batch.csv_rows import CsvOptions, CsvWriter, csv_options, read_csv
-from balog.singer.batch.dialects import Batch, BatchError
+from balog.singer.batch.dialects import BatchError, BatchManifest
 from balog.singer.batch.jsonl_rows import JsonlWriter, read_jsonl
 from balog.singer.batch.parquet_rows import ParquetWriter, read_parquet
 from balog.singer.batch.rows import RowWriter
@@ -21,8 +21,8 @@ COMPRESSIONS = ("none", "gzip", "zstd")
 _SUFFIXES = {"gzip": ".gz", "zstd": ".zst"}
 
 
-def read_rows(file: IO[bytes], batch: Batch, schema: Any, limits: Limits) -> Iterator[bytes]:
-    """Return a file's rows as JSON objects, each on one line without a newline; the memory needed is that of some rows.
+def read_rows(file: IO[bytes], batch: BatchManifest, schema: Any, limits: Limits) -> Iterator[bytes]:
+    """Return a file's rows as JSON objects, each on one line without a newline. Memory holds only some rows.
 
     Args:
         file: opened for reading; closed by the caller.
@@ -48,7 +48,7 @@ def read_rows(file: IO[bytes], batch: Batch, schema: Any, limits: Limits) -> Ite
 
 
 def _parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
-    """Read a Parquet file, also one inside of gzip or zstd, and one that can't be searched.
+    """Read a Parquet file, even compressed by gzip or zstd, or from a source without seek.
 
     What a message says of a Parquet file's compression is that of the pages inside, which the file itself knows.
     """
@@ -71,7 +71,7 @@ def _parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
 
 
 def suffix(format: str, compression: str) -> str:
-    """Return how the name of such a file ends: ``.jsonl.gz``. A Parquet file is compressed inside."""
+    """Return the suffix of a file's name, such as ``.jsonl.gz``. A Parquet file is compressed inside."""
     return f".{format}" + ("" if format == "parquet" else _SUFFIXES.get(compression, ""))
 
 
@@ -110,6 +110,6 @@ class _Packed:
         return self._inner.size
 
     def finish(self) -> None:
-        """End the compressed stream too."""
+        """Write the rest, and end the compressed stream."""
         with self._packed:
             self._inner.finish()

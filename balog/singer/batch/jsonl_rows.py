@@ -1,4 +1,4 @@
-"""JSON Lines: a row a line, passed on as it is."""
+"""Read and write JSON Lines: one row a line, unchanged."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["JsonlWriter", "read_jsonl"]
 
 
 def read_jsonl(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Return the rows of a file. Empty lines and a byte order mark at the file's beginning are left out.
+    """Return the rows of a file, without empty lines and a byte order mark.
 
     Raises:
         BatchError: a line is not a JSON object, or too long; with its number.

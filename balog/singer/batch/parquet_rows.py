@@ -1,4 +1,4 @@
-"""Parquet: rows by row group, typed by the stream's SCHEMA. Needs pyarrow, the extra ``parquet``."""
+"""Read and write Parquet by row groups, typed by the stream's SCHEMA. Needs pyarrow, the extra ``parquet``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from balog.errors import MissingExtraError
 from balog.singer.batch.columns import Shape, columns_of
 from balog.singer.batch.compression import Limits
 from balog.singer.batch.dialects import BatchError
-from balog.singer.batch.parquet_types import JSON_MARK, Kind, kind_of
+from balog.singer.batch.parquet_types import JSON_MARK, ParquetType, parquet_type_of
 from balog.singer.batch.parquet_values import Describe, values_of
 from balog.singer.batch.rows import MAX_ROW_BYTES, DoesNotFit, as_text
 
@@ -31,7 +31,7 @@ _decode = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal).decode
 
 
 def read_parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes]:
-    """Yield the rows of a file that can be searched.
+    """Yield the rows of a file with ``seek``.
 
     A null is left out where the stream's SCHEMA does not allow it. Timestamps become RFC 3339 text, decimals numbers
     with all their digits (text where the SCHEMA says text), bytes base64.
@@ -71,7 +71,7 @@ def read_parquet(file: IO[bytes], schema: Any, limits: Limits) -> Iterator[bytes
 
 
 def _rows_at_once(metadata: Any) -> int:
-    """Return how many rows are taken into memory at once, by what the file says of its row groups."""
+    """Return how many rows to read at once, from the file's metadata about its row groups."""
     rows = max(metadata.num_rows, 1)
     size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     return int(min(max(_ROWS_AT_ONCE_BYTES * rows // max(size, 1), 1), _MAX_ROWS_AT_ONCE))
@@ -105,7 +105,7 @@ class ParquetWriter:
         self._file = file
         self._compression = compression
         self._shape = shape
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: dict[str, ParquetType] = {}
         self._schema: Any = None
         self._writer: Any = None
         self._held: dict[str, list[Any]] = {}
@@ -159,7 +159,7 @@ class ParquetWriter:
     def _begin(self) -> None:
         self._widened = dict(self._shape.widened)
         self._kinds = {
-            name: kind_of(column, self._shape.widened.get(name)) for name, column in self._shape.columns.items()
+            name: parquet_type_of(column, self._shape.widened.get(name)) for name, column in self._shape.columns.items()
         }
         self._schema = self._pyarrow.schema(
             [
@@ -170,7 +170,7 @@ class ParquetWriter:
         self._held = {name: [] for name in self._kinds}
 
     def _collect(self) -> None:
-        """Make Arrow data of the rows held, which takes a tenth of their memory."""
+        """Convert the rows to Arrow data, which takes a tenth of their memory."""
         if not self._held_rows:
             return
         arrays = [self._pyarrow.array(self._held[field.name], field.type) for field in self._schema]
@@ -197,7 +197,7 @@ class ParquetWriter:
 
 
 def _values_in(row: bytes) -> dict[str, Any]:
-    """Return a row's values, fractions as decimals, so that none loses a digit before its column is known."""
+    """Return a row's values, with fractions as decimals to keep all digits until the column's type is known."""
     try:
         return _decode(row)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Parquet types of a stream's SCHEMA: which a column gets, and how a JSON value becomes one that it can hold.
+"""Choose the Parquet types of a stream's SCHEMA, and convert JSON values to them.
 
 What has one type in the SCHEMA gets the type of Parquet that holds it: 64-bit integers, doubles, decimals where the
 SCHEMA says how many digits (``multipleOf``, or the Meltano SDK's ``x-singer.decimal``), timestamps in UTC with
@@ -17,7 +17,7 @@ import msgspec
 
 from balog.singer.batch.columns import Column, column_of
 
-__all__ = ["JSON_MARK", "Kind", "kind_of", "text_kind"]
+__all__ = ["JSON_MARK", "ParquetType", "parquet_type_of", "text_kind"]
 
 JSON_MARK = {b"balog": b"json"}
 """The metadata of a column whose text is JSON."""
@@ -35,8 +35,8 @@ _MAX_DEPTH = 20
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-class Kind(NamedTuple):
-    """A column's type in Arrow, and what makes a JSON value (with decimals for fractions) one of it.
+class ParquetType(NamedTuple):
+    """A column's type in Arrow, and the conversion of a JSON value (with decimals for fractions) to it.
 
     ``convert`` raises ``ValueError`` for a value that the type can't hold without loss.
     """
@@ -46,86 +46,86 @@ class Kind(NamedTuple):
     is_json: bool = False
 
 
-def kind_of(column: Column, widened: str | None, depth: int = 0) -> Kind:
-    """Return the kind of a column; ``widened`` is ``text`` or ``json`` after a value did not fit."""
+def parquet_type_of(column: Column, widened: str | None, depth: int = 0) -> ParquetType:
+    """Return the type of a column; ``widened`` is ``text`` or ``json`` after a value did not fit."""
     import pyarrow
 
     if widened == "text":
         return text_kind()
     if widened == "json" or column.type is None or depth > _MAX_DEPTH:
-        return Kind(pyarrow.string(), _json, is_json=True)
+        return ParquetType(pyarrow.string(), _json, is_json=True)
     schema = column.schema
     if column.type == "string":
         return _string_kind(schema)
     if column.type == "number":
         scale = _scale(schema.get("multipleOf"))
         if scale is None:
-            return Kind(pyarrow.float64(), _double)
-        return Kind(pyarrow.decimal128(38, scale), _decimal(38, scale))
+            return ParquetType(pyarrow.float64(), _double)
+        return ParquetType(pyarrow.decimal128(38, scale), _decimal(38, scale))
     if column.type == "integer":
-        return Kind(pyarrow.int64(), _integer)
+        return ParquetType(pyarrow.int64(), _integer)
     if column.type == "boolean":
-        return Kind(pyarrow.bool_(), _boolean)
+        return ParquetType(pyarrow.bool_(), _boolean)
     nested = _struct_kind(schema, depth) if column.type == "object" else _list_kind(schema, depth)
-    return nested or Kind(pyarrow.string(), _json, is_json=True)
+    return nested or ParquetType(pyarrow.string(), _json, is_json=True)
 
 
-def text_kind() -> Kind:
-    """Return the kind of plain text."""
+def text_kind() -> ParquetType:
+    """Return the type of plain text."""
     import pyarrow
 
-    return Kind(pyarrow.string(), _text)
+    return ParquetType(pyarrow.string(), _text)
 
 
-def _string_kind(schema: Mapping[str, Any]) -> Kind:
+def _string_kind(schema: Mapping[str, Any]) -> ParquetType:
     import pyarrow
 
     format = schema.get("format")
     if format == "date-time":
-        return Kind(pyarrow.timestamp("us", "UTC"), _timestamp)
+        return ParquetType(pyarrow.timestamp("us", "UTC"), _timestamp)
     if format == "date":
-        return Kind(pyarrow.date32(), _date)
+        return ParquetType(pyarrow.date32(), _date)
     if format in ("x-singer.decimal", "singer.decimal"):
         precision, scale = schema.get("precision"), schema.get("scale", 0)
         if isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision <= 38 and precision:
             convert = _decimal(precision, scale)
-            return Kind(pyarrow.decimal128(precision, scale), lambda value: convert(_decimal_text(value)))
+            return ParquetType(pyarrow.decimal128(precision, scale), lambda value: convert(_decimal_text(value)))
     return text_kind()
 
 
-def _struct_kind(schema: Mapping[str, Any], depth: int) -> Kind | None:
+def _struct_kind(schema: Mapping[str, Any], depth: int) -> ParquetType | None:
     import pyarrow
 
     properties = schema.get("properties")
     if not isinstance(properties, dict) or not properties:
         return None
-    kinds = {name: kind_of(column_of(property), None, depth + 1) for name, property in properties.items()}
+    kinds = {name: parquet_type_of(column_of(property), None, depth + 1) for name, property in properties.items()}
 
     def convert(value: Any) -> Any:
         if not isinstance(value, dict) or value.keys() - kinds.keys():
             raise ValueError
         return {name: None if value.get(name) is None else kind.convert(value[name]) for name, kind in kinds.items()}
 
-    return Kind(pyarrow.struct([_field(name, kind) for name, kind in kinds.items()]), convert)
+    return ParquetType(pyarrow.struct([_field(name, kind) for name, kind in kinds.items()]), convert)
 
 
-def _list_kind(schema: Mapping[str, Any], depth: int) -> Kind | None:
+def _list_kind(schema: Mapping[str, Any], depth: int) -> ParquetType | None:
     import pyarrow
 
     items = schema.get("items")
     if not isinstance(items, dict):
         return None
-    kind = kind_of(column_of(items), None, depth + 1)
+    kind = parquet_type_of(column_of(items), None, depth + 1)
 
     def convert(value: Any) -> Any:
         if not isinstance(value, list):
             raise ValueError
         return [None if item is None else kind.convert(item) for item in value]
 
-    return Kind(pyarrow.list_(_field("element", kind)), convert)
+    return ParquetType(pyarrow.list_(_field("element", kind)), convert)
 
 
-def _field(name: str, kind: Kind) -> Any:
+def _field(name: str, kind: ParquetType) -> Any:
     import pyarrow
 
     return pyarrow.field(name, kind.type, metadata=JSON_MARK if kind.is_json else None)
@@ -194,7 +194,7 @@ def _decimal_text(value: Any) -> Decimal:
 
 
 def _scale(multiple: Any) -> int | None:
-    """Return how many digits ``multipleOf`` allows after the point; None when it is no power of ten."""
+    """Return the number of decimals that ``multipleOf`` allows; None if it is not a power of ten."""
     if isinstance(multiple, bool) or not isinstance(multiple, (int, float, Decimal)):
         return None
     number = Decimal(str(multiple))

@@ -1,4 +1,4 @@
-"""Arrow's values as JSON has them: text for times and dates, numbers with all digits, base64 for bytes."""
+"""Convert Arrow's values to JSON: text for times and dates, numbers with all digits, base64 for bytes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Describe(NamedTuple):
 
     @property
     def leaves_out_nulls(self) -> bool:
-        """Whether a null would be against the SCHEMA."""
+        """Whether the SCHEMA forbids null."""
         return self.column is not None and not self.column.is_nullable
 
 

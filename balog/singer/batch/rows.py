@@ -1,4 +1,4 @@
-"""Rows: JSON objects as bytes. What readers and writers of every format share."""
+"""Rows as bytes of JSON objects, for readers and writers of every format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class DoesNotFit(Exception):
-    """A row has a property that the file begun has no column for, or a value that its column can't hold.
+    """A row has a property without a column in the open file, or a value that its column can't hold.
 
     The columns know it now: a new file takes the row.
     """
@@ -46,11 +46,11 @@ class RowWriter(Protocol):
         """
 
     def finish(self) -> None:
-        """Write what is open; the file itself stays open."""
+        """Write the rest; the file stays open."""
 
 
 def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file that comes in blocks, without their newlines.
+    """Yield the lines of a file read in blocks, without their newlines.
 
     Raises:
         BatchError: a line is longer than ``MAX_ROW_BYTES``.
@@ -85,7 +85,7 @@ def as_text(row: bytes) -> str:
 
 
 def is_object(text: bytes) -> bool:
-    """Return whether a text is a JSON object, also one with Python's ``NaN`` or half a surrogate pair in it."""
+    """Return whether a text is a JSON object; Python's ``NaN`` and half a surrogate pair are allowed."""
     try:
         _decode_object(text)
         return text.isascii() or bool(text.decode())
@@ -98,7 +98,7 @@ def is_object(text: bytes) -> bool:
 
 
 def fields_of(row: bytes) -> dict[str, bytes]:
-    """Return a row's values as they stand in it; of a key that comes twice the last.
+    """Return a row's encoded values; for a duplicate key, the last one.
 
     Raises:
         BatchError: it is not a JSON object.

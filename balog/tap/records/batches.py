@@ -16,7 +16,7 @@ from balog.errors import ConfigError, MissingExtraError, split_refusal
 from balog.problems import problems
 from balog.singer.batch.columns import Shape
 from balog.singer.batch.csv_rows import CsvOptions
-from balog.singer.batch.dialects import Batch, BatchError, Dialect, write_batch
+from balog.singer.batch.dialects import BatchError, BatchManifest, Dialect, write_batch
 from balog.singer.batch.files import suffix, writer
 from balog.singer.batch.rows import DoesNotFit, RowWriter
 from balog.storage import StorageError, is_url, open_storage
@@ -153,7 +153,7 @@ class BatchFiles:
             with suppress(OSError):
                 file.close()
         root = place.root.rstrip("/")
-        batch = Batch(
+        batch = BatchManifest(
             stream=self._stream,
             files=[f"{root if is_url(root) else Path(root).resolve()}/{name}"],
             format=encoding.format,

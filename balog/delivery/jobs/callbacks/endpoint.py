@@ -49,11 +49,6 @@ class Refusal(Struct, frozen=True):
         return self.status == _GONE
 
     @property
-    def is_too_large(self) -> bool:
-        """Whether less at once could succeed."""
-        return self.status == 413
-
-    @property
     def is_events(self) -> bool:
         """Whether it is about these events, and others may succeed."""
         return self.status in _EVENTS_FAULT

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from balog.errors import ConfigError
 from balog.event import Event, decode, encode
-from balog.expressions.selection import Selection
+from balog.expressions.event_filter import EventFilter
 
 AT = datetime(2026, 11, 20, 7, 46, 12, 123456, tzinfo=timezone.utc)
 
@@ -21,24 +21,24 @@ def event(**payload):
 
 
 def made(one, select, **options):
-    return Selection("f", select=select, cls_type="part", **options).make(one).payload
+    return EventFilter("f", select=select, cls_type="part", **options).make(one).payload
 
 
 class TestPassing:
     def test_without_select_an_event_is_what_it_was(self):
         one = event(cls_type="order", n=1)
-        assert Selection("f", where="payload.n = 1").make(one) is one
+        assert EventFilter("f", where="payload.n = 1").make(one) is one
 
     @pytest.mark.parametrize(("where", "wanted"), [(None, True), ("payload.n = 1", True), ("payload.n > 1", False),
                                                    ("payload.missing > 1", False)])  # fmt: skip
     def test_it_wants_what_meets_its_condition(self, where, wanted):
-        assert Selection("f", where).wants(event(n=1)) is wanted
+        assert EventFilter("f", where).wants(event(n=1)) is wanted
 
 
 class TestSelecting:
     def test_the_header_is_kept_but_for_the_id(self):
         one = event(n=1)
-        before, after = one.header, Selection("f", select={"n": "payload.n"}, cls_type="part").make(one).header
+        before, after = one.header, EventFilter("f", select={"n": "payload.n"}, cls_type="part").make(one).header
         assert after.id != before.id
         assert msgspec.structs.replace(after, id=before.id) == before
 
@@ -60,7 +60,7 @@ class TestSelecting:
     )
     def test_a_value_is_written_as_json_has_it(self, expression, value):
         one = decode(json.dumps(json.loads(encode(event(n=1))) | {"payload": {"n": 1, "big": 2**70, "text": "größe"}}))
-        body = encode(Selection("f", select={"x": expression}, cls_type="part").make(one))
+        body = encode(EventFilter("f", select={"x": expression}, cls_type="part").make(one))
         assert json.loads(body)["payload"]["x"] == value
 
     @pytest.mark.parametrize("expression", ["payload.missing", "NULL", "payload.n / 0", "payload.n * 1e300 * 1e300"])
@@ -78,18 +78,18 @@ class TestIds:
     def test_an_id_is_an_id_and_always_the_same(self, name):
         one = event(n=1)
         one.header.id = name
-        selection = Selection("f", select={"n": "payload.n"}, cls_type="part")
+        selection = EventFilter("f", select={"n": "payload.n"}, cls_type="part")
         after = selection.make(one)
         assert selection.make(one).header.id == after.header.id
         assert decode(encode(after)).header.id != name
 
     def test_it_tells_the_time_of_the_old_one(self):
         one = event(n=1)
-        assert Selection("f", select={"n": "payload.n"}, cls_type="p").make(one).header.id[:10] == one.header.id[:10]
+        assert EventFilter("f", select={"n": "payload.n"}, cls_type="p").make(one).header.id[:10] == one.header.id[:10]
 
     def test_two_filters_make_two_events_of_one(self):
         one = event(n=1)
-        ids = {Selection(name, select={"n": "payload.n"}, cls_type="p").make(one).header.id for name in ("f", "g")}
+        ids = {EventFilter(name, select={"n": "payload.n"}, cls_type="p").make(one).header.id for name in ("f", "g")}
         assert len(ids) == 2
 
 
@@ -108,11 +108,11 @@ class TestRefusals:
     )
     def test_what_fits_not_is_refused_with_its_place(self, given, path):
         with pytest.raises(ConfigError) as caught:
-            Selection("f", **given)
+            EventFilter("f", **given)
         assert caught.value.path == path
 
 
 def test_it_goes_to_other_processes():
-    selection = Selection("f", "payload.n = 1", {"n": "payload.n"}, "part", "1.0.0")
+    selection = EventFilter("f", "payload.n = 1", {"n": "payload.n"}, "part", "1.0.0")
     one = event(n=1)
     assert encode(pickle.loads(pickle.dumps(selection)).make(one)) == encode(selection.make(one))

@@ -1,4 +1,4 @@
-"""Which events a filter takes and what it makes of each: the meaning of a filter, wherever it runs."""
+"""Which events a filter accepts, and the new payload of each, for every place where filters run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from balog.errors import ConfigError
 from balog.event import Event, format_timestamp
 from balog.expressions import Expression
 
-__all__ = ["Selection"]
+__all__ = ["EventFilter"]
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 24
@@ -27,8 +27,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _HEAD = ("cls_type", "version")
 
 
-class Selection:
-    """A condition, and a new payload for the events that meet it. Immutable; may be shared by threads and pickled.
+class EventFilter:
+    """A condition, and a new payload for the events that meet it. Immutable, thread-safe, can be pickled.
 
     Without ``select`` an event passes as it is, with its id. With it, the event that comes out has the header of the
     one that came in but for the id, and a payload of ``cls_type``, ``version`` and the fields. Its id follows from the
@@ -65,26 +65,21 @@ class Selection:
         if not select:
             for member, value in zip(_HEAD, (cls_type, version)):
                 if value is not None:
-                    raise ConfigError("is of a new payload, and there is no select that makes one", path=member)
+                    raise ConfigError("needs select, because it describes a new payload", path=member)
             return
         if cls_type is None:
-            raise ConfigError("a new payload is of a new type; give cls_type", path="cls_type")
+            raise ConfigError("a new payload needs its own type; set cls_type", path="cls_type")
         if twice := next((member for member in _HEAD if member in select), None):
-            raise ConfigError(f"the new payload's {twice} is given beside select", path=f"select.{twice}")
+            raise ConfigError(f"set the new payload's {twice} outside of select", path=f"select.{twice}")
         self._fields = [(key, _expression(text, f"select.{key}", "any").evaluate) for key, text in select.items()]
         self._head = {"cls_type": cls_type} if version is None else {"cls_type": cls_type, "version": version}
-
-    @property
-    def selects(self) -> bool:
-        """Whether events come out with a payload of their own."""
-        return self._fields is not None
 
     def wants(self, event: Event) -> bool:
         """Return whether an event meets the condition."""
         return self.where is None or self.where.matches(event)
 
     def make(self, event: Event) -> Event:
-        """Return what comes out for an event that is wanted."""
+        """Return an accepted event, with its new payload if the filter has one."""
         if self._fields is None:
             return event
         payload: dict[str, Any] = dict(self._head)
@@ -108,7 +103,7 @@ class Selection:
         return front + "".join(digits)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Selection, self._given
+        return EventFilter, self._given
 
 
 def _expression(text: str, path: str, gives: Any) -> Expression:
