@@ -38,7 +38,7 @@ class AsyncLoop:
         self._caller = caller
 
     def wake(self) -> None:
-        """Let the thread take ready calls. May be called from any thread."""
+        """Have the thread run ready calls. May be called from any thread."""
         self._running_loop().call_soon_threadsafe(self._take)
 
     def await_result(self, call: HandlerCall, awaitable: Awaitable[Any]) -> None:

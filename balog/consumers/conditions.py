@@ -1,4 +1,4 @@
-"""Which events a consumer wants: the conditions of ``@consumer_config``, read once and asked for each event."""
+"""The conditions of ``@consumer_config`` on events, parsed once and checked for each event."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["Conditions", "Facts", "Texts", "read_texts"]
 
 Texts = str | Iterable[str] | None
-"""One text or several; None is no condition."""
+"""One string or several; None for no condition."""
 
 _MAX_GLOBS = 100
 
 
 class Facts(NamedTuple):
-    """What conditions read of an event beside ``where``. Events of the same facts are wanted by the same consumers."""
+    """The fields of an event that conditions read, except ``where``. Events with equal facts have the same consumers."""
 
     cls_type: object
     schema: object
@@ -33,11 +33,11 @@ class Facts(NamedTuple):
 
     @classmethod
     def of_event(cls, event: Event, *, head: bool = True, channel: bool = True) -> Facts:
-        """Read an event.
+        """Return the facts of an event.
 
         Args:
-            head: whether somebody asks for the payload's type and version: they take a look through its bytes.
-            channel: whether somebody asks for the channel.
+            head: include the payload's type and version, which costs a look through its bytes.
+            channel: include the channel.
         """
         header = event.header
         level = header.level
@@ -51,7 +51,7 @@ class Facts(NamedTuple):
 
     @classmethod
     def of_dict(cls, event: Mapping[str, Any]) -> Facts:
-        """Read what should be the plain dict of an event; what is not there, or is something else, is None."""
+        """Return the facts of an event as a plain dict; missing and invalid fields are None."""
         header, payload = event.get("header"), event.get("payload")
         header = header if isinstance(header, Mapping) else {}
         payload = payload if isinstance(payload, Mapping) else {}
@@ -65,13 +65,13 @@ class Facts(NamedTuple):
 
 
 class Conditions:
-    """All conditions that an event's facts must meet, as :class:`balog.consumers.Consumer` describes them.
+    """The conditions on an event's facts, as :class:`balog.consumers.Consumer` describes them.
 
     Args:
-        consumer: whose they are, for errors.
+        consumer: its name, for errors.
 
     Raises:
-        ConfigError: one that can't be.
+        ConfigError: an invalid condition.
     """
 
     def __init__(
@@ -85,22 +85,22 @@ class Conditions:
         self.channel = None if channel is None else read_texts(consumer, "channel", channel)
         self.level = None if level is None else _read_level(consumer, level)
         self.reads_head = self.cls_type is not None or self.payload_version is not None
-        """Whether the payload's type or version is asked for."""
+        """Whether a condition reads the payload's type or version."""
         self._schema = _versions(consumer, "version", self.version)
         self._payload = _versions(consumer, "payload_version", self.payload_version)
         self._channel = None if self.channel is None else _compile_globs(consumer, self.channel)
         self._levels = None if self.level is None else _at_least(self.level)
 
     def meet(self, facts: Facts) -> bool:
-        """Tell whether an event of these facts meets them all."""
+        """Return whether an event with these facts meets all conditions."""
         return self.meet_channel(facts.channel) and self.meet_others(facts)
 
     def meet_channel(self, channel: object) -> bool:
-        """Tell whether an event in this channel meets ``channel``."""
+        """Return whether an event in this channel meets ``channel``."""
         return self._channel is None or (isinstance(channel, str) and self._channel(channel) is not None)
 
     def meet_others(self, facts: Facts) -> bool:
-        """Tell whether an event of these facts meets all but ``channel``."""
+        """Return whether an event with these facts meets all conditions except ``channel``."""
         if self.cls_type is not None and not (isinstance(facts.cls_type, str) and facts.cls_type in self.cls_type):
             return False
         if self._levels is not None and not (isinstance(facts.level, str) and facts.level in self._levels):
@@ -108,19 +108,19 @@ class Conditions:
         return _holds(self._schema, facts.schema) and _holds(self._payload, facts.version)
 
     def meet_version(self, version: str) -> bool:
-        """Tell whether a version of the facility layer meets ``version``."""
+        """Return whether a version of the facility layer meets ``version``."""
         return _holds(self._schema, version)
 
     def meet_payload_version(self, version: str) -> bool:
-        """Tell whether a version of a payload's schema meets ``payload_version``."""
+        """Return whether a version of a payload's schema meets ``payload_version``."""
         return _holds(self._payload, version)
 
 
 def read_texts(consumer: str, argument: str, value: object) -> tuple[str, ...]:
-    """Give one text or several as a tuple.
+    """Return one string or several as a tuple.
 
     Raises:
-        ConfigError: no text, an empty one, or none at all.
+        ConfigError: not a string, an empty string, or no string at all.
     """
     texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else ()
     if not texts or not all(isinstance(text, str) and text for text in texts):

@@ -1,4 +1,4 @@
-"""A consumer: a handler with the events that it wants and how it wants them, declared by ``@consumer_config``."""
+"""A consumer: a handler, the events that it wants, and how they are delivered; declared by ``@consumer_config``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from balog.errors import ConfigError, EventError
 from balog.event import Event, decode
 from balog.expressions import Expression
 
-__all__ = ["CATEGORY", "Backoff", "Batch", "Consumer", "consumer_config"]
+__all__ = ["CATEGORY", "Backoff", "BatchOptions", "Consumer", "consumer_config"]
 
 CATEGORY = "balog.consumers"
 """The venusian category under which consumers are attached."""
@@ -34,46 +34,46 @@ BATCH_WAIT = 1.0
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 
 
-class Batch(NamedTuple):
-    """A handler gets up to ``size`` events at once, and ``wait`` seconds after the first one what there is."""
+class BatchOptions(NamedTuple):
+    """Up to ``size`` events in one call, and after ``wait`` seconds as many as there are."""
 
     size: int
     wait: float = BATCH_WAIT
 
 
 class Consumer:
-    """A handler, the events that it wants, and how it wants them.
+    """A handler, the events that it wants, and how they are delivered.
 
-    An event is wanted when it meets every condition that is given:
+    A consumer wants an event that meets every condition:
 
     Args:
-        func: the handler, plain or ``async def``; what it is called with is the operator's business.
+        func: the handler, plain or ``async def``; the operator decides about its arguments.
         topic: the topic's name, possibly with ``{placeholders}`` that the operator fills in.
-        cls_type: one type of payload or several; None takes all, also a payload without a type.
+        cls_type: one payload type or several; None for all, also a payload without a type.
         version: one condition on the event's ``schema`` or several that must all hold, as semantic-version's
-            ``SimpleSpec`` writes them (``'<1.0'``, ``'>=1.0.1,<2'``, ``'==1.2.3'``); None takes all.
-        name: what it is called in logs, dead letters and the ledger, unique in a hub; ``module.function`` when
-            omitted. Who renames a consumer makes another one, which knows nothing of what this one has done.
+            ``SimpleSpec`` writes them (``'<1.0'``, ``'>=1.0.1,<2'``, ``'==1.2.3'``); None for all.
+        name: its name in logs, dead letters and the ledger, unique in a hub; ``module.function`` when omitted. A
+            renamed consumer is a new one, without a record of what the old one handled.
         payload_version: the same as ``version`` for the payload's ``version``; a payload without one does not meet it.
-        channel: one glob or several, of which one must match: ``*``, ``?``, ``[ab]``, upper and lower case differ.
-        level: this level and above. An event without one, as facility 0.0.1 has them, counts as INFO.
+        channel: one glob or several, of which one must match: ``*``, ``?``, ``[ab]``, case-sensitive.
+        level: this level and above. An event without a level, as in facility 0.0.1, counts as INFO.
         where: a condition in the filter language, ``payload.rows > 1000``; see :mod:`balog.expressions`.
-        batch: the handler gets a list of so many events at most; with seconds, what there is so long after the first
-            one came, else after 1.
-        retries: further attempts after the first; the engine's ``max_attempts`` says when omitted.
+        batch: the handler gets a list of at most so many events. With seconds, it gets fewer when so much time passed
+            since the first one; otherwise after 1 second.
+        retries: further attempts after the first; from the engine's ``max_attempts`` when omitted.
         backoff: upper limit of the seconds before the second attempt, doubled for each further one, and of every delay
             (60 when omitted); each delay is drawn from 0 to its limit; the
             engine says when omitted.
         timeout: seconds that a call may take.
-        concurrency: calls of this handler at once; as many as the engine has when omitted.
-        ordered_by: an expression over an event; events for which it gives the same value are handled one after the
-            other in the order of their coming, and a failed one holds only those. NULL asks for no order.
+        concurrency: concurrent calls of this handler; as many as the engine has when omitted.
+        ordered_by: an expression over an event. Events with the same value are handled one after the other in order of
+            arrival, and a failed one holds back only those. NULL for no order.
 
     Attributes:
-        is_async: whether a call of the handler gives something to await.
+        is_async: whether a call of the handler returns an awaitable.
 
     Raises:
-        ConfigError: an argument that can't be; it names the function.
+        ConfigError: an invalid argument; the error names the function.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Consumer:
 
     @property
     def cls_type(self) -> frozenset[str] | None:
-        """The types of payload that it wants; None for all."""
+        """The payload types that it wants; None for all."""
         return self.conditions.cls_type
 
     @property
@@ -130,13 +130,13 @@ class Consumer:
 
     @property
     def matches_its_own_way(self) -> bool:
-        """Whether a subclass, or the object itself, has a ``match_event`` of its own."""
+        """Whether a subclass, or the object itself, overrides ``match_event``."""
         return getattr(self.match_event, "__func__", None) is not Consumer.match_event
 
     def match_event(self, event: Event | dict[str, Any]) -> bool:
-        """Tell whether this consumer wants an event, given as an ``Event`` or as the plain dict of one.
+        """Return whether this consumer wants an event, which is an ``Event`` or a plain dict.
 
-        A subclass may answer in its own way; it is then asked for every event of the topic.
+        A subclass may override this; it is then called for every event of the topic.
         """
         if isinstance(event, Event):
             facts = Facts.of_event(event, head=self.conditions.reads_head)
@@ -148,10 +148,10 @@ class Consumer:
         try:
             return self.where.matches(decode(msgspec.json.encode(event)))
         except (EventError, TypeError, ValueError, RecursionError, msgspec.MsgspecError):
-            return False  # no event, so nothing is known of it
+            return False  # not an event
 
     def key_of(self, event: Event) -> str | None:
-        """Give the key whose events are handled in order; None when no order is asked for, or the key is NULL."""
+        """Return the key whose events are handled in order; None without ``ordered_by``, or when the key is NULL."""
         if self.ordered_by is None:
             return None
         value = self.ordered_by.evaluate(event)
@@ -188,9 +188,9 @@ class Consumer:
             raise self._refuse(argument, value, f"want seconds, more than 0 and at most {MAX_SECONDS:g}")
         return float(value)  # type: ignore[arg-type]
 
-    def _batch(self, value: Any) -> Batch:
+    def _batch(self, value: Any) -> BatchOptions:
         size, wait = self._pair("batch", value, "want a size, or (size, seconds to wait)", BATCH_WAIT)
-        return Batch(self._whole("batch", size, 1, MAX_BATCH), self._seconds("batch: wait", wait))
+        return BatchOptions(self._whole("batch", size, 1, MAX_BATCH), self._seconds("batch: wait", wait))
 
     def _backoff(self, value: Any) -> Backoff:
         first, longest = self._pair("backoff", value, "want seconds, or (first, longest)", None)
@@ -219,23 +219,23 @@ def consumer_config(
 ) -> Callable[[Handler], Handler]:
     """Declare that a function handles events of a topic; the arguments are those of :class:`Consumer`.
 
-    The function stays what it was and can be called as before. Several of these above one function declare several
-    consumers, called ``m.f``, ``m.f-2`` … from below: an event that two of them want is handled twice. Other
-    decorators go below this one, since a scan looks at what the module holds in the end.
+    The function is unchanged and can be called as before. Several of these decorators on one function declare several
+    consumers, named ``m.f``, ``m.f-2`` … from the bottom: an event that two of them want is handled twice. Put other
+    decorators below this one, because a scan reads the module's final attributes.
 
     Args:
-        consumer_cls: a subclass to make the consumer of, for one that matches events in its own way. It is called
-            with the arguments by their names; it may have further ones.
+        consumer_cls: a subclass of ``Consumer`` to create, such as one that overrides ``match_event``. It gets the
+            arguments by keyword and may accept further ones.
 
     Raises:
-        ConfigError: an argument that can't be; it names the function.
+        ConfigError: an invalid argument; the error names the function.
     """
 
     def declare(func: Handler) -> Handler:
         below = len(getattr(func, venusian.ATTACH_ATTR, {}).get(CATEGORY, ()))
         own_name = _read_name(func, name) + (f"-{below + 1}" if below and name is None else "")
         if not (isinstance(consumer_cls, type) and issubclass(consumer_cls, Consumer)):
-            raise ConfigError(f"consumer {own_name}: consumer_cls {consumer_cls!r} is no subclass of Consumer")
+            raise ConfigError(f"consumer {own_name}: consumer_cls {consumer_cls!r} is not a subclass of Consumer")
         given = {"func": func, "topic": topic, "cls_type": cls_type, "version": version, "name": own_name}
         try:
             inspect.signature(consumer_cls).bind(**given, **options)
@@ -264,7 +264,7 @@ def _dotted_name(func: Callable[..., Any]) -> str:
 
 
 def _kernel(func: Any) -> Any:
-    """Give the function that runs in the end: below ``functools.partial`` and in an object that can be called."""
+    """Return the function that finally runs, inside ``functools.partial`` and callable objects."""
     while isinstance(func, functools.partial):
         func = func.func
     return func if inspect.isroutine(func) or isinstance(func, type) else type(func).__call__

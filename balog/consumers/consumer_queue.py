@@ -76,7 +76,7 @@ class ConsumerQueue:
         return [] if failed else self.unblock(key)
 
     def unblock(self, key: str) -> list[HandlerCall]:
-        """Let the next tasks of a key start."""
+        """Start the next tasks of a key."""
         key_queue = self._keys[key]
         key_queue.is_blocked = False
         return self._start_waiting(key, key_queue)

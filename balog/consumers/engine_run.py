@@ -26,7 +26,7 @@ from balog.consumers.scheduling import Schedule
 from balog.consumers.settings import EngineSettings
 from balog.consumers.settler import Settler
 from balog.consumers.stats import EngineState, EngineStats
-from balog.consumers.worker_pool import WorkerPool
+from balog.consumers.worker_pool import HandlerWorkerPool
 from balog.errors import BalogError, TopicError
 from balog.event import FACILITY_VERSION
 from balog.topics import Topic
@@ -226,7 +226,7 @@ class EngineRun:
         os.set_blocking(self._wake_read, False)
         os.set_blocking(self._wake_write, False)
         self._hooks.call(self._hooks.started, self._engine)
-        workers = WorkerPool(
+        workers = HandlerWorkerPool(
             self._schedule, self._caller, self._loop, self._settings.concurrency, self._max_async_calls
         )
         try:

@@ -1,4 +1,4 @@
-"""What is to be done when no engine of this process runs any more: files finished, connections closed."""
+"""Callbacks for the moment when no engine of this process runs any more, to finish files and close connections."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _runs = 0
 
 
 def at_end(callback: Callable[[], object]) -> None:
-    """Call something once when the last run of an engine in this process is over; at its exit if none runs.
+    """Call a function once, after the last run of an engine in this process; at the process's exit if no engine runs.
 
-    For what a handler opened when it was first called. The exit itself is too late for much: threads can't be started
-    then, so clients that work with some, S3's among them, send nothing any more. What it raises is told in a line.
+    Use it to close what a handler opened in its first call. The exit itself is too late for many clients: no thread can
+    be started then, so S3's client, for example, sends nothing any more. An exception is reported in one line.
     """
     with _lock:
         _callbacks.append(callback)
@@ -28,7 +28,7 @@ def at_end(callback: Callable[[], object]) -> None:
 
 @contextmanager
 def running() -> Iterator[None]:
-    """Mark a run, in an engine."""
+    """Count a run of an engine; the last one to end calls the callbacks."""
     global _runs
     with _lock:
         _runs += 1

@@ -1,4 +1,4 @@
-"""Each failure of a consumer as an event of its own, where the logger's configuration sends it."""
+"""Failures of consumers as events, written to the logger's outputs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MAX_REASON = 1000
 
 
 class FailureEvents(Hook):
-    """Logs a ``consumer_failure`` for each event that is tried again (WARNING) or dead-lettered (ERROR).
+    """Logs a ``consumer_failure`` for each event that is retried (WARNING) or dead-lettered (ERROR).
 
-    It says who failed, at what, how often and why, and nothing of the event's payload. It goes to the channel
-    ``balog.consumers.failure``. Where it reaches a topic, the consumers that failed do not get it, so that one which
-    listens to failures can't feed itself.
+    The event names the consumers, the event that failed, the number of attempts and the reason, and holds nothing of
+    the failed event's payload. Its channel is ``balog.consumers.failure``. Where it reaches a topic, the consumers that
+    failed do not get it, so that a consumer of failures can't feed itself.
     """
 
     def __init__(self) -> None:
         self._log = get_logger("balog.consumers")
 
     def retried(self, work: Work, event: Event, error: BaseException, delay: float) -> None:
-        """Log what is tried again."""
+        """Log an event that is retried."""
         failure = ConsumerFailurePayload(
             outcome="retry",
             topic=work.topic,
@@ -48,7 +48,7 @@ class FailureEvents(Hook):
         self._write("warning", failure, event)
 
     def dead(self, topic: str, received: Received, event: Event | None, reason: str, consumers: Sequence[str]) -> None:
-        """Log what was dead-lettered."""
+        """Log an event that was dead-lettered."""
         failure = ConsumerFailurePayload(
             outcome="dead",
             topic=topic,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from balog.backoff import Backoff
-from balog.consumers.consumer import Batch, Consumer
+from balog.consumers.consumer import BatchOptions, Consumer
 
 __all__ = ["Handler"]
 
@@ -35,7 +35,7 @@ class Handler:
         self.max_attempts = max_attempts
         self.backoff = backoff
         self.max_calls = max_calls
-        self.batch: Batch | None = consumer.batch
+        self.batch: BatchOptions | None = consumer.batch
         self.timeout: float | None = consumer.timeout
         self.is_async = consumer.is_async
 

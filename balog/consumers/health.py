@@ -1,4 +1,4 @@
-"""An engine that can be watched over HTTP: /metrics, /health and /ready."""
+"""An HTTP server that reports on an engine: /metrics, /health and /ready."""
 
 from __future__ import annotations
 
@@ -23,30 +23,33 @@ if TYPE_CHECKING:
 __all__ = ["Watch", "read_address"]
 
 STALE = 30.0
-"""Seconds without a turn of its main loop after which an engine is taken for dead; it turns every second."""
+"""Seconds without a turn of its main loop after which an engine counts as dead; it turns every second."""
 
 _LOOPBACK = "127.0.0.1"
 _FORMS = "HOST:PORT, :PORT for this machine alone, 0.0.0.0:PORT for all addresses, or unix:PATH"
 
 
 class Watch(Hook):
-    """A small HTTP server beside an engine. Give its ``hooks`` to the engine, and use it as a context around the run.
+    """A small HTTP server for an engine. Pass its ``hooks`` to the engine, and use it as a context around the run.
 
     ::
 
         with Watch("0.0.0.0:9464") as watch:
             Engine(hub, topics, hooks=watch.hooks).run()
 
-    ``/metrics`` has what :class:`MetricsHook` counts. ``/health`` is 200 as long as the engine's main loop turns:
-    restart a process where it is not. ``/ready`` is 200 while the engine runs, its topics answer, it does not drain,
-    and fewer handlers hang than would end it. Both say what is wrong, as JSON, with 503.
+    - ``/metrics`` has the metrics of :class:`MetricsHook`.
+    - ``/health`` is 200 while the engine's main loop turns. Restart the process when it is not.
+    - ``/ready`` is 200 while the engine runs, its topics answer, it does not drain, and fewer handlers hang than would
+      end it.
+
+    Otherwise ``/health`` and ``/ready`` answer 503 with the problems as JSON.
 
     Args:
         listen: ``HOST:PORT``, ``:PORT`` on loopback, or ``unix:PATH``, a socket for this user.
-        metrics: counts; a new one when omitted.
+        metrics: the metrics to serve; new ones when omitted.
 
     Raises:
-        ConfigError: no such address.
+        ConfigError: an invalid address.
         MissingExtraError: prometheus-client is not installed.
     """
 
@@ -62,24 +65,24 @@ class Watch(Hook):
 
     @property
     def hooks(self) -> tuple[Hook, ...]:
-        """What the engine needs to be watched."""
+        """The hooks to pass to the engine."""
         return (self.metrics, self)
 
     def started(self, engine: ObservedEngine) -> None:
-        """See a run begin."""
+        """Report on this run from now on."""
         self._engine, self._is_over = engine, False
 
     def stopped(self, engine: ObservedEngine) -> None:
-        """See it end."""
+        """Report the end of the run."""
         self._is_over = True
 
     # -- serving --------------------------------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Listen.
+        """Start the server.
 
         Raises:
-            BalogError: the address is not to be had.
+            BalogError: the address is not available.
         """
         from balog.sinks.scrape_server import HttpServer
 
@@ -101,7 +104,7 @@ class Watch(Hook):
                 raise BalogError(f"cannot listen at {self.listen}: {reason}") from None
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop the server."""
         with self._lock:
             server, self._server = self._server, None
             if server is not None:
@@ -119,14 +122,14 @@ class Watch(Hook):
 
     @property
     def port(self) -> int:
-        """The TCP port that is listened at: tells which one it is where 0 was asked for; 0 for a path."""
+        """The TCP port, also the assigned one if the address has port 0; 0 for a Unix socket."""
         address = self._server.server_address if self._server is not None else self._address
         return int(address[1]) if self._family != socket.AF_UNIX else 0
 
     # -- what is asked --------------------------------------------------------------------------------------------
 
     def health(self) -> list[str]:
-        """Give what is wrong so that only a restart helps; nothing before the engine's first run."""
+        """Return the problems that only a restart solves; none before the engine's first run."""
         if self._engine is None:
             return []
         if self._is_over:
@@ -138,13 +141,13 @@ class Watch(Hook):
         return []
 
     def readiness(self) -> list[str]:
-        """Give what keeps the engine from handling events now."""
+        """Return the problems that keep the engine from handling events now."""
         state = self._engine.state if self._engine is not None and not self._is_over else None
         if state is None or not state.running:
             return ["the engine is not running"]
         problems = self.health()
         if state.draining:
-            problems.append("the engine was told to stop and finishes what is in hand")
+            problems.append("the engine stops and waits for the messages in flight")
         if state.hung >= max(1, state.hung_limit):
             problems.append(f"{state.hung} handlers took longer than their timeout and have not come back")
         return problems + [error for _, error in sorted(state.errors.items()) if error]
@@ -155,26 +158,26 @@ class Watch(Hook):
         return metrics_answer(self._registry, accept)
 
     def _health_page(self, accept: str) -> Answer:
-        return self._tell("alive", self.health())
+        return self._answer("alive", self.health())
 
     def _ready_page(self, accept: str) -> Answer:
-        return self._tell("ready", self.readiness())
+        return self._answer("ready", self.readiness())
 
-    def _tell(self, word: str, problems: list[str]) -> Answer:
+    def _answer(self, word: str, problems: list[str]) -> Answer:
         from balog.sinks.scrape_server import Answer
 
-        told: dict[str, Any] = {"status": f"not {word}" if problems else word, "problems": problems}
+        content: dict[str, Any] = {"status": f"not {word}" if problems else word, "problems": problems}
         if self._engine is not None:
             state = self._engine.state
-            told |= {"in_flight": state.in_flight, "calls": state.calls, "hung": state.hung}
-        return Answer("application/json", msgspec.json.encode(told) + b"\n", status=503 if problems else 200)
+            content |= {"in_flight": state.in_flight, "calls": state.calls, "hung": state.hung}
+        return Answer("application/json", msgspec.json.encode(content) + b"\n", status=503 if problems else 200)
 
 
 def read_address(listen: str) -> tuple[int, Any]:
-    """Read an address to listen at: AF_UNIX and a path, or AF_UNSPEC and host and port.
+    """Parse an address to listen at: AF_UNIX and a path, or AF_UNSPEC and host and port.
 
     Raises:
-        ConfigError: no such address.
+        ConfigError: an invalid address.
     """
     if listen.startswith("unix:"):
         path = listen.removeprefix("unix:")
@@ -188,7 +191,7 @@ def read_address(listen: str) -> tuple[int, Any]:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a socket that somebody left who was killed; leave one that is listened at, and what is no socket."""
+    """Remove the socket of a killed process; keep one that a process listens at, and any other file."""
     try:
         if not stat.S_ISSOCK(os.lstat(path).st_mode):
             return

@@ -1,4 +1,4 @@
-"""The hub knows all consumers of the packages that it scanned."""
+"""The hub: the consumers of the packages that it scanned."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class ConsumerHub:
         return [self._consumers[name] for name in sorted(self._consumers)]
 
     def add(self, consumer: Consumer) -> None:
-        """Add one consumer, for one that no scan can find; adding it again changes nothing.
+        """Add a consumer that no scan finds; adding it again changes nothing.
 
         Raises:
-            ConfigError: another one has its name.
+            ConfigError: another consumer has its name.
         """
         known = self._consumers.setdefault(consumer.name, consumer)
         if known is not consumer:
@@ -44,16 +44,16 @@ class ConsumerHub:
             )
 
     def scan(self, package: ModuleType | str, ignore: Ignore | None = None) -> None:
-        """Import a package with all its modules and take the consumers that they declare.
+        """Import a package with all its modules and add the consumers that they declare.
 
         Args:
-            package: a module or package, or its dotted name. ``__main__`` modules are left out.
-            ignore: dotted names (``.tests`` is relative to the package) or functions of a dotted name that are true
-                for what to leave out, as in venusian.
+            package: a module or package, or its dotted name. ``__main__`` modules are skipped.
+            ignore: modules to skip: dotted names (``.tests`` is relative to the package) or predicates of a dotted
+                name, as in venusian.
 
         Raises:
-            ConfigError: no such package, or two consumers of one name.
-            BalogError: a module could not be imported; it is named with the cause.
+            ConfigError: no such package, or two consumers with the same name.
+            BalogError: a module can't be imported; the error names it and the cause.
         """
         module = _import(package) if isinstance(package, str) else package
         ignored = [ignore] if isinstance(ignore, str) or callable(ignore) else list(ignore or ())

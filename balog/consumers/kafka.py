@@ -21,7 +21,7 @@ class KafkaEngine(Engine):
         kafka_server: where to begin, ``HOST:PORT,HOST:PORT``.
         kafka_options: librdkafka's settings by name, and those of docs/kafka.md. A secret is not among them:
             ``sasl.password.env`` names the environment variable that holds it.
-        options: as :class:`balog.consumers.Engine` takes them.
+        options: arguments of :class:`balog.consumers.Engine`.
 
     Raises:
         ConfigError: servers or options that can't be.

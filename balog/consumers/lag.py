@@ -1,4 +1,4 @@
-"""How far an engine's group is in its topics, asked for when somebody looks, and not more often than needed."""
+"""The lag of a group in its topics, requested when it is read and cached for some seconds."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from balog.topics import GroupState, Topics
 __all__ = ["MAX_AGE", "Lag"]
 
 MAX_AGE = 10.0
-"""Seconds that an answer is good for: a scrape of each of many Prometheuses must not become a question to a server."""
+"""Seconds that an answer is cached: several Prometheus servers must not multiply the requests to a broker."""
 
 
-PATIENCE = 3.0
-"""Seconds that who asks waits for topics to answer: a scrape must end while a server is out of reach, of all times."""
+TIMEOUT = 3.0
+"""Seconds to wait for topics to answer: a scrape must end also while a broker is unreachable."""
 
 
 class Lag:
-    """The state of a group in some topics. Threads may share it: one question goes out, all get its answer.
+    """The state of a group in several topics. Threads may share it: they share one request and its answer.
 
     Args:
-        names: of the topics.
-        max_age: seconds.
-        patience: seconds.
-        clock: gives seconds.
+        names: the topics.
+        max_age: seconds that an answer is cached.
+        timeout: seconds that a reader waits for an answer.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -35,14 +35,14 @@ class Lag:
         names: Iterable[str],
         group: str,
         max_age: float = MAX_AGE,
-        patience: float = PATIENCE,
+        timeout: float = TIMEOUT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.group = group
         self._topics = topics
         self._names = sorted(set(names))
         self._max_age = max_age
-        self._patience = patience
+        self._timeout = timeout
         self._clock = clock
         self._lock = threading.Lock()
         self._asked: float | None = None
@@ -51,7 +51,7 @@ class Lag:
         self._states: dict[str, GroupState | None] = {}
 
     def states(self) -> Mapping[str, GroupState | None]:
-        """Give the state by topic: None where the topic does not exist yet, nothing where it can't be reached."""
+        """Return the state by topic: None for a topic that does not exist yet, no entry for an unreachable one."""
         with self._lock:
             is_old = self._asked is None or self._clock() - self._asked >= self._max_age
             if is_old and self._is_answered.is_set():
@@ -59,13 +59,13 @@ class Lag:
                 self._asked = self._clock()
                 self._states = {}
                 threading.Thread(target=self._ask, args=(self._states,), name="balog lag", daemon=True).start()
-        self._is_answered.wait(self._patience)
+        self._is_answered.wait(self._timeout)
         with self._lock:
             return dict(self._states)
 
     def close(self) -> None:
-        """Wait for the question that is out, if one is, before the topics are closed; not longer than ``PATIENCE``."""
-        self._is_answered.wait(PATIENCE)
+        """Wait for a pending request before the topics are closed, at most ``TIMEOUT`` seconds."""
+        self._is_answered.wait(TIMEOUT)
 
     def _ask(self, states: dict[str, GroupState | None]) -> None:
         try:
@@ -73,7 +73,7 @@ class Lag:
                 try:
                     topic = self._topics.topic(name)
                     state = topic.group_state(self.group) if topic.exists() else None
-                except BalogError:  # the engine says what is wrong with it
+                except BalogError:  # the engine reports it
                     continue
                 with self._lock:
                     states[name] = state

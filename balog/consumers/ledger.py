@@ -1,7 +1,7 @@
-"""The ledger remembers which consumer is through with which event, so that none runs twice for one that succeeded.
+"""The ledger records which consumer handled which event, so that no handler runs again for an event that succeeded.
 
-Deliveries are at least once: queues hand a message out twice, publishers send one twice, an engine dies between a
-handler's return and its ack. An engine asks the ledger before it calls and writes to it, durably, before it acks.
+Delivery is at least once: a queue delivers a message twice, a publisher sends one twice, an engine dies between a
+handler's return and the ack. An engine reads the ledger before it calls a handler, and writes to it before it acks.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Literal, NamedTuple, Protocol
 __all__ = ["DEFAULT_WINDOW", "Ledger", "LedgerEntry", "Memory", "memory_of"]
 
 DEFAULT_WINDOW = 4 * 86400.0
-"""Seconds that an entry is remembered at least: the longest that SQS keeps a message by default."""
+"""Seconds that an entry is kept at least: SQS's default retention."""
 
 
 Memory = Literal["none", "process", "lasting"]
-"""How long a ledger remembers: not at all, as long as this process lives, or for its window whatever happens."""
+"""How long a ledger keeps entries: not at all, while this process lives, or for its window whatever happens."""
 
 
 class LedgerEntry(NamedTuple):
-    """What a consumer did with an event: it succeeded (``gave_up`` is empty), or what ``gave_up`` says.
+    """A consumer's result for an event: it succeeded (``gave_up`` is empty), or ``gave_up`` describes the result.
 
-    An engine writes there what :mod:`balog.consumers.attempts` describes: a success after a replay, calls that failed,
-    or the reason of a consumer that gave up. To a ledger it is any text.
+    :mod:`balog.consumers.attempts` defines the text: a success after a replay, calls that failed, or the reason of a
+    consumer that gave up. A ledger stores any text.
     """
 
     event: str
@@ -32,27 +32,30 @@ class LedgerEntry(NamedTuple):
 
 
 class Ledger(Protocol):
-    """Where entries are kept, by group. Methods may be called from any thread; TopicError when it is out of reach.
+    """A store of entries by group. Any thread may call its methods.
 
-    One that forgets its entries at the end of the process says so in an attribute ``memory``, see :func:`memory_of`.
+    A ledger that loses its entries at the end of the process has an attribute ``memory``, see :func:`memory_of`.
+
+    Raises:
+        TopicError: from every method: the ledger can't be reached.
     """
 
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-        """Give what is known of events: by event id, by consumer, why it gave up or an empty text; no other ids."""
+        """Return the entries of events, by event id and consumer: ``LedgerEntry.gave_up``; no other ids."""
 
     def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
-        """Write entries, which every process sees once this returns; a later one replaces an earlier of the same pair.
+        """Write entries, visible to every process when this returns; a later entry replaces an earlier one of its pair.
 
         Args:
-            durable: False where the ack that follows is record enough, but for a second copy of the event: a power cut
-                may then undo the last entries, a kill may not.
+            durable: False where the ack that follows is record enough, except for a second copy of the event: a power
+                failure may then undo the last entries, a kill may not.
         """
 
     def close(self) -> None:
-        """Give files and connections back; a later use opens them again."""
+        """Close files and connections; a later call opens them again."""
 
 
 def memory_of(ledger: Ledger) -> Memory:
-    """Return how long a ledger remembers; ``lasting`` unless its attribute ``memory`` says something else."""
+    """Return how long a ledger keeps entries; ``lasting`` unless it has an attribute ``memory``."""
     found: Memory = getattr(ledger, "memory", "lasting")
     return found

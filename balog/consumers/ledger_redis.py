@@ -22,24 +22,25 @@ _PORT = 6379
 
 
 class RedisLedger:
-    """One hash for each event and group, ``balog:ledger:GROUP:EVENT``, with an expiry of its own.
+    """A hash for each event and group, ``balog:ledger:GROUP:EVENT``, with its own expiry.
 
-    How durable an entry is when ``record`` returns is the server's setting: ``appendfsync always`` writes it to the
-    disk first, ``everysec`` may lose a second, and a server without an append-only file forgets all when it dies. What
-    is lost can run twice. Redis must not evict (``maxmemory-policy noeviction``).
+    The server's settings decide how durable an entry is when ``record`` returns: ``appendfsync always`` writes it to
+    the disk first, ``everysec`` may lose a second, and a server without an append-only file loses all entries when it
+    dies. After a loss, a handler can run twice for an event. Redis must not evict (``maxmemory-policy noeviction``).
 
     Args:
-        host: the server; ``port`` and ``database`` as Redis counts them.
-        window: seconds that an entry is remembered at least; a later one for the same event begins anew.
-        username: of Redis 6's access lists.
-        password: where it is; read at each connection.
-        is_encrypted: speak TLS, with the server's certificate and name verified.
-        ca_file: PEM certificates to trust in place of the system's.
+        host: the server.
+        database: the number of the database.
+        window: seconds that an entry is kept at least; a later entry for the same event restarts the time.
+        username: for Redis 6's access lists.
+        password: a reference to the secret, read at each connection.
+        is_encrypted: use TLS and verify the server's certificate and name.
+        ca_file: PEM certificates to trust instead of the system's.
         timeout: seconds to wait for the server.
 
     Raises:
         MissingExtraError: the package redis is not installed.
-        ConfigError: the password or the certificates are not there.
+        ConfigError: the password or the certificates can't be read.
     """
 
     def __init__(
@@ -76,7 +77,9 @@ class RedisLedger:
             port=port,
             db=database,
             credential_provider=credentials,
-            retry=Retry(NoBackoff(), 1),  # for a connection that was dropped meanwhile; the engine has the patience
+            retry=Retry(
+                NoBackoff(), 1
+            ),  # for a connection that was dropped meanwhile; the engine does the other retries
             socket_timeout=timeout,
             socket_connect_timeout=timeout,
             health_check_interval=30,
@@ -87,7 +90,7 @@ class RedisLedger:
         return f"RedisLedger({self.place!r}, window={self._window})"
 
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-        """Give what is known of events, in one round trip a thousand; see :class:`balog.consumers.ledger.Ledger`."""
+        """Return the entries of events, a thousand per round trip; see :class:`balog.consumers.ledger.Ledger`."""
         found: dict[str, dict[str, str]] = {}
         for start in range(0, len(events), _PIPELINE):
             some = events[start : start + _PIPELINE]
@@ -97,7 +100,7 @@ class RedisLedger:
         return found
 
     def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
-        """Write entries; an event's own are written together, or none of them."""
+        """Write entries; all of one event, or none of them."""
         by_event: dict[str, dict[str, str]] = {}
         for entry in entries:
             by_event.setdefault(entry.event, {})[entry.consumer] = entry.gave_up
@@ -134,7 +137,7 @@ class RedisLedger:
 
 
 def _credentials(username: str | None, password: Secret) -> CredentialProvider:
-    """Give what the client asks at each connection: a password that was changed is read anew, and none is kept."""
+    """Return a provider that reads the password at each connection, so that a changed one is used."""
     from redis import CredentialProvider
 
     class Credentials(CredentialProvider):
@@ -143,7 +146,7 @@ def _credentials(username: str | None, password: Secret) -> CredentialProvider:
             return (text,) if username is None else (username, text)
 
     credentials = Credentials()
-    credentials.get_credentials()  # what is not there is said now
+    credentials.get_credentials()  # a missing secret is an error now
     return credentials
 
 

@@ -31,15 +31,15 @@ CREATE TABLE entries (
 
 
 class SqliteLedger:
-    """Entries in a file in WAL mode; they are on the disk (fsync) when ``record`` returns, if asked to be.
+    """Entries in a SQLite file in WAL mode. ``record`` with ``durable`` returns after fsync.
 
-    Entries older than the window are deleted by ``record``, which looks at most once a minute, some thousands at a
-    time. The file does not shrink; its free pages are used again. It must not be shared between machines.
+    ``record`` deletes entries older than the window, at most once a minute and some thousands at a time. The file does
+    not shrink; SQLite reuses its free pages. Machines must not share the file.
 
     Args:
-        path: the file; it and its folder are made when something is first recorded.
-        window: seconds that an entry is remembered at least.
-        clock: gives the seconds since the epoch.
+        path: the file; the first record creates it and its folder.
+        window: seconds that an entry is kept at least.
+        clock: returns the seconds since the epoch.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class SqliteLedger:
         return f"SqliteLedger({str(self.path)!r}, window={self._window:g})"
 
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-        """Give what is known of events; see :class:`balog.consumers.ledger.Ledger`."""
+        """Return the entries of events; see :class:`balog.consumers.ledger.Ledger`."""
         found: dict[str, dict[str, str]] = {}
-        if not events or not self._file.exists():  # nothing was ever recorded
+        if not events or not self._file.exists():  # without entries
             return found
         oldest = self._clock() - self._window
         with self._file.read() as connection:

@@ -1,4 +1,4 @@
-"""The ledgers that there are, opened by URL, and the one that an engine has unless told otherwise."""
+"""Ledgers by URL, and the default ledger of an engine."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from balog.topics import local_folder
 __all__ = ["MemoryLedger", "NoLedger", "SqliteLedger", "default_ledger", "open_ledger"]
 
 MAX_REMEMBERED = 1_000_000
-"""Entries that a ledger in memory holds; of more the oldest are forgotten."""
+"""Entries that a ledger in memory holds; it drops the oldest of more."""
 
 _FORMS = "sqlite:PATH, redis://HOST:PORT/DB?password.env=NAME, memory: or none:"
 
 
 class MemoryLedger:
-    """Entries in this process's memory: they help against duplicates while it lives, and not once it died.
+    """Entries in this process's memory. They prevent duplicates only while the process lives.
 
     Args:
-        window: seconds that an entry is remembered, as long as there are not more than ``limit`` later ones.
-        clock: gives seconds.
+        window: seconds that an entry is kept, unless there are more than ``limit`` later ones.
+        clock: returns seconds.
     """
 
     memory: Memory = "process"
@@ -56,7 +56,7 @@ class MemoryLedger:
         return f"MemoryLedger(window={self._window:g})"
 
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-        """Give what is known of events; see :class:`balog.consumers.ledger.Ledger`."""
+        """Return the entries of events; see :class:`balog.consumers.ledger.Ledger`."""
         oldest = self._clock() - self._window
         with self._lock:
             found = {event: self._entries.get((group, event)) for event in events}
@@ -78,13 +78,13 @@ class MemoryLedger:
                 self._count -= len(reasons)
 
     def close(self) -> None:
-        """Keep what is remembered: a later use goes on."""
+        """Do nothing: the entries stay for later use."""
 
 
 class NoLedger:
-    """Remembers nothing: what comes twice is handled twice, and what failed in part is tried again as a whole.
+    """Keeps no entries: duplicates are handled twice, and after a failure all consumers of an event are called again.
 
-    An engine counts deliveries as attempts then, also those of events that were only in hand when a process ended.
+    The engine then counts deliveries as attempts, also those of events that were only in flight when a process ended.
     """
 
     memory: Memory = "none"
@@ -93,18 +93,18 @@ class NoLedger:
         return "NoLedger()"
 
     def known(self, group: str, events: Sequence[str]) -> Mapping[str, Mapping[str, str]]:
-        """Know nothing."""
+        """Return no entries."""
         return {}
 
     def record(self, group: str, entries: Sequence[LedgerEntry], *, durable: bool = True) -> None:
-        """Forget entries."""
+        """Do nothing."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
 def open_ledger(url: str) -> Ledger:
-    """Open a ledger; no file is made and no server asked before it is used.
+    """Open a ledger. It creates no file and connects to no server before its first use.
 
     Args:
         url: ``sqlite:PATH``, for the processes of one machine; ``redis://HOST:PORT/DB`` or ``rediss://…`` (TLS), for
@@ -112,7 +112,7 @@ def open_ledger(url: str) -> Ledger:
             ``memory:``; ``none:``. All but the last take ``?window=SECONDS``. Options are percent-encoded.
 
     Raises:
-        ConfigError: not such a URL, or what it names is not there. It never shows a password that was in it.
+        ConfigError: an invalid URL, or a secret or file that does not exist. The error never shows a password.
         MissingExtraError: the extra ``redis`` is not installed.
     """
     scheme, colon, rest = url.partition(":")
@@ -124,17 +124,17 @@ def open_ledger(url: str) -> Ledger:
 
 
 def default_ledger(topics_url: str, group: str) -> Ledger:
-    """Give the ledger that belongs to a home of topics: a SQLite file.
+    """Return the default ledger of a topics backend: a SQLite file.
 
-    For ``local:PATH`` it lies in that folder, hidden, and is shared by whoever uses the folder. Else it is
-    ``$XDG_STATE_HOME/balog/ledger/`` (``~/.local/state`` when that is not set), named by a hash of the URL
-    and by the group: shared by the processes of this user on this machine, no further.
+    For ``local:PATH`` it is a hidden file in that folder, shared by all its users. Otherwise it is in
+    ``$XDG_STATE_HOME/balog/ledger/`` (``~/.local/state`` when that is not set), named after a hash of the URL and the
+    group, and shared by the processes of this user on this machine.
 
     Args:
-        topics_url: as a home of topics gives it (``Topics.url``): which one it is, not how it is to be used.
+        topics_url: identifies the backend (``Topics.url``).
 
     Raises:
-        ConfigError: this user has no home.
+        ConfigError: this user has no home directory.
     """
     if (topics := local_folder(topics_url)) is not None:
         return SqliteLedger(topics / ".ledger.sqlite")
@@ -160,7 +160,7 @@ def _open_sqlite(url: str, place: str, options: dict[str, str]) -> Ledger:
 
 
 def _check_place(path: Path, advice: str) -> None:
-    """See that a file can be written or made there: who finds out at the first entry has called a handler by then."""
+    """Raise a ConfigError unless the file can be written, before a handler runs and its entry fails."""
     there = next(found for found in (path, *path.absolute().parents) if os.path.exists(found))
     is_right = there.is_dir() != (there == path)
     if not is_right or not os.access(there, os.W_OK if there == path else os.W_OK | os.X_OK):

@@ -1,4 +1,4 @@
-"""What the consumers of a hub listen to, and which of their conditions can never be met."""
+"""A listing of consumers: their topics and conditions, and the conditions that no registered version meets."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Listed", "Versions", "describe", "unmeetable"]
 
 
 class Versions(Struct, frozen=True):
-    """The versions that are registered: of the facility layer, and of payload types by name."""
+    """The registered versions: of the facility layer, and of payload types by name."""
 
     facility: tuple[str, ...]
     payload: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def registered(cls) -> Versions:
-        """Give those that have a JSON Schema in ``schemas/``."""
+        """Return the versions that have a JSON Schema in ``schemas/``."""
         root = resources.files("balog.schemas")
         types = [folder for folder in root.joinpath("payload").iterdir() if folder.is_dir()]
         return cls(
@@ -32,7 +32,7 @@ class Versions(Struct, frozen=True):
 
 
 class Listed(Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """One consumer as it was declared; seconds are seconds, and what was not said is left out of the JSON."""
+    """One consumer as declared. Times are in seconds; the JSON omits fields that were not declared."""
 
     consumer: str
     topic: str
@@ -53,7 +53,7 @@ class Listed(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def wants(self) -> list[str]:
-        """What an event must be, each condition in a line for people; everything when there is none."""
+        """The conditions on events, as a line each; "everything" without conditions."""
         conditions = [
             (", ".join(self.cls_type or ()), ""),
             (", ".join(self.version or ()), "facility "),
@@ -67,7 +67,7 @@ class Listed(Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def handling(self) -> list[str]:
-        """How it is called, in lines for people; nothing when all is left to the engine."""
+        """The options of calls, as a line each; none when the engine's defaults apply."""
         lines = ["async"] if self.is_async else []
         if self.batch is not None:
             lines.append(f"batches of {self.batch[0]}, or after {self.batch[1]:g} s")
@@ -112,9 +112,9 @@ def describe(consumer: Consumer, operator: Operator) -> Listed:
 
 
 def unmeetable(consumer: Consumer, versions: Versions) -> list[str]:
-    """Say which conditions on versions no registered schema meets, each in a line.
+    """Return the conditions on versions that no registered schema meets, as a line each.
 
-    Of types without a registered schema nothing is known, so nothing is said.
+    Types without a registered schema are skipped.
     """
     conditions = consumer.conditions
     lines = []

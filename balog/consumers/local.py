@@ -19,7 +19,7 @@ class LocalEngine(Engine):
 
     Args:
         path: the folder.
-        options: as :class:`balog.consumers.Engine` takes them.
+        options: arguments of :class:`balog.consumers.Engine`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What an engine does, as metrics for Prometheus."""
+"""Metrics of an engine for Prometheus."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from balog.topics import Received
 __all__ = ["BUCKETS", "MetricsHook"]
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0)
-"""Seconds up to which the histogram of calls counts, unless told otherwise."""
+"""The default upper bounds of the histogram of calls, in seconds."""
 
 
-class _Figures:
-    """Those of one consumer."""
+class _ConsumerStats:
+    """The counters of one consumer."""
 
     __slots__ = ("calls", "failed", "retried", "seconds", "succeeded")
 
@@ -34,20 +34,20 @@ class _Figures:
 
 
 class MetricsHook(Hook):
-    """Counts what an engine does, and gives it as a collector of prometheus-client.
+    """Counts an engine's messages and calls, and exports them as a collector of prometheus-client.
 
-    Either ``prometheus_client.REGISTRY.register(hook)`` in a program that serves its metrics already, or
-    :class:`balog.consumers.health.Watch`, which serves these. Counters go on over several runs of the engine.
+    In a program that already serves metrics, use ``prometheus_client.REGISTRY.register(hook)``; otherwise
+    :class:`balog.consumers.health.Watch` serves them. Counters continue over several runs of the engine.
 
     ``balog_consumer_received_total``, ``…_acked_total`` and ``…_dead_total`` count messages by ``topic``;
     ``…_succeeded_total``, ``…_failed_total`` (attempts) and ``…_retried_total`` events by ``topic`` and ``consumer``;
     ``…_handler_seconds`` is a histogram of calls by ``topic`` and ``consumer``. The gauges ``…_in_flight``,
     ``…_calls``, ``…_hung`` are the engine's now, ``…_up`` by ``topic`` whether the topic answers, and ``…_lag``,
-    ``…_waiting`` and ``…_dead_letters`` by ``topic`` and ``group`` what the group has left, asked for at a scrape.
+    ``…_waiting`` and ``…_dead_letters`` by ``topic`` and ``group`` what the group has left, requested at a scrape.
 
     Args:
         buckets: upper bounds of the histogram, in seconds, ascending.
-        max_age: seconds that the answer about the lag is good for.
+        max_age: seconds that the lag is cached.
 
     Raises:
         ConfigError: buckets that do not ascend.
@@ -62,25 +62,25 @@ class MetricsHook(Hook):
         self._received: dict[str, int] = {}
         self._acked: dict[str, int] = {}
         self._dead: dict[str, int] = {}
-        self._figures: dict[tuple[str, str], _Figures] = {}
+        self._by_consumer: dict[tuple[str, str], _ConsumerStats] = {}
         self._engine: ObservedEngine | None = None
         self._lag: Lag | None = None
 
     # -- as a hook ------------------------------------------------------------------------------------------------
 
     def started(self, engine: ObservedEngine) -> None:
-        """Begin with all that there is at zero, so that a rate is right from the first failure on."""
+        """Initialize the counters with zero, so that a rate includes the first failure."""
         consumers = engine.consumers
         with self._lock:
             for topic, consumer in consumers:
-                self._figures.setdefault((topic, consumer.name), _Figures(len(self._bounds) + 1))
+                self._by_consumer.setdefault((topic, consumer.name), _ConsumerStats(len(self._bounds) + 1))
                 for counts in (self._received, self._acked, self._dead):
                     counts.setdefault(topic, 0)
         self._engine = engine
         self._lag = Lag(engine.topics, (topic for topic, _ in consumers), engine.group, self._max_age)
 
     def stopped(self, engine: ObservedEngine) -> None:
-        """Ask for no more of an engine whose topics may be closed."""
+        """Read no more from the engine: its topics may be closed."""
         self._engine = self._lag = None
 
     def after_receive(self, topic: str, received: Sequence[Received]) -> None:
@@ -99,11 +99,11 @@ class MetricsHook(Hook):
         """Count a call and its events."""
         succeeded, failed = _split(work, error)
         with self._lock:
-            figures = self._of(work)
-            figures.succeeded += succeeded
-            figures.failed += failed
-            figures.calls[bisect_left(self._bounds, seconds)] += 1
-            figures.seconds += seconds
+            stats = self._of(work)
+            stats.succeeded += succeeded
+            stats.failed += failed
+            stats.calls[bisect_left(self._bounds, seconds)] += 1
+            stats.seconds += seconds
 
     def retried(self, work: Work, event: Event, error: BaseException, delay: float) -> None:
         """Count an event."""
@@ -115,17 +115,17 @@ class MetricsHook(Hook):
             with self._lock:
                 counts[topic] = counts.get(topic, 0) + number
 
-    def _of(self, work: Work) -> _Figures:
+    def _of(self, work: Work) -> _ConsumerStats:
         key = (work.topic, work.consumer.name)
-        found = self._figures.get(key)
+        found = self._by_consumer.get(key)
         if found is None:
-            found = self._figures[key] = _Figures(len(self._bounds) + 1)
+            found = self._by_consumer[key] = _ConsumerStats(len(self._bounds) + 1)
         return found
 
     # -- as a collector -------------------------------------------------------------------------------------------
 
     def registry(self) -> Any:
-        """Give a registry of prometheus-client with these metrics alone.
+        """Return a registry of prometheus-client with only these metrics.
 
         Raises:
             MissingExtraError: prometheus-client is not installed.
@@ -133,22 +133,22 @@ class MetricsHook(Hook):
         return registry_of(self, "metrics of consumers")
 
     def describe(self) -> list[Any]:
-        """Give nothing: to describe is not to ask a server for the lag; prometheus-client asks this first."""
+        """Return nothing: prometheus-client calls this first, and a description must not request the lag."""
         return []
 
     def collect(self) -> Iterator[Any]:
-        """Give the families of prometheus-client."""
+        """Yield the metric families of prometheus-client."""
         from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 
         with self._lock:
             by_topic = (dict(self._received), dict(self._acked), dict(self._dead))
-            figures = sorted(self._figures.items())
+            stats = sorted(self._by_consumer.items())
             by_consumer = (
-                [(key, one.succeeded) for key, one in figures],
-                [(key, one.failed) for key, one in figures],
-                [(key, one.retried) for key, one in figures],
+                [(key, one.succeeded) for key, one in stats],
+                [(key, one.failed) for key, one in stats],
+                [(key, one.retried) for key, one in stats],
             )
-            times = [(key, tuple(one.calls), one.seconds) for key, one in figures]
+            times = [(key, tuple(one.calls), one.seconds) for key, one in stats]
         for (name, about), counts in zip(_BY_TOPIC, by_topic):
             family = CounterMetricFamily(f"balog_consumer_{name}", about, labels=("topic",))
             for topic, count in sorted(counts.items()):
@@ -175,8 +175,8 @@ class MetricsHook(Hook):
         if engine is None or lag is None:
             return
         state = engine.state
-        yield GaugeMetricFamily("balog_consumer_in_flight", "Messages in hand.", state.in_flight)
-        yield GaugeMetricFamily("balog_consumer_calls", "Calls of handlers under way.", state.calls)
+        yield GaugeMetricFamily("balog_consumer_in_flight", "Messages in flight.", state.in_flight)
+        yield GaugeMetricFamily("balog_consumer_calls", "Running calls of handlers.", state.calls)
         yield GaugeMetricFamily("balog_consumer_hung", "Handlers that took longer than their timeout.", state.hung)
         states = lag.states()
         up = GaugeMetricFamily("balog_consumer_up", "Whether the topic answers.", labels=("topic",))
@@ -192,13 +192,13 @@ class MetricsHook(Hook):
 
 _BY_TOPIC = (
     ("received", "Messages that were received."),
-    ("acked", "Messages that were acked: handled, or wanted by nobody."),
+    ("acked", "Messages that were acked: handled, or wanted by no consumer."),
     ("dead", "Messages that were dead-lettered."),
 )
 _BY_CONSUMER = (
     ("succeeded", "Events that a consumer handled."),
     ("failed", "Attempts of a consumer at an event that failed."),
-    ("retried", "Times that an event was put off to be tried again."),
+    ("retried", "Retries of events."),
 )
 _OF_GROUP = (
     ("lag", "lag", "Messages that the group never received."),
@@ -208,7 +208,7 @@ _OF_GROUP = (
 
 
 def _split(work: Work, error: BaseException | None) -> tuple[int, int]:
-    """Give how many events of a call succeeded and failed; one that asks for a retry did neither."""
+    """Return how many events of a call succeeded and failed; a ``Retry`` is neither."""
     total = len(work.events)
     if error is None:
         return total, 0
@@ -217,5 +217,5 @@ def _split(work: Work, error: BaseException | None) -> tuple[int, int]:
     if not isinstance(error, PartialFailure):
         return 0, total
     if not error.failed.keys() <= {event.header.id for event in work.events}:
-        return 0, total  # it names others, so nobody can tell which ones it means
+        return 0, total  # it names other events, so it is unclear which ones failed
     return total - len(error.failed), sum(not isinstance(reason, Retry) for reason in error.failed.values())

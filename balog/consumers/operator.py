@@ -1,4 +1,4 @@
-"""The operator stands between the engine and a team's handlers: which topic, called with what."""
+"""The operator: resolves the topic of a consumer and calls its handler."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["ConsumerOperator", "Operator"]
 
 
 class Operator(Protocol):
-    """All that an engine asks of an operator. Any object with these two methods will do."""
+    """The interface of an operator. Any object with these two methods will do."""
 
     def get_topic(self, consumer: Consumer) -> str:
-        """Give the name of the topic that a consumer reads."""
+        """Return the name of the topic that a consumer reads."""
 
     def process_event(self, consumer: Consumer, event: Event) -> object:
-        """Let a consumer handle an event; it failed when this raises."""
+        """Call a consumer's handler with an event; an exception means failure."""
 
 
 class ConsumerOperator:
-    """The usual operator: settings fill in topic names and are what handlers get beside the event."""
+    """The default operator: settings fill in topic names, and handlers get them with the event."""
 
     def __init__(self, settings: Mapping[str, Any] | None = None) -> None:
         self.settings = dict(settings or {})
@@ -32,7 +32,7 @@ class ConsumerOperator:
         """Fill the placeholders of the consumer's topic from the settings.
 
         Raises:
-            ConfigError: a placeholder that no setting fills.
+            ConfigError: a placeholder without a setting.
         """
         try:
             return consumer.topic.format(**self.settings)

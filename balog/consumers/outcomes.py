@@ -1,4 +1,4 @@
-"""What a handler may raise to say more than "failed": never again, later, only these of a batch, or not at all."""
+"""Exceptions of handlers: give up, retry later, fail some events of a batch, or end the run."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _NO_REASON = "failed in its batch"
 
 
 class Reject(BalogError):
-    """This event will never be handled: it is dead-lettered with the reason, without further attempts."""
+    """Dead-letter this event with the reason, without further attempts."""
 
 
 class Retry(BalogError):
-    """The event is not to blame (the other side is down, busy …): try it again later, uncounted as an attempt.
+    """Retry the event later without counting an attempt, because the other side is down or busy.
 
-    The event stays with this engine, whose lease on it is extended, so that nobody's count of deliveries grows.
+    The event stays in this engine, which extends its lease, so its number of deliveries does not grow.
 
     Args:
         reason: what happened, as a clause.
@@ -32,28 +32,28 @@ class Retry(BalogError):
 
     def __init__(self, reason: str, after: float | None = None) -> None:
         super().__init__(reason)
-        if after is not None and math.isnan(after):  # which raises a TypeError where it is no number at all
+        if after is not None and math.isnan(after):  # raises a TypeError if it is not a number
             raise ValueError("after is nan; want seconds")
         self.after = after
 
 
 class Halt(ConfigError):
-    """The handler can't work at all, whatever the event: a setting, a secret or a package is missing.
+    """End the run because the handler can't work for any event: a setting, a secret or a package is missing.
 
-    The run ends with this, and ``balog consume`` with exit code 2. Its events are given back as they were, uncounted.
-    Never raise it for what is in an event: whoever starts the run again meets the same one again.
+    ``balog consume`` exits with code 2. The events are released as they were, without counting an attempt. Never raise
+    it because of an event's content: the next run receives the same event again.
     """
 
 
 class PartialFailure(BalogError):
-    """Some events of a batch failed; the rest of it succeeded.
+    """Some events of a batch failed; the others succeeded.
 
-    For a consumer with ``ordered_by``, the later events of a failed one's key in the batch come again behind it,
-    uncounted as an attempt: a handler may stop with a key at its first failure.
+    For a consumer with ``ordered_by``, the later events of a failed event's key in the batch are delivered again after
+    it, without counting an attempt: a handler may skip the rest of a key after its first failure.
 
     Args:
-        failed: the events that failed, or their ids; as a mapping, each with why: a text, or an exception as if its
-            event alone had raised it (a ``Reject``, a ``Retry``, any other).
+        failed: the events that failed, or their ids. A mapping adds the reason: a text, or an exception as if a call
+            with this event alone had raised it (a ``Reject``, a ``Retry``, any other).
     """
 
     def __init__(self, failed: Mapping[str, str | BaseException] | Iterable[str | Event]) -> None:

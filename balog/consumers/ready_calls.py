@@ -65,7 +65,7 @@ class ReadyCalls:
         self._changed.notify_all()
 
     def end(self, call: HandlerCall) -> None:
-        """Let the calls run that waited for the end of this one."""
+        """Add the calls that waited for the end of this one."""
         queue = self._queues[call.handler]
         if queue.over_limit:
             self._add_first(queue.over_limit.popleft())

@@ -1,4 +1,4 @@
-"""Which of a topic's consumers want an event, told fast however many there are."""
+"""Routing: which of a topic's consumers want an event, fast for any number of consumers."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ _Asked = tuple[_Test, list[_Placed]]
 
 
 class ConsumerRouter:
-    """Tells which consumers want an event.
+    """Finds the consumers that want an event. Threads may share a router.
 
-    What conditions read of an event (type, versions, channel, level) takes few different values in a topic, so the
-    answer to each combination is remembered. Only a ``where``, and a subclass that matches in its own way, are asked
-    for every event: equal ones once, and of those that want a text in one place only those that want what is there. An
-    event that a handler logged is wanted by nobody whom ``context.caused_by.consumers`` names:
-    they handled what led to it, and would go on without end. Threads may share a router.
+    - The fields that conditions read (type, versions, channel, level) have few different values in a topic, so the
+      answer for each combination is cached.
+    - Only ``where`` and an overridden ``match_event`` run for every event. Equal expressions run once, and of several
+      that compare the same field with a text, only those with the event's text run.
+    - No consumer in ``context.caused_by.consumers`` gets the event: its handler led to the event, and the two would go
+      round without end.
 
     Args:
-        consumers: those of one topic.
+        consumers: the consumers of one topic.
     """
 
     def __init__(self, consumers: Sequence[Consumer]) -> None:
@@ -40,7 +41,7 @@ class ConsumerRouter:
         plain = [consumer.conditions for consumer, is_own in self._consumers if not is_own]
         self._head = any(conditions.reads_head for conditions in plain)
         self._channel = any(conditions.channel is not None for conditions in plain)
-        # Those that a type may interest; under None those that don't ask for a type.
+        # By type the consumers that may want it; under None those without a condition on the type.
         self._by_type: dict[object, list[tuple[Consumer, bool]]] = {None: []}
         types = {name for conditions in plain for name in conditions.cls_type or ()}
         for name in (None, *types):
@@ -54,7 +55,7 @@ class ConsumerRouter:
         self._suited: dict[tuple[object, ...], list[tuple[Consumer, bool]]] = {}
 
     def wanting(self, event: Event) -> tuple[Consumer, ...]:
-        """Give the consumers that want an event, sorted by name. What a subclass's ``match_event`` raises passes."""
+        """Return the consumers that want an event, sorted by name. Exceptions of a ``match_event`` pass through."""
         facts = Facts.of_event(event, head=self._head, channel=self._channel)
         found = self._remembered.get(facts)
         if found is None:
@@ -75,12 +76,12 @@ class ConsumerRouter:
             found = self._answers[key] = _Answer(met)
         if _is_short(facts):
             if len(self._remembered) >= _REMEMBERED:
-                self._remembered.clear()  # channels or versions without end: begin again
+                self._remembered.clear()  # unlimited channels or versions: start again
             self._remembered[facts] = found
         return found
 
     def _candidates(self, facts: Facts) -> list[tuple[Consumer, bool]]:
-        """Give those that want such events if the channel suits them: a topic may have channels without end."""
+        """Return the consumers that want such events in some channel: a topic may have unlimited channels."""
         key = (facts.cls_type, facts.schema, facts.version, facts.level)
         found = self._suited.get(key)
         if found is None:
@@ -94,10 +95,10 @@ class ConsumerRouter:
 
 
 class _Answer:
-    """Who wants events of the same facts, as far as these tell.
+    """The consumers that want events with the same facts.
 
     Args:
-        consumers: those that the facts suit, in their order.
+        consumers: those whose conditions the facts meet, in order.
     """
 
     def __init__(self, consumers: tuple[Consumer, ...]) -> None:
@@ -127,7 +128,7 @@ class _Answer:
         self._places = list(places.values())
 
     def ask(self, event: Event) -> tuple[Consumer, ...]:
-        """Give those whose own condition an event meets too."""
+        """Return the consumers whose ``where`` or ``match_event`` accepts the event."""
         found = list(self._all)
         for test, placed in self._always:
             if test(event):
@@ -143,7 +144,7 @@ class _Answer:
 
 
 def _is_short(facts: Facts) -> bool:
-    """Tell whether facts may be remembered: a payload's type and version can be as long as an event."""
+    """Return whether facts may be cached: a payload's type and version can be as long as an event."""
     return len(str(facts.cls_type)) + len(str(facts.version)) <= _LONGEST
 
 

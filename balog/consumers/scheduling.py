@@ -321,7 +321,7 @@ class Schedule:
         return False
 
     def _end_call(self, queue: ConsumerQueue, key: str, retries: Sequence[TaskResult]) -> None:
-        """Let a key continue; with tasks to retry, when the first of them is due."""
+        """Continue with a key; with tasks to retry, when the first of them is due."""
         self._make_ready(queue.end_call(key, [result.task for result in retries]))
         if retries:
             self._timers.add(time.monotonic() + retries[0].delay, partial(self._unblock, queue, key))

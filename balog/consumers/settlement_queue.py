@@ -102,7 +102,7 @@ class SettlementQueue:
             self._concluded[:0] = concluded
 
     def close(self) -> None:
-        """Let ``wait`` return None once nothing is left to settle."""
+        """Make ``wait`` return None once nothing is left to settle."""
         with self._lock:
             self._is_closed = True
             self._changed.notify_all()

@@ -20,7 +20,7 @@ class SQSEngine(Engine):
         region: ``eu-central-1``.
         aws_access_key_id: and all else up to ``s3_client``: as :class:`balog.topics.sqs.SqsTopics` takes them. Without
             a key boto3 looks for credentials as it always does.
-        options: as :class:`balog.consumers.Engine` takes them.
+        options: arguments of :class:`balog.consumers.Engine`.
 
     Raises:
         ConfigError: a region, endpoint or claim check that can't be.

@@ -1,4 +1,4 @@
-"""Tracebacks as text of bounded length. Thousands of events fail in the same place, so the place is written once."""
+"""Tracebacks as text of bounded length. Thousands of events fail in the same place, so its text is cached."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import CodeType, TracebackType
 __all__ = ["TRACEBACK_LIMIT", "format_traceback"]
 
 TRACEBACK_LIMIT = 16_384
-"""Characters of a traceback that are kept: its end."""
+"""Characters of a traceback's end that are kept."""
 
 _MAX_FRAMES = 50
 _REMEMBERED = 256
@@ -20,7 +20,7 @@ _written: dict[_Place, str] = {}
 
 
 def format_traceback(error: BaseException) -> str:
-    """Give what Python would print of an error, without the engine's own frames above the handler's."""
+    """Return the traceback that Python would print, without the engine's frames above the handler's."""
     try:
         return _format(error, _skip_own(error.__traceback__))[-TRACEBACK_LIMIT:]
     except BaseException:  # an error whose __str__ raises, or whose source can't be read

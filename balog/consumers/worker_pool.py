@@ -11,10 +11,10 @@ from balog.consumers.caller import HandlerCaller
 from balog.consumers.delivery import HandlerCall
 from balog.consumers.scheduling import Schedule
 
-__all__ = ["WorkerPool"]
+__all__ = ["HandlerWorkerPool"]
 
 
-class WorkerPool:
+class HandlerWorkerPool:
     """Worker threads that run calls until the schedule stops.
 
     Args:
@@ -43,7 +43,7 @@ class WorkerPool:
 
 
 class _Worker(threading.Thread):
-    def __init__(self, pool: WorkerPool, name: str) -> None:
+    def __init__(self, pool: HandlerWorkerPool, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self._pool = pool
         self._is_retired = False

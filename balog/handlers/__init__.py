@@ -1,7 +1,7 @@
-"""Everyone else's lines: each record of the standard library's logging becomes an event.
+"""Events from the standard library's logging: each log record becomes an event.
 
-``install()`` does all of it; ``EventHandler`` and ``EventFormatter`` are the parts for ``dictConfig``, for a
-``logging.conf`` and for the config file of the Meltano SDK.
+``install()`` sets up everything. Use ``EventHandler`` and ``EventFormatter`` in a ``dictConfig``, a ``logging.conf`` or
+the config file of the Meltano SDK.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from balog.errors import ConfigError
 from balog.event import LEVELS, Event, Level
-from balog.handlers.capturing import capture_loop, capture_uncaught, capture_warnings
+from balog.handlers.capture import capture_loop, capture_uncaught, capture_warnings
 from balog.handlers.records import Naming, read_record
 from balog.logger import emit, level_of
 from balog.outputs.stdio import singer_line
@@ -40,11 +40,11 @@ _OWN_THREADS = "balog "
 
 
 class EventHandler(logging.Handler):
-    """Writes each record as an event, to where ``balog.configure`` says. Never raises, unless configured ``strict``.
+    """Writes each record as an event to the outputs of ``balog.configure``. Raises only if configured ``strict``.
 
-    A record that is an event already (an ``Event``, the dict or the JSON line of one, a Singer LOG message) is passed
-    on as it is. What is logged while an event is being written, or by the threads that feed sinks, would come back for
-    ever: it is left out and counted in ``looped``. A formatter is not used.
+    A record that already is an event (an ``Event``, its dict or JSON line, a Singer LOG message) is passed on as it is.
+    Records that are logged while an event is written, or by the threads that feed sinks, would loop without end: they
+    are dropped and counted in ``looped``. The handler uses no formatter.
 
     Args:
         level: the lowest level, as for any handler.
@@ -59,9 +59,9 @@ class EventHandler(logging.Handler):
         self._counting = threading.Lock()
 
     def handle(self, record: logging.LogRecord) -> Any:
-        """Filter and write a record; without the handler's lock, which nothing here needs."""
+        """Filter and write a record, without the handler's lock, which is not needed here."""
         passed: Any = self.filter(record)
-        if isinstance(passed, logging.LogRecord):  # since Python 3.12 a filter may give another one
+        if isinstance(passed, logging.LogRecord):  # since Python 3.12 a filter may return another one
             record = passed
         if passed:
             self.emit(record)
@@ -100,17 +100,17 @@ class EventHandler(logging.Handler):
                 raise
             recorder.changed()
             level = level_of(record.levelno)
-            emit(level, safe_str(record.name), _instead(record, level, error))
+            emit(level, safe_str(record.name), _fallback_payload(record, level, error))
             return
         emit(found.level, found.channel, found.payload, context=found.context, nanoseconds=found.nanoseconds)
 
 
 class EventFormatter(logging.Formatter):
-    """Writes a record as the event that ``EventHandler`` would make of it, for a handler of any other kind.
+    """Formats a record as the event that ``EventHandler`` would write, for any other handler.
 
     Args:
-        fmt: ``json``, the event in one line, which is the default; or ``singer``, a LOG message. It has the place
-            where a config of the standard library says ``format``.
+        fmt: ``json`` for the event in one line, the default, or ``singer`` for a LOG message. Configs of the standard
+            library set it as ``format``.
         channel: the channel of all records, instead of their loggers' names.
         prefix: put before the loggers' names.
         form: the same as ``fmt``.
@@ -138,7 +138,7 @@ class EventFormatter(logging.Formatter):
         self.naming = Naming(channel, prefix)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Give a record as one line, without a newline."""
+        """Return a record as one line, without a newline."""
         recorder = configuration.current()
         try:
             level, event = self._render(record, recorder)
@@ -148,7 +148,7 @@ class EventFormatter(logging.Formatter):
                 raise
             recorder.changed()
             level = level_of(record.levelno)
-            event = recorder.render(level, safe_str(record.name), _instead(record, level, error), {}, b"")
+            event = recorder.render(level, safe_str(record.name), _fallback_payload(record, level, error), {}, b"")
         line = singer_line(level, event)[:-1] if self.form == "singer" else event
         return line.decode()
 
@@ -162,7 +162,7 @@ class EventFormatter(logging.Formatter):
         )
 
 
-def _instead(record: logging.LogRecord, level: Level, error: Exception) -> dict[str, Any]:
+def _fallback_payload(record: logging.LogRecord, level: Level, error: Exception) -> dict[str, Any]:
     return log_payload(safe_str(record.msg), level, problem=f"its record raised {type(error).__name__}")
 
 
@@ -175,21 +175,21 @@ def install(
     channel: str | None = None,
     prefix: str | None = None,
 ) -> ExitStack:
-    """Make events of everything that this process logs, whoever logs it.
+    """Turn every log record of this process into an event.
 
     A second call adds no second handler. If it has a ``channel`` or a ``prefix``, these replace the earlier ones until
     it is undone.
 
     Args:
-        root_level: the root logger's level from now on; None leaves it.
-        warnings: also what ``warnings.warn`` says.
-        uncaught: also exceptions that nobody caught, in any thread.
-        replace: take the root logger's other handlers away, which would write every line a second time.
+        root_level: the root logger's new level; None leaves it.
+        warnings: include ``warnings.warn``.
+        uncaught: include uncaught exceptions, in any thread.
+        replace: remove the root logger's other handlers, which would write every line a second time.
         channel: the channel of all records, instead of their loggers' names.
         prefix: put before the loggers' names.
 
     Returns:
-        What undoes it: by ``close()``, or at the end of a ``with`` block.
+        A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
     """
     root = logging.getLogger()
     stack = ExitStack()
@@ -219,20 +219,20 @@ def install(
 
 
 def _rename(handler: EventHandler, naming: Naming, current: Naming | None = None) -> Naming:
-    """Give a handler another naming, unless it no longer has the ``current`` one."""
+    """Set a handler's naming and return it, unless the handler no longer has the ``current`` one."""
     if current is None or handler.naming is current:
         handler.naming = naming
     return naming
 
 
 def keep_through_singer_python() -> ExitStack:
-    """See to it that ``singer.get_logger()`` leaves the root logger's handlers as they are.
+    """Keep the root logger's handlers when a tap calls ``singer.get_logger()``.
 
-    singer-python loads the ``logging.conf`` in its own package at each call, and with it takes every handler away. Only
-    this file is passed over; any other that ``logging.config.fileConfig`` is given is loaded.
+    singer-python loads the ``logging.conf`` of its own package at each call, which removes every handler. This patches
+    ``logging.config.fileConfig`` to skip that file; it still loads any other file.
 
     Returns:
-        What undoes it: by ``close()``, or at the end of a ``with`` block.
+        A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
     """
     import logging.config as stdlib
 
@@ -244,7 +244,7 @@ def keep_through_singer_python() -> ExitStack:
 
     @functools.wraps(load)
     def file_config(fname: Any, *args: Any, **options: Any) -> None:
-        if not (is_active and _is_singer_python_s(fname)):
+        if not (is_active and _is_of_singer_python(fname)):
             load(fname, *args, **options)
 
     def undo() -> None:
@@ -259,5 +259,5 @@ def keep_through_singer_python() -> ExitStack:
     return stack
 
 
-def _is_singer_python_s(path: Any) -> bool:
+def _is_of_singer_python(path: Any) -> bool:
     return isinstance(path, (str, os.PathLike)) and str(path).endswith(os.path.join("singer", "logging.conf"))

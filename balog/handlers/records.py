@@ -1,4 +1,4 @@
-"""What a record of the standard library's logging says, as the parts of an event."""
+"""Parse records of the standard library's logging into the parts of an event."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from balog.recording.encoding import message_text, payload_of
 from balog.recording.recorder import Recorder
 from balog.singer.messages import metric_payload, parse_log, to_event
 
-__all__ = ["Naming", "Reading", "read_record"]
+__all__ = ["EventParts", "Naming", "read_record"]
 
 _STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 _METRIC_NAMES = frozenset({"metric", "metric_info"})
@@ -33,17 +33,17 @@ _LAST_SECOND = 253_402_300_799  # of the year 9999
 
 
 class Naming(NamedTuple):
-    """How records get their channel.
+    """The rule for the channel of a record.
 
-    It is ``channel`` for all of them; without it the logger's own name, under ``prefix`` if there is one and the name
-    is not under it already. The root logger, which has no name to speak of, is ``prefix`` or the application.
+    It is ``channel`` if that is set. Otherwise it is the logger's name, below ``prefix`` unless the name already is.
+    For the root logger it is ``prefix`` or the application's name.
     """
 
     channel: str | None = None
     prefix: str | None = None
 
     def of(self, name: str, recorder: Recorder) -> str:
-        """Give the channel of a logger's records."""
+        """Return the channel of a logger's records."""
         if self.channel:
             return self.channel
         prefix = self.prefix
@@ -54,8 +54,13 @@ class Naming(NamedTuple):
         return f"{prefix}.{name}"
 
 
-class Reading(NamedTuple):
-    """An event's parts; ``context`` has what differs from here and now, ``nanoseconds`` are since the epoch."""
+class EventParts(NamedTuple):
+    """The parts of an event.
+
+    Attributes:
+        context: the keys that differ from the current context.
+        nanoseconds: since the epoch.
+    """
 
     level: Level
     channel: str
@@ -64,11 +69,11 @@ class Reading(NamedTuple):
     nanoseconds: int
 
 
-def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -> Event | Reading:
-    """Read a record: the event that it is already, or the parts of the one that it becomes.
+def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -> Event | EventParts:
+    """Return the event that a record holds, or the parts of the event to make of it.
 
-    The payload is what ``extra={"payload": {…}}`` gave, a ``metric`` for the metric lines of singer-python and the
-    Meltano SDK and for ``extra={"metric": {…}}``, else a ``log`` with the record's other attributes as ``fields``.
+    The payload is ``extra={"payload": {…}}`` if set, a ``metric`` for the metric lines of singer-python and the Meltano
+    SDK and for ``extra={"metric": {…}}``, otherwise a ``log`` with the record's other attributes as ``fields``.
     """
     args = record.args if isinstance(record.args, tuple) else () if record.args is None else (record.args,)
     fields: dict[str, Any] = {}
@@ -86,11 +91,11 @@ def read_record(record: logging.LogRecord, recorder: Recorder, naming: Naming) -
     if record.stack_info:
         fields["stack_info"] = record.stack_info
     payload = _payload(record, recorder, message, args, fields)
-    return Reading(level, channel, payload, _origin(record), _nanoseconds(record.created))
+    return EventParts(level, channel, payload, _origin(record), _nanoseconds(record.created))
 
 
 def _read_data(data: Event | dict[Any, Any], fields: dict[str, Any]) -> tuple[Event | None, str]:
-    """Read a message that is no text; what it has beside a message goes to the fields."""
+    """Parse a message that is not a string; its other values go to the fields."""
     if isinstance(data, Event):
         return data, ""
     if data.keys() >= _EVENT_KEYS:
@@ -104,7 +109,7 @@ def _read_data(data: Event | dict[Any, Any], fields: dict[str, Any]) -> tuple[Ev
 
 
 def _read_text(message: str, channel: str) -> Event | None:
-    """Give the event in a line of JSON: one as it stands, or in a Singer LOG message."""
+    """Return the event in a line of JSON: by itself, or in a Singer LOG message."""
     if '"header"' in message and '"payload"' in message:
         with suppress(EventError):
             return decode(message)
@@ -141,14 +146,14 @@ def _payload(
 
 
 def _metric_of(message: Any, args: tuple[Any, ...], limit: int) -> dict[str, Any] | None:
-    """Give the metric in ``METRIC: %s``, whatever form the point has."""
+    """Return the metric in ``METRIC: %s``, in any form of its point."""
     if not isinstance(message, str) or not message.startswith("METRIC"):
         return None
     return _metric(args[0] if args else message[6:].lstrip(": "), limit)
 
 
 def _metric(point: Any, limit: int) -> dict[str, Any] | None:
-    """Give the payload of a point: JSON text, singer-python's ``Point``, the SDK's with ``to_dict``, a dict."""
+    """Return the payload of a point: JSON text, singer-python's ``Point``, the SDK's with ``to_dict``, a dict."""
     if isinstance(point, str):
         try:
             point = msgspec.json.decode(point)
@@ -167,7 +172,7 @@ def _metric(point: Any, limit: int) -> dict[str, Any] | None:
 
 
 def _origin(record: logging.LogRecord) -> dict[str, Any]:
-    """Say where a record comes from that another thread or process handles, as behind a ``QueueHandler``."""
+    """Return the origin of a record that another thread or process handles, such as behind a ``QueueHandler``."""
     origin: dict[str, Any] = {}
     if record.threadName and record.threadName != threading.current_thread().name:
         origin["thread"] = record.threadName

@@ -190,13 +190,13 @@ def _add_function(hub: ConsumerHub, func: object) -> None:
 def _impatient(consumer: Consumer) -> Consumer:
     """Return a copy of a consumer without delays for backoff and batches."""
     from balog.backoff import Backoff
-    from balog.consumers.consumer import Batch
+    from balog.consumers.consumer import BatchOptions
 
     quick = copy.copy(consumer)
     if consumer.backoff is not None:
         quick.backoff = Backoff(_PAUSE, _PAUSE)
     if consumer.batch is not None:
-        quick.batch = Batch(consumer.batch.size, min(consumer.batch.wait, _BATCH_WAIT))
+        quick.batch = BatchOptions(consumer.batch.size, min(consumer.batch.wait, _BATCH_WAIT))
     return quick
 
 

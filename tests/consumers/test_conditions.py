@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.consumers import Consumer, consumer_config
-from balog.consumers.consumer import Backoff, Batch
+from balog.consumers.consumer import Backoff, BatchOptions
 from balog.consumers.routing import ConsumerRouter
 from balog.errors import ConfigError
 from balog.event import LEVELS, Event, decode
@@ -173,8 +173,8 @@ class TestHow:
         assert not consumer.is_async
 
     def test_a_batch_is_a_size_or_a_size_and_seconds(self) -> None:
-        assert Consumer(handler, "t", batch=100).batch == Batch(100, 1.0)
-        assert Consumer(handler, "t", batch=(100, 0.5)).batch == Batch(size=100, wait=0.5)
+        assert Consumer(handler, "t", batch=100).batch == BatchOptions(100, 1.0)
+        assert Consumer(handler, "t", batch=(100, 0.5)).batch == BatchOptions(size=100, wait=0.5)
 
     def test_a_backoff_is_the_first_or_the_first_and_the_longest(self) -> None:
         assert Consumer(handler, "t", backoff=2).backoff == Backoff(2.0, 60.0)

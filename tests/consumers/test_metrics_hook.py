@@ -220,7 +220,7 @@ class TestLag:
                 return self
 
         topics = Stuck()
-        lag = Lag(topics, ["a", "z"], "g", 0, patience=0.2)
+        lag = Lag(topics, ["a", "z"], "g", 0, timeout=0.2)
         assert list(lag.states()) == ["a"]
         assert list(lag.states()) == ["a"]
         assert topics.times == 1, "no second question while the first one is out"

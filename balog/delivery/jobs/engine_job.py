@@ -169,7 +169,7 @@ class EngineJob(ABC):
                     return
                 self._engine = engine
                 topics = {consumer.topic for consumer in consumers}
-                self._lag, self._topics = lag, _ = Lag(home, topics, self.group, LAG_AGE, patience=0.0), len(topics)
+                self._lag, self._topics = lag, _ = Lag(home, topics, self.group, LAG_AGE, timeout=0.0), len(topics)
                 self._trouble = ""
             try:
                 engine.run()

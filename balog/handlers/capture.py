@@ -1,4 +1,4 @@
-"""What a program says through no logger: warnings, and exceptions that nobody caught."""
+"""Events from outside the loggers: warnings and uncaught exceptions."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 __all__ = ["capture_loop", "capture_uncaught", "capture_warnings"]
 
 _thread = threading.local()
-_WANTED = (KeyboardInterrupt, SystemExit)  # somebody asked for the end
-_PRINTING = ("warnings", "_py_warnings", "logging")  # where Python's own ways to show a warning are defined
+_WANTED = (KeyboardInterrupt, SystemExit)  # a requested end of the program
+_PRINTING = ("warnings", "_py_warnings", "logging")  # modules that define Python's own ways to show a warning
 
 
 def capture_warnings() -> ExitStack:
-    """Make an event of each warning that is shown: level WARNING, channel ``py.warnings``. Twice is safe.
+    """Turn each warning into an event: level WARNING, channel ``py.warnings``. A second call changes nothing.
 
-    The payload is a ``log``; ``category``, ``file`` and ``line`` are in its fields. Which warnings are shown stays as
-    the filters say. Python does not print them any more; a hook that somebody else put there runs afterwards.
+    The payload is a ``log``; ``category``, ``file`` and ``line`` are in its fields. The filters still decide which
+    warnings are shown. Python does not print them any more; another ``showwarning`` hook runs afterwards.
 
     Returns:
-        What undoes it: by ``close()``, or at the end of a ``with`` block.
+        A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
     """
     return _replace(warnings, "showwarning", _on_warning)
 
 
 def capture_uncaught() -> ExitStack:
-    """Make an event of each exception that nobody caught. Twice is safe.
+    """Turn each uncaught exception into an event. A second call changes nothing.
 
-    In the main thread and in others the level is CRITICAL; where Python can only ignore it (a destructor, a callback)
-    ERROR. The channel is ``<application>.uncaught``, the payload a ``log`` with the exception as data and as text.
-    Ctrl-C is no event.
+    The level is CRITICAL in every thread, and ERROR where Python can only ignore the exception (a destructor, a
+    callback). The channel is ``<application>.uncaught``, the payload a ``log`` with the exception as data and as text.
+    Ctrl-C is not an event.
 
-    A hook that somebody else put there runs afterwards. Python's own, which prints the traceback, runs only when no
-    output shows the event on this process's stdout or stderr: so a person sees it once.
+    Another exception hook runs afterwards. Python's own hook, which prints the traceback, runs only when no output
+    shows the event on this process's stdout or stderr, so that it appears once.
 
     Returns:
-        What undoes it: by ``close()``, or at the end of a ``with`` block.
+        A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
     """
     stack = ExitStack()
     stack.enter_context(_replace(sys, "excepthook", _on_exception))
@@ -60,16 +60,16 @@ def capture_uncaught() -> ExitStack:
 
 
 def capture_loop(loop: asyncio.AbstractEventLoop | None = None) -> ExitStack:
-    """Make an event of each exception that ends up in an asyncio loop, as from a task that nobody awaited.
+    """Turn each exception that reaches an asyncio loop into an event, such as that of a task nobody awaited.
 
-    Without it asyncio hands them to its own logger, from where an ``EventHandler`` at the root takes them too. A
-    handler that the loop had runs afterwards.
+    Without this, asyncio logs them with its own logger, whose records an ``EventHandler`` at the root writes, too. The
+    loop's earlier handler runs afterwards.
 
     Args:
-        loop: the running one when None.
+        loop: the running loop when None.
 
     Returns:
-        What undoes it: by ``close()``, or at the end of a ``with`` block.
+        A stack that undoes it, with ``close()`` or at the end of a ``with`` block.
     """
     import asyncio
 
@@ -94,7 +94,7 @@ def capture_loop(loop: asyncio.AbstractEventLoop | None = None) -> ExitStack:
 
 
 class _Hook:
-    """Ours in the place of an interpreter's hook; once undone it only passes on."""
+    """Replaces an interpreter's hook; once undone, it only calls the previous one."""
 
     def __init__(self, previous: Callable[..., Any], act: Callable[..., Any]) -> None:
         self.previous = previous
@@ -120,7 +120,7 @@ def _replace(owner: Any, name: str, act: Callable[..., Any]) -> ExitStack:
     hook = _Hook(previous, act)
 
     def undo() -> None:
-        hook.is_active = False  # somebody may have put another one over it
+        hook.is_active = False  # another hook may wrap this one
         if getattr(owner, name) is hook:
             setattr(owner, name, previous)
 
@@ -138,7 +138,7 @@ def _on_warning(
     file: Any = None,
     line: str | None = None,
 ) -> None:
-    if file is not None:  # somebody wants it written there
+    if file is not None:  # the caller wants it in that file
         previous(message, category, filename, lineno, file, line)
         return
     fields = {"category": exceptions.type_name(category), "file": filename, "line": lineno}
@@ -179,7 +179,7 @@ def _uncaught(kind: type[BaseException], error: BaseException | None) -> str:
 
 
 def _emit(level: Level, message: str, error: BaseException | None, fields: dict[str, Any]) -> bool:
-    """Write the event; tell whether a person at this process's streams sees it."""
+    """Write the event and return whether it appears on this process's stdout or stderr."""
     try:
         recorder = configuration.current()
         lost = recorder.lost
@@ -187,7 +187,7 @@ def _emit(level: Level, message: str, error: BaseException | None, fields: dict[
         channel = f"{recorder.process_context.get()[0]['application']}.uncaught"
         emit(level, channel, log_payload(message, level, fields=fields, **exception))
         return recorder.lost == lost and _shows(recorder, level)
-    except Exception:  # a hook that raises would hide what it is called for
+    except Exception:  # a hook that raises would hide the exception that it reports
         return False
 
 
