@@ -23,7 +23,7 @@ _MAX_GLOBS = 100
 
 
 class Facts(NamedTuple):
-    """The fields of an event that conditions read, except ``where``. Events with equal facts have the same consumers."""
+    """The fields that conditions read, except ``where``. Events with equal facts have the same consumers."""
 
     cls_type: object
     schema: object
