@@ -58,7 +58,7 @@ def with_balog(spark: SparkSession, root: Path) -> Tables:
 
 def with_tables(spark: SparkSession, place: Path) -> Tables:
     """Use the rollups that ``balog load`` stored, of which a few files are one task, as in ``balog report``."""
-    return _asked(rollups.Rollups(*(frame.coalesce(1) for frame in open_tables(spark, str(place)).rollups())))
+    return _report_of_rows(rollups.Rollups(*(frame.coalesce(1) for frame in open_tables(spark, str(place)).rollups())))
 
 
 def with_spark_json(spark: SparkSession, root: Path) -> Tables:
@@ -110,12 +110,12 @@ def _kept(rows: DataFrame, split: Callable[[DataFrame], rollups.Rollups]) -> Tab
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         kept.count()
-        return _asked(split(kept.coalesce(1)))
+        return _report_of_rows(split(kept.coalesce(1)))
     finally:
         kept.unpersist(blocking=True)  # else a stop right behind it prints traces
 
 
-def _asked(asked: rollups.Rollups) -> Tables:
+def _report_of_rows(asked: rollups.Rollups) -> Tables:
     kinds = asked.errors.groupBy(*_FAILURES)
     frames = {
         "channels": functions.channels(asked),

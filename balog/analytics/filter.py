@@ -110,7 +110,7 @@ def _write(
                 file.rename(file.with_name(f"{name}-{number:05}.{file.name.partition('.')[2]}"))
                 for number, file in enumerate(sorted(Path(folder).glob("*/date=*/[!.]*")))
             ]
-            _patiently(lambda: _publish(files, config), config)
+            _with_retries(lambda: _publish(files, config), config)
     else:
         counts = _pour(events, config)
     yield pa.RecordBatch.from_pylist([msgspec.structs.asdict(counts)], _ARROW)
@@ -143,7 +143,7 @@ def _pour(events: Iterator[Event], config: SinkConfig) -> Filtered:
         while some := list(islice(events, _BATCH)):
             if sink is None:
                 sink = config.build()
-                _patiently(sink.open, config)
+                _with_retries(sink.open, config)
             counts = _deliver(sink, config, [Delivery(event, encode(event)) for event in some], counts)
     finally:
         if sink is not None:
@@ -165,11 +165,11 @@ def _deliver(sink: Sink, config: SinkConfig, batch: list[Delivery], counts: Filt
         if batch and outcome.error is not None:
             raise outcome.error
 
-    _patiently(once, config)
+    _with_retries(once, config)
     return Filtered(wanted, written, refused, reason)
 
 
-def _patiently(do: Callable[[], object], config: SinkConfig) -> None:
+def _with_retries(do: Callable[[], object], config: SinkConfig) -> None:
     """Do something that the other side may refuse for now; again, later each time, some times."""
     backoff = config.retry.backoff()
     for failures in range(1, _TRIES + 1):

@@ -15,7 +15,7 @@ from balog.analytics.reading.partitions import partitions, slices
 from balog.analytics.reading.projection import Condition, is_of_type, project
 from balog.analytics.reading.registry_types import typed_events
 from balog.analytics.reading.schemas import DEFAULT
-from balog.analytics.reading.streaming import StreamLimits, need_streams
+from balog.analytics.reading.streaming import StreamLimits, check_streaming
 from balog.analytics.reading.worker_errors import OneLineErrors
 from balog.analytics.rollups.schemas import ROLLUP
 from balog.analytics.rollups.worker import RollupQuery
@@ -96,7 +96,7 @@ class EventSource(DataSource):
         Raises:
             ConfigError: this Spark is older than 4.2, or an option can't be understood.
         """
-        need_streams()
+        check_streaming()
         from balog.analytics.reading.stream_reader import EventStreamReader
 
         reader = self.reader(schema)

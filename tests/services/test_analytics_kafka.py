@@ -13,7 +13,7 @@ from balog.analytics.reading.projection import project
 from balog.analytics.reading.remote import StoragePool
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
-from balog.analytics.reading.streaming import EventStream, Offset, StreamLimits
+from balog.analytics.reading.streaming import Offset, StreamLimits, StreamPlanner
 from balog.errors import ConfigError
 from balog.topics import Message, open_topics
 from tests.services.servers.kafka import KafkaServer
@@ -71,7 +71,7 @@ def test_a_topic_is_read_by_partition_to_where_it_reached(url: str) -> None:
 
 def test_a_stream_goes_on_at_its_offsets(url: str, tmp_path: Any) -> None:
     publish(url, range(100))
-    stream = EventStream(Inputs((url,), StoragePool()), str(tmp_path))
+    stream = StreamPlanner(Inputs((url,), StoragePool()), str(tmp_path))
     first = stream.latest(Offset(), StreamLimits(messages=20))
     assert sum(first.topics[url].values()) <= 60
     counted = read(stream.batch(Offset(), first))[0]

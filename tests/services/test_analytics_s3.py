@@ -43,7 +43,7 @@ def proxy(server, monkeypatch):
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setattr(remote, "TRIES", 4)
     monkeypatch.setattr(remote, "BACKOFF", Backoff(0.01, 0.01))
-    monkeypatch.setattr(remote, "_given_up", set())
+    monkeypatch.setattr(remote, "_failing_stores", set())
     with running_proxy(server.port) as proxy:
         yield proxy
 

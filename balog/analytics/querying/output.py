@@ -147,7 +147,7 @@ def _csv(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
 def _jsonl(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
     count = 0
     for row in rows:
-        out.write(_named(columns, row) + "\n")
+        out.write(_with_names(columns, row) + "\n")
         count += 1
     return count
 
@@ -156,13 +156,13 @@ def _json(columns: list[str], rows: Iterator[str], out: IO[str]) -> int:
     count = 0
     out.write("[")
     for row in rows:
-        out.write(("\n" if not count else ",\n") + _named(columns, row))
+        out.write(("\n" if not count else ",\n") + _with_names(columns, row))
         count += 1
     out.write("\n]\n" if count else "]\n")
     return count
 
 
-def _named(columns: list[str], row: str) -> str:
+def _with_names(columns: list[str], row: str) -> str:
     raw = msgspec.json.decode(row, type=dict[str, msgspec.Raw])
     return msgspec.json.encode(dict(zip(columns, raw.values()))).decode()
 

@@ -1,11 +1,11 @@
-"""What came to growing files, in the order in which it was noticed: the log that a stream's offsets count in.
+"""The log of arrivals: new files, and lines that were added to files. A stream's offsets are numbers in this log.
 
-An offset that named all files ever read would be megabytes. So each arrival (a new file, or lines added to one) gets a
-number in a log beside the stream's checkpoint, and the offset is that number. The log is written before Spark hears of
-the number, whole and synced, so a stream that starts again plans the very same bytes.
+An offset that named all files ever read would take megabytes. Instead, each arrival (a new file, or lines added to one)
+gets a number in a log beside the stream's checkpoint, and the offset is that number. The log is synced to disk before
+Spark learns the number, so a restarted stream plans exactly the same bytes.
 
-On disk a plain file may still be written: of it only whole lines arrive. What comes with the ending of a packing, as
-``.json`` (a document, not lines), or on a store, arrives whole.
+A plain file on a local disk may still be growing, so only its whole lines arrive. A compressed file, a ``.json`` file
+(a document, not lines) and a file on a store arrive whole.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from balog.storage import Storage, StorageError
 __all__ = ["Arrival", "Arrivals"]
 
 SETTLED = 60.0
-"""Seconds after which a last line without an end is taken as it is."""
+"""Seconds after which a last line without a newline counts as whole."""
 
 _WHOLE = (".gz", ".zst", ".bz2", ".json")
 _HEAD = 1024
 _TAIL = 64 * 1024
-_FOLD = 50  # segments, after which those that are done with become one
+_FOLD = 50  # segments; then the committed ones are merged into one
 _SEEN = ".seen.jsonl"
 _SEGMENT = ".jsonl"
 
 
 class Arrival(NamedTuple):
-    """Bytes ``start`` to ``end`` (None: to its end) of a file that had ``size`` bytes, written at ``modified``.
+    """Bytes ``start`` to ``end`` (None: the end of the file) of a file of ``size`` bytes, modified at ``modified``.
 
-    ``head`` is a checksum of its first bytes up to ``end``, at most 1024 of them: it tells a file that grew from
-    another one under its name.
+    ``head`` is a checksum of the first bytes before ``end``, at most 1024. It distinguishes a file that grew from
+    another file of the same name.
     """
 
     path: str
@@ -54,12 +54,12 @@ class Arrival(NamedTuple):
 
     @property
     def slice(self) -> Slice:
-        """What to read."""
+        """The slice to read."""
         return Slice(self.path, self.start, self.end)
 
     @property
     def bytes(self) -> int:
-        """How many there are to read."""
+        """The number of bytes to read."""
         return (self.size if self.end is None else self.end) - self.start
 
 
@@ -71,17 +71,17 @@ class Arrivals:
     """The log of one stream.
 
     Args:
-        state: where logs are kept.
-        name: of this one; a new one gets a name of its own.
+        state: the storage of logs.
+        name: the log's name; "" creates a log with a new name.
 
     Raises:
-        ConfigError: it can't be read.
+        ConfigError: the log can't be read.
     """
 
     def __init__(self, state: Storage, name: str = "") -> None:
         self.name = name or uuid4().hex[:12]
         self._state = state
-        self._first = 0  # arrivals up to this number are only known by their files
+        self._first = 0  # earlier arrivals are known by their files only
         self._arrivals: list[Arrival] = []
         self._seen: dict[str, Arrival] = {}
         self._segments: list[int] = []
@@ -117,10 +117,10 @@ class Arrivals:
         return [_decode(line) for line in data.splitlines()]
 
     def check(self, number: int) -> None:
-        """Refuse an offset that is not one of this log.
+        """Check that an offset is in this log.
 
         Raises:
-            ConfigError: the log has no such arrival any more, or not yet.
+            ConfigError: the log does not have this arrival yet, or no longer.
         """
         if not self._first <= number <= self.last:
             raise ConfigError(
@@ -130,7 +130,7 @@ class Arrivals:
             )
 
     def notice(self, files: Sequence[SourceFile], now: float | None = None) -> int:
-        """Log what has come to files since the last time; give the number of the last arrival."""
+        """Log new files and lines, and return the number of the last arrival."""
         now = time.time() if now is None else now
         new = [arrival for file in files if (arrival := self._arrival(file, now)) is not None]
         if new:
@@ -157,11 +157,11 @@ class Arrivals:
                 return _lines_of(opened, file, seen, is_settled=now - file.modified >= SETTLED)
         except FileNotFoundError:
             return None
-        except OSError:  # who reads it will say so
+        except OSError:  # the reader reports it
             return Arrival(file.path, 0, None, file.size, file.modified)
 
-    def upto(self, start: int, most_files: int | None = None, most_bytes: int | None = None) -> int:
-        """Give the number of the last arrival behind ``start`` within these limits; always one, if there is any."""
+    def end_within(self, start: int, most_files: int | None = None, most_bytes: int | None = None) -> int:
+        """Return the number of the last arrival after ``start`` within the limits, at least one if there is any."""
         self.check(start)
         end, size = start, 0
         for arrival in self._arrivals[start - self._first :]:
@@ -175,16 +175,17 @@ class Arrivals:
         return end
 
     def between(self, start: int, end: int) -> list[Arrival]:
-        """Give the arrivals behind ``start`` up to ``end``."""
+        """Return the arrivals after ``start`` up to ``end``."""
         self.check(start)
         self.check(end)
         return self._arrivals[start - self._first : end - self._first]
 
     def commit(self, number: int, files: Sequence[SourceFile]) -> None:
-        """Note that what arrived before ``number`` is done; from time to time that is folded up.
+        """Mark arrivals up to ``number`` as read, and compact the log from time to time.
 
         Args:
-            files: those that are there now; others are forgotten then.
+            number: the number of an arrival.
+            files: the files that exist; the log forgets all others when it is compacted.
         """
         done, self._committed = self._committed, number
         old = [last for last in self._segments if last <= done]
@@ -224,7 +225,7 @@ def _lines_of(opened: IO[bytes], file: SourceFile, seen: Arrival | None, *, is_s
 
 
 def _end_of_lines(opened: IO[bytes], start: int, end: int, *, is_settled: bool) -> int:
-    """Give where the last whole line between two places ends."""
+    """Return the position of the end of the last whole line between two positions."""
     at, rest = end, b""
     while at > start and len(rest) <= MAX_EVENT_BYTES:
         step = min(max(_TAIL, len(rest)), at - start)
@@ -240,7 +241,7 @@ def _end_of_lines(opened: IO[bytes], start: int, end: int, *, is_settled: bool) 
 
 
 def _is_object(text: bytes) -> bool:
-    """Tell whether this is a whole line although its end is not written: no beginning of a JSON object is one."""
+    """Return whether a text without a newline is a whole line: a truncated JSON object is not valid JSON."""
     if not text.lstrip().startswith(b"{"):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Spark's types as Arrow's, timestamps in UTC, for every version of Spark."""
+"""Spark's types as Arrow types, with timestamps in UTC, for every version of Spark."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 __all__ = ["arrow_schema", "arrow_type"]
 
-# Spark 4.1 has all timestamps in UTC; later ones want to be told the zone.
+# Spark 4.1 always uses UTC; later versions take the time zone as an argument.
 _ZONE: dict[str, Any] = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Give a schema as Arrow has it."""
+    """Return the Arrow schema of a Spark schema."""
     return to_arrow_schema(schema, **_ZONE)
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """Give a type as Arrow has it."""
+    """Return the Arrow type of a Spark type."""
     from pyspark.sql.types import StructField, StructType
 
     return arrow_schema(StructType([StructField("one", kind)])).field(0).type

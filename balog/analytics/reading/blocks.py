@@ -1,4 +1,4 @@
-"""A file's bytes as blocks of whole lines, in bounded memory, whatever the file looks like."""
+"""Reads a file as blocks of whole lines, in bounded memory."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from collections.abc import Iterator
 from io import BufferedReader
 from typing import BinaryIO, NamedTuple, Protocol
 
-from balog.analytics.reading.decompression import DamagedError, packing, unpack
+from balog.analytics.reading.decompression import DamagedError, decompress, packing
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.remote import StoragePool
 from balog.event import MAX_EVENT_BYTES
 
-__all__ = ["RAW_LIMIT", "Bad", "Block", "Damage", "new_buffer", "read_blocks"]
+__all__ = ["RAW_LIMIT", "BadLine", "Block", "Damage", "new_buffer", "read_blocks"]
 
 RAW_LIMIT = 64 * 1024
-"""Of a bad line, at most this many bytes are kept."""
+"""Bytes of an invalid line that are kept."""
 
 _BLOCK = 20 * 1024 * 1024  # more than the largest event
 _READ = 1024 * 1024
-_LOOK = 64 * 1024  # what is asked of a file to find a line's end in it
+_LOOK = 64 * 1024  # bytes to read at a time in search of a newline
 
 
 _HERE = StoragePool()
 
 
 class Block(NamedTuple):
-    """Whole lines, each with its newline. ``offset`` is where they begin in the (decompressed) file, in bytes.
+    """Whole lines, each with its newline. ``offset`` is their position in the (decompressed) file, in bytes.
 
-    ``data`` is a view of a buffer that the next block will overwrite.
+    ``data`` is a view of a buffer; the next block overwrites it.
     """
 
     offset: int
     data: memoryview
 
 
-class Bad(NamedTuple):
-    """A line that is not an event: where it begins, why, and its first bytes."""
+class BadLine(NamedTuple):
+    """A line that is not an event: its offset, the reason, and its first bytes."""
 
     offset: int
     reason: str
@@ -44,7 +44,7 @@ class Bad(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Where a file stopped being readable; ``tail`` is the line that was cut there, which may be whole or empty."""
+    """The position from which a file can't be read. ``tail`` is the incomplete line before it, which may be empty."""
 
     offset: int
     reason: str
@@ -52,15 +52,14 @@ class Damage(NamedTuple):
 
 
 def new_buffer() -> bytearray:
-    """Make the buffer that blocks are read into; it serves one slice after the other."""
+    """Return a buffer for blocks; reuse it for every slice."""
     return bytearray(_BLOCK + _READ)
 
 
-def read_blocks(piece: Slice, buffer: bytearray, storages: StoragePool = _HERE) -> Iterator[Block | Bad | Damage]:
-    """Give the lines that begin in a slice. A line of more than 16 MiB comes out as ``Bad``.
+def read_blocks(piece: Slice, buffer: bytearray, storages: StoragePool = _HERE) -> Iterator[Block | BadLine | Damage]:
+    """Yield the lines that begin in a slice. A line of more than 16 MiB is yielded as ``BadLine``.
 
-    A compressed file belongs whole to its first slice, whoever cut it by its name. What can't be opened or read on
-    comes out as ``Damage``.
+    The first slice of a compressed file has the whole file. An error of opening or reading is yielded as ``Damage``.
     """
     try:
         file = storages.open(piece.path)
@@ -81,13 +80,13 @@ def read_blocks(piece: Slice, buffer: bytearray, storages: StoragePool = _HERE) 
             yield Damage(piece.start, _unreadable(error), b"")
             return
         if not packed:
-            yield from map(_unmarked, _blocks(_Plain(file, length), start, buffer))
+            yield from map(_without_mark, _blocks(_Plain(file, length), start, buffer))
         elif not piece.start:
-            yield from map(_unmarked, _blocks(_Unpacked(unpack(file, packed)), 0, buffer))
+            yield from map(_without_mark, _blocks(_Decompressed(decompress(file, packed)), 0, buffer))
 
 
-def _unmarked(part: Block | Bad | Damage) -> Block | Bad | Damage:
-    """Take the mark from a file's beginning that some programs write before UTF-8; no form has it."""
+def _without_mark(part: Block | BadLine | Damage) -> Block | BadLine | Damage:
+    """Remove a byte order mark from the beginning of a file."""
     size = len(BOM_UTF8)
     if isinstance(part, Block) and not part.offset and bytes(part.data[:size]) == BOM_UTF8:
         return Block(size, part.data[size:])
@@ -102,11 +101,11 @@ def _unreadable(error: OSError) -> str:
 
 class _Source(Protocol):
     def readinto(self, into: memoryview) -> int:
-        """Put some bytes there and tell how many; 0 at the end. Raises ``DamagedError`` after the last good byte."""
+        """Read bytes and return their number, 0 at the end. Raises ``DamagedError`` after the last good byte."""
         ...
 
 
-def _blocks(source: _Source, offset: int, buffer: bytearray) -> Iterator[Block | Bad | Damage]:
+def _blocks(source: _Source, offset: int, buffer: bytearray) -> Iterator[Block | BadLine | Damage]:
     view = memoryview(buffer)
     size, skipping, damage = 0, False, ""
     while True:
@@ -149,13 +148,13 @@ def _blocks(source: _Source, offset: int, buffer: bytearray) -> Iterator[Block |
         yield Damage(offset + end, damage, bytes(view[end:size]))
 
 
-def oversized(offset: int, line: bytes | memoryview) -> Bad:
-    """Refuse a line for its length."""
-    return Bad(offset, f"longer than {MAX_EVENT_BYTES >> 20} MiB", bytes(line[:RAW_LIMIT]))
+def oversized(offset: int, line: bytes | memoryview) -> BadLine:
+    """Return the invalid line for a line that is too long."""
+    return BadLine(offset, f"longer than {MAX_EVENT_BYTES >> 20} MiB", bytes(line[:RAW_LIMIT]))
 
 
 def _next_line(file: BinaryIO, position: int) -> int:
-    """Give the offset of the first line that begins at ``position`` or after it."""
+    """Return the offset of the first line that begins at or after ``position``."""
     if position == 0:
         return 0
     at = position - 1
@@ -169,7 +168,7 @@ def _next_line(file: BinaryIO, position: int) -> int:
 
 
 class _Plain:
-    """The next ``length`` bytes of a file; all the rest when it is None."""
+    """The next ``length`` bytes of a file, or the rest of it if ``length`` is None."""
 
     def __init__(self, file: BufferedReader, length: int | None) -> None:
         self._file, self._left = file, length
@@ -183,7 +182,7 @@ class _Plain:
         return count
 
 
-class _Unpacked:
+class _Decompressed:
     """Decompressed chunks as a source."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:

@@ -1,4 +1,4 @@
-"""Compressed files as the bytes that are in them, in bounded memory and as far as they can be read."""
+"""Decompresses files in bounded memory, up to the first damaged byte."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import BinaryIO
 
 from balog.errors import MissingExtraError
 
-__all__ = ["DamagedError", "packing", "unpack"]
+__all__ = ["DamagedError", "decompress", "packing"]
 
 _PIECE = 1024 * 1024
 _COMPRESSED_READ = 128 * 1024
-_ZSTD_READ = 1024  # it can't be asked for a part of what comes out, and a kilobyte of zstd holds 32 MiB at most
+_ZSTD_READ = 1024  # zstandard can't limit its output, and a kilobyte of zstd decompresses to at most 32 MiB
 _LARGEST_WINDOW = 128 * 1024 * 1024
-_SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # of a frame without data, with which pzstd begins (RFC 8878, 3.1.2)
+_SKIPPED = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")  # a frame without data, with which pzstd begins (RFC 8878, 3.1.2)
 _BZ2_FEED = 16
 _BZ2_HELD = 4 * 1024 * 1024
 
 
 class DamagedError(Exception):
-    """Compressed bytes that can't be decompressed; all that comes before them was given."""
+    """Compressed bytes are damaged. Everything before them has been decompressed."""
 
 
 def packing(first: bytes) -> str:
-    """Tell by a file's first four bytes how it is compressed: "gzip", "zstd", "bz2", or "" if it isn't."""
+    """Return the compression of a file from its first four bytes: "gzip", "zstd", "bz2", or "" for none."""
     if first.startswith(b"\x1f\x8b"):
         return "gzip"
     if first.startswith(b"BZh") and first[3:4] in b"123456789":
@@ -34,18 +34,18 @@ def packing(first: bytes) -> str:
     return "zstd" if first == b"\x28\xb5\x2f\xfd" or _SKIPPED.fullmatch(first) else ""
 
 
-def unpack(file: BinaryIO, packing: str) -> Iterator[bytes]:
-    """Give what is in a file that is compressed in this way.
+def decompress(file: BinaryIO, packing: str) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file.
 
     Raises:
-        DamagedError: from there on it can't be read.
-        MissingExtraError: zstd, and zstandard is not installed.
+        DamagedError: the rest of the file can't be decompressed.
+        MissingExtraError: the file is zstd, and zstandard is not installed.
     """
     return {"gzip": _inflate, "zstd": _unzstd, "bz2": _unbz2}[packing](file)
 
 
 def _inflate(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress gzip of one or several members, with zeros behind them or not."""
+    """Decompress gzip with one or more members; trailing zeros are ignored."""
     inflate = zlib.decompressobj(31)
     while data := file.read(_COMPRESSED_READ):
         while data:
@@ -58,7 +58,7 @@ def _inflate(file: BinaryIO) -> Iterator[bytes]:
             try:
                 chunk = inflate.decompress(data, _PIECE)
             except zlib.error as error:
-                yield from _salvaged(before, data)
+                yield from _before_damage(before, data)
                 raise DamagedError(f"damaged gzip: {str(error).partition(': ')[2] or error}") from None
             yield chunk
             data = inflate.unused_data if inflate.eof else inflate.unconsumed_tail
@@ -90,8 +90,8 @@ def _unzstd(file: BinaryIO) -> Iterator[bytes]:
         raise DamagedError("damaged zstd: it ends early")
 
 
-def _salvaged(inflate: zlib._Decompress, data: bytes) -> Iterator[bytes]:
-    """Give what comes out before the byte that is refused."""
+def _before_damage(inflate: zlib._Decompress, data: bytes) -> Iterator[bytes]:
+    """Yield the output before the damaged byte."""
     for number in range(len(data)):
         try:
             chunk = inflate.decompress(data[number : number + 1])
@@ -102,11 +102,11 @@ def _salvaged(inflate: zlib._Decompress, data: bytes) -> Iterator[bytes]:
 
 
 def _unbz2(file: BinaryIO) -> Iterator[bytes]:
-    """Decompress bz2 of one or several streams, with zeros behind them or not.
+    """Decompress bz2 with one or more streams; trailing zeros are ignored.
 
-    A block (up to 900 kB) is known to be right when all of it has come out, so it is held until then: of a damaged one
-    nothing is right. Little is fed at a time, since a block that ends well is held too while the next one's beginning
-    is looked at.
+    The checksum of a block (up to 900 kB) is known at its end, so the output is held until then: no byte of a damaged
+    block is correct. The input is fed in small pieces, because a finished block is also held while the beginning of the
+    next one is decoded.
     """
     stream, is_begun = bz2.BZ2Decompressor(), False
     held: list[bytes] = []
@@ -124,7 +124,7 @@ def _unbz2(file: BinaryIO) -> Iterator[bytes]:
                 chunk = stream.decompress(piece, _PIECE)
                 while chunk:
                     held.append(chunk)
-                    if sum(map(len, held)) > _BZ2_HELD:  # runs of one byte, which a block has tens of millions of
+                    if sum(map(len, held)) > _BZ2_HELD:  # runs of one byte, of which a block has tens of millions
                         yield from held
                         held.clear()
                     chunk = b"" if stream.eof or stream.needs_input else stream.decompress(b"", _PIECE)

@@ -13,7 +13,7 @@ from functools import partial
 from balog.analytics.reading.files import SourceFile
 from balog.analytics.reading.manifests import named_files
 from balog.analytics.reading.pruning import Pruner
-from balog.analytics.reading.remote import StoragePool, is_remote, local_path, patiently
+from balog.analytics.reading.remote import StoragePool, is_remote, local_path, with_retries
 from balog.errors import ConfigError
 from balog.storage import StorageError
 
@@ -21,7 +21,7 @@ __all__ = ["ENDINGS", "find_files"]
 
 _FORMS = ".jsonl", ".ndjson", ".json", ".log", ".singer", ".tsv", ".txt"
 ENDINGS = tuple(form + packing for form in _FORMS for packing in ("", ".gz", ".zst", ".bz2"))
-"""The names that a folder is searched for; a file that is named itself may be called anything."""
+"""Suffixes of the files that a folder is searched for. A file that is named directly may have any name."""
 
 
 def find_files(
@@ -32,62 +32,64 @@ def find_files(
     *,
     is_growing: bool = False,
 ) -> list[SourceFile]:
-    """Give the files that paths mean, sorted by path, each once.
+    """Return the files of paths, sorted by path, without duplicates.
 
     Args:
-        paths: files, folders (with everything below them), globs (``**`` too), ``file:`` URLs, URLs of stores
-            (``s3://``, and ``s3a://`` all the same); one string may hold several with commas between. Names in a folder
-            or from a glob that begin with ``.`` or ``_`` are left out: they are still being written. A file of BATCH
-            messages that is named itself stands for the files of its manifests.
-        places: opens stores.
-        since: files that can't hold an event at or after this time are left out, see ``Pruner``.
-        until: and those that can't hold one before this time.
+        paths: files, folders (recursive), globs (including ``**``), ``file:`` URLs, URLs of stores (``s3://`` or
+            ``s3a://``); one string may hold several, separated by commas. In folders and globs, names that begin with
+            ``.`` or ``_`` are skipped: they are still being written. A file of BATCH messages that is named directly
+            stands for the files in its manifests.
+        storages: opens stores.
+        since: omit files that have no event at or after this time, see ``Pruner``.
+        until: omit files that have no event before this time.
         is_growing: a glob may match nothing yet.
 
     Raises:
-        ConfigError: a path that does not exist or may not be listed, or a glob that matches nothing.
+        ConfigError: a path does not exist or can't be listed, or a glob matches nothing.
         StorageError: a store does not answer.
     """
     storages = storages or StoragePool()
     found: dict[str, SourceFile] = {}
-    for path in _separate([paths] if isinstance(paths, str) else paths):
-        for file in _on_store(path, storages, is_growing) if is_remote(path) else _here(path, storages, is_growing):
+    for path in _split_paths([paths] if isinstance(paths, str) else paths):
+        for file in (
+            _store_files(path, storages, is_growing) if is_remote(path) else _local_files(path, storages, is_growing)
+        ):
             found[file.path] = file
     files = [found[path] for path in sorted(found)]
     return Pruner(storages, since, until).keep(files)
 
 
-def _separate(paths: Iterable[str]) -> Iterable[str]:
+def _split_paths(paths: Iterable[str]) -> Iterable[str]:
     for path in paths:
         whole = not is_remote(path) and os.path.exists(local_path(path))
-        yield from map(_in_full, [path] if whole else [piece for piece in path.split(",") if piece])
+        yield from map(_absolute_path, [path] if whole else [piece for piece in path.split(",") if piece])
 
 
-def _in_full(path: str) -> str:
-    """Give a local path from the root on, so that a file has one name, also for workers in another folder."""
+def _absolute_path(path: str) -> str:
+    """Return the absolute path of a local file, so that it has one name in all workers."""
     if is_remote(path):
         return path
     path, here = local_path(path), os.getcwd()
     path = os.path.join(glob.escape(here) if glob.has_magic(path) and not os.path.exists(path) else here, path)
-    # Behind a link, .. leads elsewhere than where its text does.
+    # Behind a symbolic link, normalizing .. would change the target.
     return path if ".." in path.split("/") else os.path.normpath(path)
 
 
-def _here(path: str, storages: StoragePool, is_growing: bool) -> Iterator[SourceFile]:
+def _local_files(path: str, storages: StoragePool, is_growing: bool) -> Iterator[SourceFile]:
     if os.path.isdir(path):
-        yield from _below(path)
+        yield from _folder_files(path)
     elif os.path.exists(path):
-        yield from _named(_file(path), storages)
+        yield from _expand_manifest(_file(path), storages)
     elif glob.has_magic(path):
         matches = [match for match in glob.glob(path, recursive=True) if not _is_hidden(os.path.basename(match))]
         if not matches and not is_growing:
             raise ConfigError("no file matches; check the pattern", path)
         for match in matches:
             if os.path.isdir(match):
-                yield from _below(match)
+                yield from _folder_files(match)
             elif os.path.isfile(match):
                 yield _file(match)
-            elif os.path.islink(match):  # to nothing: who reads it will say so
+            elif os.path.islink(match):  # a broken symbolic link: the reader reports it
                 yield SourceFile(match, 0)
     else:
         raise ConfigError(
@@ -97,13 +99,13 @@ def _here(path: str, storages: StoragePool, is_growing: bool) -> Iterator[Source
 
 def _file(path: str) -> SourceFile:
     about = os.stat(path)
-    if not stat.S_ISREG(about.st_mode):  # who opened a pipe would wait for its writer, for ever
+    if not stat.S_ISREG(about.st_mode):  # opening a pipe would block until there is a writer
         raise ConfigError("is no regular file; write what it gives to one", path)
     return SourceFile(path, about.st_size, about.st_mtime)
 
 
-def _named(file: SourceFile, storages: StoragePool) -> Iterator[SourceFile]:
-    """Give a file that was named itself, or those that it stands for."""
+def _expand_manifest(file: SourceFile, storages: StoragePool) -> Iterator[SourceFile]:
+    """Yield a file that was named directly, or the files of its BATCH messages."""
     paths = named_files(file.path, file.size, storages)
     if paths is None:
         yield file
@@ -114,19 +116,19 @@ def _named(file: SourceFile, storages: StoragePool) -> Iterator[SourceFile]:
         if not is_remote(path):
             try:
                 yield _file(path)
-            except OSError:  # who reads it will say so
+            except OSError:  # the reader reports it
                 yield SourceFile(path, 0)
             continue
-        if folder not in folders:  # one listing instead of a request for each
+        if folder not in folders:  # one listing in place of a request for each file
             storage, name = storages.store(folder)
             folders[folder] = {
                 f"{folder}/{entry.name}": SourceFile(f"{folder}/{entry.name}", entry.size, entry.modified)
-                for entry in patiently(storage, partial(storage.entries, name)) or ()
+                for entry in with_retries(storage, partial(storage.entries, name)) or ()
             }
         yield folders[folder].get(path, SourceFile(path, 0))
 
 
-def _below(folder: str) -> Iterator[SourceFile]:
+def _folder_files(folder: str) -> Iterator[SourceFile]:
     folders = [folder]
     while folders:
         here = folders.pop()
@@ -139,7 +141,7 @@ def _below(folder: str) -> Iterator[SourceFile]:
                         if not entry.is_symlink():
                             folders.append(entry.path)
                     elif entry.name.endswith(ENDINGS) and (entry.is_file() or entry.is_symlink()):
-                        yield _listed(entry)
+                        yield _list_one(entry)
         except FileNotFoundError:
             if here == folder:
                 raise ConfigError("no such file or folder", here) from None
@@ -147,16 +149,16 @@ def _below(folder: str) -> Iterator[SourceFile]:
             raise ConfigError(f"can't be listed: {error.strerror or error}; check its owner and mode", here) from None
 
 
-def _listed(entry: os.DirEntry[str]) -> SourceFile:
+def _list_one(entry: os.DirEntry[str]) -> SourceFile:
     try:
         about = entry.stat()
-    except OSError:  # it went away, or is a link to nothing: who reads it will say so
+    except OSError:  # it vanished, or is a broken symbolic link: the reader reports it
         return SourceFile(entry.path, 0)
     return SourceFile(entry.path, about.st_size, about.st_mtime)
 
 
-def _on_store(url: str, storages: StoragePool, is_growing: bool) -> Iterator[SourceFile]:
-    """List a folder of a store in one go; a pattern is matched against what is below its plain part."""
+def _store_files(url: str, storages: StoragePool, is_growing: bool) -> Iterator[SourceFile]:
+    """List a folder of a store in one request; a glob is matched against the names below its literal prefix."""
     pattern = None
     root = url.rstrip("/")
     if glob.has_magic(url):
@@ -170,7 +172,7 @@ def _on_store(url: str, storages: StoragePool, is_growing: bool) -> Iterator[Sou
             raise ConfigError(f"is no pattern: {error}", url) from None
     storage, name = storages.store(root)
     try:
-        entries = patiently(storage, lambda: storage.entries(name))
+        entries = with_retries(storage, lambda: storage.entries(name))
     except StorageError as error:
         if error.retryable:
             raise
@@ -181,8 +183,8 @@ def _on_store(url: str, storages: StoragePool, is_growing: bool) -> Iterator[Sou
     for entry in entries:
         path = f"{root}/{entry.name}" if entry.name else root
         parts = entry.name.split("/")
-        if not entry.name and pattern is None:  # named itself
-            yield from _named(SourceFile(path, entry.size, entry.modified), storages)
+        if not entry.name and pattern is None:  # named directly
+            yield from _expand_manifest(SourceFile(path, entry.size, entry.modified), storages)
             continue
         match = pattern.match(entry.name) if pattern is not None else None
         if pattern is not None and match is None:
@@ -197,7 +199,7 @@ def _on_store(url: str, storages: StoragePool, is_growing: bool) -> Iterator[Sou
 
 
 def _expression(pattern: str) -> str:
-    """Translate a glob into what matches a name, or the folders at its beginning."""
+    """Return a regular expression for a glob; it also matches the folders at the beginning of a name."""
     parts = []
     for number, part in enumerate(pieces := pattern.split("/")):
         last = number + 1 == len(pieces)

@@ -1,6 +1,7 @@
-"""Find numbers in JSON that a double can't hold as they are written, fast where there are none.
+"""Finds JSON numbers that a double can't represent exactly.
 
-DuckDB writes a payload's fractions again as doubles, so that its text of those payloads is not the text that came.
+DuckDB rewrites the fractions of a payload as doubles, which changes the text of such payloads. The search is fast when
+there are no such numbers.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ import msgspec
 __all__ = ["DOUBLE_DIGITS", "exact_payloads", "inexact_lines"]
 
 DOUBLE_DIGITS = 17
-"""Decimal digits that tell every double from all others; a number of more was no double."""
+"""Decimal digits that identify any double. A number with more digits was not a double."""
 
 _ALIKE = bytes.maketrans(b"0123456789E", b"0000000000e")
 _POINT = ord(".")
-_HALF = b"0" * 9  # more than 17 digits are nine or more on one side of the point
+_HALF = b"0" * 9  # of more than 17 digits, nine or more are on one side of the point
 _DIGITS = re.compile(rb"0*")
 _BEFORE = b":,[ \t\r\n"
-_LONGEST = 60  # bytes before a point or an exponent that are looked at
+_LONGEST = 60  # bytes before a point or an exponent to look at
 
 
 def inexact_lines(text: bytes) -> list[int]:
-    """Return the numbers of those lines of JSON, from 0, that seem to have a number that a double rounds."""
-    alike = text.translate(_ALIKE)  # each digit is 0: long numbers are found as fast as memory is read
+    """Return the indices of the JSON lines that may have a number that a double would round."""
+    alike = text.translate(_ALIKE)  # each digit becomes 0, so that a fast search finds long numbers
     found = [*_fractions(text, alike), *_exponents(text, alike)]
     lines: set[int] = set()
     line = before = 0
@@ -37,7 +38,7 @@ def inexact_lines(text: bytes) -> list[int]:
 
 
 def _fractions(text: bytes, alike: bytes) -> Iterator[int]:
-    """Yield where numbers of more than ``DOUBLE_DIGITS`` have their points."""
+    """Yield the positions of the points of numbers with more than ``DOUBLE_DIGITS`` digits."""
     for needle, behind in ((b"." + _HALF, 0), (_HALF + b".", len(_HALF)), (_HALF + b"e", len(_HALF))):
         place = 0
         while (at := alike.find(needle, place)) >= 0:
@@ -51,13 +52,13 @@ def _fractions(text: bytes, alike: bytes) -> Iterator[int]:
 
 
 def _exponents(text: bytes, alike: bytes) -> Iterator[int]:
-    """Yield where numbers have an exponent of three digits or more."""
+    """Yield the positions of exponents of three or more digits."""
     for needle in (b"e000", b"e-000", b"e+000"):
         place = 0
         while (at := alike.find(needle, place)) >= 0:
             place = at + len(needle)
             head = text[max(at - _LONGEST, 0) : at].rstrip(b"0123456789.-")
-            if not head or head[-1] in _BEFORE:  # else it is within a text, as the digits of an id are
+            if not head or head[-1] in _BEFORE:  # otherwise it is inside a string, as the digits of an id are
                 yield at
 
 
@@ -74,16 +75,17 @@ _decode = msgspec.json.Decoder(_Event).decode
 
 
 def exact_payloads(lines: bytes, inexact: Sequence[int], count: int) -> dict[int, str]:
-    """Return the payloads of some lines of events, as they are written, by row; only those that have such a number.
+    """Return the original payloads of the lines with such numbers, by row.
 
     Args:
-        inexact: what ``inexact_lines`` found.
-        count: rows that were read of all lines; where they are not one for each line, there is no answer.
+        lines: lines of events.
+        inexact: the result of ``inexact_lines``.
+        count: the number of rows that were read; the result is empty if that is not one for each line.
     """
     split = lines.split(b"\n")
     rows = {number: row for row, number in enumerate(number for number, line in enumerate(split) if line.strip())}
     if len(rows) != count:
         return {}
     payloads = ((rows[number], bytes(_decode(split[number]).payload)) for number in inexact)
-    # A number beside the payload does not count: the text of a payload must not depend on what is not read.
+    # Numbers outside of the payload do not count: its text must not depend on unread fields.
     return {row: str(payload, "utf-8") for row, payload in payloads if inexact_lines(payload)}

@@ -1,4 +1,4 @@
-"""What a reader was asked to read: its options understood, and its tasks planned."""
+"""The inputs of a reader: its parsed options, and the tasks planned for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from balog.analytics.reading.forms import FormOptions
 from balog.analytics.reading.planning import plan
 from balog.analytics.reading.pruning import Pruner
 from balog.analytics.reading.remote import StoragePool, is_remote, is_secret, store_options
-from balog.analytics.reading.topics import bounds, is_topic, stretches
+from balog.analytics.reading.topics import bounds, is_topic, split_bounds
 from balog.errors import ConfigError
 from balog.expressions.functions import parse_time
 from balog.suggestions import suggest
@@ -46,11 +46,16 @@ _MEANT = {"from": "since", "to": "until", "format": "form", "type": "cls_type"}
 
 
 class Inputs(NamedTuple):
-    """What is read, and for how many workers it is planned; Spark carries it to its workers.
+    """What a reader reads; Spark sends it to its workers.
 
-    ``since`` and ``until`` leave out files, see ``balog.analytics.reading.pruning.Pruner``; they filter no event.
-    ``forms`` says what the files' bytes are. ``listed`` are files that somebody found already, in the place of paths.
-    ``progress`` is a folder of this machine in which workers count events for who watches; "" for nobody.
+    Attributes:
+        paths: files, folders, globs, URLs and topics.
+        storages: opens stores.
+        parallel: the number of workers to plan for.
+        since, until: omit files outside of this time, see ``Pruner``; events are not filtered.
+        forms: the options about the form of files.
+        listed: files that are listed already, instead of paths.
+        progress: a local folder in which workers count events; "" for none.
     """
 
     paths: tuple[str, ...]
@@ -68,25 +73,25 @@ class Inputs(NamedTuple):
         return [path for path in self.paths if is_topic(path)]
 
     def files(self, *, is_growing: bool = False) -> list[SourceFile]:
-        """Give the files, see ``find_files``."""
+        """Return the files, see ``find_files``."""
         if self.listed is not None:
             return Pruner(self.storages, self.since, self.until).keep(self.listed)
         paths = [path for path in self.paths if not is_topic(path)]
         return find_files(paths, self.storages, self.since, self.until, is_growing=is_growing)
 
     def tasks(self) -> list[list[Slice]]:
-        """Share out what is there now: topics as far as they reach at this moment.
+        """Plan tasks for the existing files and messages.
 
         Raises:
-            ConfigError: a path or topic that does not exist or may not be listed.
+            ConfigError: a path or topic does not exist or can't be listed.
             StorageError: a store does not answer.
-            TopicError: a topic does not.
+            TopicError: a topic does not answer.
         """
-        asked = [piece for url in self.topics for piece in stretches(url, bounds(url), self.parallel)]
+        asked = [piece for url in self.topics for piece in split_bounds(url, bounds(url), self.parallel)]
         return [[piece] for piece in asked] + plan(self.files(), self.parallel)
 
     def narrow(self, since: datetime | None, until: datetime | None) -> Inputs:
-        """Give the same for a shorter time: the later ``since`` and the earlier ``until`` hold."""
+        """Return inputs with a shorter time range: the later ``since`` and the earlier ``until``."""
         return self._replace(since=_later(self.since, since), until=_earlier(self.until, until))
 
 
@@ -99,20 +104,20 @@ def _earlier(one: datetime | None, other: datetime | None) -> datetime | None:
 
 
 def check_options(options: Iterable[str]) -> None:
-    """Refuse an option of the data source that there is not, whatever case it is in.
+    """Reject unknown options of the data source, ignoring case.
 
     Raises:
-        ConfigError: with the nearest option, or all.
+        ConfigError: an option is unknown; the message names a similar option, or all.
     """
     names = {name.lower() for name in OPTIONS}
     for option in options:
-        if option.lower() not in names and not is_secret(option):  # of secrets ``store_options`` says more
+        if option.lower() not in names and not is_secret(option):  # ``store_options`` has a better message for secrets
             meant = _MEANT.get(option.lower(), option)
             raise ConfigError(f"no option {option!r:.60}{suggest(meant, OPTIONS)}", _WHERE)
 
 
 def absolute(path: str) -> str:
-    """Give a path as workers in another folder find it; URLs and topics are left as they are."""
+    """Return an absolute path, so that workers in other folders find it; URLs and topics are unchanged."""
     return path if is_remote(path) or path.startswith("file:") or is_topic(path) else os.path.abspath(path)
 
 
@@ -153,10 +158,10 @@ def _paths(options: Mapping[str, str]) -> Sequence[str]:
 
 
 def read_number(options: Mapping[str, str], name: str, default: int) -> int:
-    """Read an option that is a number from 1.
+    """Parse an option that is a positive integer.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: it is not a positive integer.
     """
     text = options.get(name, "")
     if text and not (text.isascii() and text.isdecimal() and int(text)):

@@ -1,4 +1,4 @@
-"""Frames of Spark's own Kafka connector as events, where a cluster has its jar."""
+"""Events from frames of Spark's own Kafka connector, for clusters that have its jar."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _EVENTS = StructType(
 
 
 def from_kafka(records: DataFrame, schema: StructType = _EVENTS) -> DataFrame:
-    """Give the events in the records of ``spark.readStream.format("kafka")``, or of ``spark.read``.
+    """Return the events in the records of ``spark.readStream.format("kafka")``, or of ``spark.read``.
 
     Args:
         records: with ``value binary``, ``topic string``, ``partition int`` and ``offset bigint``, as the connector
-            gives them; other columns may be there.
-        schema: the columns that are wanted, as for ``spark.read.format("balog")``.
+            returns them; other columns are ignored.
+        schema: the columns to return, as for ``spark.read.format("balog")``.
 
     Returns:
         ``id``, ``channel``, ``timestamp``, ``level``, ``schema``, ``composition``, ``context map<string,string>``,
         ``cls_type``, ``payload_json string`` and ``quarantine struct<file, offset, reason, raw>``, where ``file`` is
-        ``kafka:#TOPIC/PARTITION`` and ``offset`` the record's. Records without a value are left out.
+        ``kafka:#TOPIC/PARTITION`` and ``offset`` the record's. Records without a value are skipped.
 
     Raises:
-        ConfigError: a column of ``records`` is missing, or one of ``schema`` can't be had.
+        ConfigError: ``records`` lacks a column, or ``schema`` has an unknown one.
     """
     wanted = ["value", "topic", "partition", "offset"]
     missing = [name for name in wanted if name not in records.columns]

@@ -1,4 +1,4 @@
-"""A file of BATCH messages stands for the files that they name."""
+"""Files of BATCH messages, which stand for the files that the messages name."""
 
 from __future__ import annotations
 
@@ -16,27 +16,28 @@ from balog.singer.batch.dialects import BatchError, read_batch, shown
 __all__ = ["MOST_BYTES", "named_files"]
 
 MOST_BYTES = 64 << 20
-"""A manifest is read on the driver, whole; what is larger is taken for a file of events."""
+"""The driver reads a manifest whole; a larger file is read as events."""
 
 _HEAD = 64 * 1024
-_BESIDE = frozenset({"SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH"})
+_TYPES = frozenset({"SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH"})
 _members = msgspec.json.Decoder(dict[str, Raw]).decode
 _text = msgspec.json.Decoder(str).decode
 
 
 def named_files(path: str, size: int, storages: StoragePool) -> list[str] | None:
-    """Give the files that a file's BATCH messages name, as paths and URLs; None where it holds anything else.
+    """Return the paths and URLs in a file's BATCH messages, or None if the file has other content.
 
-    It may hold SCHEMA, STATE and ACTIVATE_VERSION messages too, as the output of a tap that writes batches does. A
-    relative path begins at the manifest's folder. What a manifest says is somebody else's word: it leads to its own
-    bucket or host only, or from a file of this machine to others of it.
+    The file may also have SCHEMA, STATE and ACTIVATE_VERSION messages, as the output of a tap that writes batches does.
+    A relative path starts from the manifest's folder. A manifest is untrusted input: it can only name files in its own
+    bucket or on its own host, and a local manifest only local files.
 
     Args:
-        path: a file that was named itself.
-        size: its bytes.
+        path: a file that was named directly.
+        size: its size in bytes.
+        storages: opens stores.
 
     Raises:
-        ConfigError: a BATCH message that is none, or names files elsewhere or of another format than JSON lines.
+        ConfigError: a BATCH message is invalid, or names files elsewhere, or in another format than JSON lines.
     """
     if size > MOST_BYTES:
         return None
@@ -44,14 +45,14 @@ def named_files(path: str, size: int, storages: StoragePool) -> list[str] | None
         with storages.open(path) as file:
             head = file.read(_HEAD)
             first = next(_types(head), None)
-            if first not in _BESIDE and (first is not None or b'"BATCH"' not in head):
+            if first not in _TYPES and (first is not None or b'"BATCH"' not in head):
                 return None
             file.seek(0)
             data = file.read(MOST_BYTES + 1)
-    except OSError:  # who reads it as events will say so
+    except OSError:  # the reader of events reports it
         return None
     types = set(_types(data, whole=True))
-    if "BATCH" not in types or not types <= _BESIDE:
+    if "BATCH" not in types or not types <= _TYPES:
         return None
     found: list[str] = []
     for number, line in enumerate(data.splitlines(), 1):
@@ -61,7 +62,7 @@ def named_files(path: str, size: int, storages: StoragePool) -> list[str] | None
 
 
 def _types(data: bytes, whole: bool = False) -> Iterator[str]:
-    """Give the message types of lines, "" for a line that is no message; of a part not that of its last line."""
+    """Yield the message type of each line, "" for other lines; the last line of a partial read is skipped."""
     lines = data.splitlines()
     for line in lines if whole or len(data) < _HEAD else lines[:-1]:
         if line.strip():

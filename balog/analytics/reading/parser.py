@@ -1,4 +1,4 @@
-"""DuckDB as the parser of blocks of lines."""
+"""DuckDB as the parser for blocks of lines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Parser", "borrow_parser"]
 
 
 class Parser:
-    """One DuckDB connection and the file in memory that it parses.
+    """A DuckDB connection and the in-memory file that it parses.
 
     Attributes:
-        buffer: what ``read_blocks`` reads into; it is kept with the parser since both are costly to make.
-        data: the lines that it was given last.
+        buffer: for ``read_blocks``; the parser keeps it, because both are expensive to create.
+        data: the current lines.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Parser:
         )
         with suppress(
             duckdb.Error
-        ):  # the file changes under its name; a DuckDB without such a cache knows no such setting
+        ):  # the file changes under its name; older versions of DuckDB have no such cache and no such setting
             self._connection.execute("SET enable_external_file_cache = false")
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if hasattr(os, "memfd_create"):
@@ -47,18 +47,19 @@ class Parser:
         self._lenient = False
 
     def close(self) -> None:
-        """Give memory and files back."""
+        """Release memory and files."""
         self._connection.close()
         os.close(self._file)
         if self._folder is not None:
             self._folder.cleanup()
 
     def take(self, data: bytes | memoryview, lenient: bool) -> None:
-        """Put a block of lines before the parser.
+        """Set the lines to parse.
 
         Args:
-            lenient: give null for a value of another type, and a row of nulls for a line that can't be read; else
-                anything of that kind raises. Only a strict parser refuses a key that comes twice.
+            data: whole lines.
+            lenient: return null for a value of another type, and a row of nulls for an invalid line. Otherwise both
+                raise an error. Only a strict parser rejects duplicate keys.
         """
         written, data = 0, memoryview(data)
         while written < len(data):
@@ -69,16 +70,17 @@ class Parser:
         self._lenient = lenient
 
     def table(self, columns: str, select: str, rest: str = "") -> pa.Table:
-        """Ask the block.
+        """Query the lines.
 
-        A value that is not asked for costs nothing but its part in the parsing of the whole line, some 0.5 µs; each
-        text that is asked for costs 0.02 to 0.05 µs, a time 0.1 µs, a regular expression 0.2 µs and more.
+        Parsing a line costs about 0.5 µs. Each selected text costs another 0.02 to 0.05 µs, a time 0.1 µs, a regular
+        expression 0.2 µs or more.
 
         Args:
             columns: as in DuckDB's ``read_json``.
-            rest: follows the FROM.
+            select: the expressions after SELECT.
+            rest: the SQL after FROM.
         """
-        # Without records=true DuckDB looks at the beginning of a block for 0.2 s when only one column is asked for.
+        # Without records=true, DuckDB samples each block for 0.2 s when only one column is selected.
         lines = (
             f"read_json('{self._path}', format='newline_delimited', compression='uncompressed', records=true, "
             f"columns={columns}, ignore_errors={self._lenient}, maximum_object_size={self._longest})"
@@ -86,7 +88,7 @@ class Parser:
         return self._connection.sql(f"SELECT {select} FROM {lines} {rest}").to_arrow_table()  # noqa: S608
 
     def ask(self, sql: str, given: pa.Table) -> pa.Table:
-        """Ask a table, which the SQL calls ``given``."""
+        """Query a table, whose name in the SQL is ``given``."""
         self._connection.register("given", given)
         try:
             return self._connection.sql(sql).to_arrow_table()
@@ -94,12 +96,12 @@ class Parser:
             self._connection.unregister("given")
 
 
-_idle: dict[int, list[Parser]] = {}  # by process: what a fork inherits is not for its use
+_idle: dict[int, list[Parser]] = {}  # by process, because a fork must not use its parent's parsers
 
 
 @contextmanager
 def borrow_parser() -> Iterator[Parser]:
-    """Lend a parser that nobody else uses until the end; Spark's workers live on and use theirs for task after task."""
+    """Borrow a parser for exclusive use. Spark reuses its worker processes, and they reuse their parsers."""
     idle = _idle.setdefault(os.getpid(), [])
     if idle:
         parser = idle.pop()
@@ -109,7 +111,7 @@ def borrow_parser() -> Iterator[Parser]:
     is_sound = True
     try:
         yield parser
-    except duckdb.Error:  # one that failed by itself answers nothing any more
+    except duckdb.Error:  # a failed connection answers no more queries
         is_sound = False
         atexit.unregister(parser.close)
         parser.close()

@@ -1,4 +1,4 @@
-"""What Spark carries to its workers of a plan: the slices that each task reads."""
+"""Partitions of Spark: the slices that each task reads."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["partitions", "slices"]
 
 
 def partitions(tasks: Iterable[Sequence[Slice]]) -> list[InputPartition]:
-    """Give a partition for each task; none at all gives one of nothing, which Spark wants."""
+    """Return a partition for each task, or an empty one if there is no task, because Spark needs one."""
     return [InputPartition([tuple(piece) for piece in task]) for task in tasks] or [InputPartition([])]
 
 
 def slices(partition: InputPartition) -> list[Slice]:
-    """Give back what a partition was made of."""
+    """Return the slices of a partition."""
     return [Slice(*piece) for piece in partition.value]

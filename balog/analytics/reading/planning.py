@@ -1,4 +1,4 @@
-"""How files are shared out among tasks, and how even that came out."""
+"""Plans tasks: which slices each task reads, and how even the tasks are."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from typing import NamedTuple
 
 from balog.analytics.reading.files import Slice, SourceFile
 
-__all__ = ["Spread", "plan", "share_out", "spread"]
+__all__ = ["Spread", "plan", "plan_slices", "spread"]
 
 _PACKED = (".gz", ".zst", ".bz2")
-_LINES = (".jsonl", ".ndjson")  # what was added to another file is not cut: its form may span lines
-_PACKED_RATIO = 8  # what a byte of compressed JSON lines about weighs against a plain one
-_OPENING = 64 * 1024  # what it costs to open a file, in bytes that could have been read instead
-_CUTS = 2  # pieces of plain files are so much smaller than a task, so that tasks come out alike
+_LINES = (".jsonl", ".ndjson")  # lines that were added to another file are not split: its form may span lines
+_PACKED_RATIO = 8  # how much more a byte of compressed JSON lines weighs
+_OPENING = 64 * 1024  # the cost of opening a file, in bytes that could have been read instead
+_CUTS = 2  # plain files are split into pieces of this fraction of a task, so that tasks are even
 _SMALLEST_TASK = 8 * 1024 * 1024
 _LARGEST_TASK = 512 * 1024 * 1024
 
 
 class Spread(NamedTuple):
-    """How files came out in tasks.
+    """The distribution of files over tasks.
 
-    ``bytes`` are as they lie on disk. ``heaviest`` is how much more the heaviest task has than the mean one, after what
-    its bytes weigh when they are decompressed: 1.0 is even; 3.0 says that a task takes about three times as long.
+    Attributes:
+        tasks, files: how many there are.
+        bytes: the size of the files on disk.
+        heaviest: the weight of the heaviest task relative to the mean, after decompression. 1.0 is even; 3.0 means
+            that one task takes about three times as long.
     """
 
     tasks: int
@@ -33,21 +36,21 @@ class Spread(NamedTuple):
 
 
 def plan(files: Sequence[SourceFile], parallel: int) -> list[list[Slice]]:
-    """Share files out: about two tasks for each of ``parallel`` workers, and more when a task would grow too large.
+    """Plan tasks: about two for each of ``parallel`` workers, and more when tasks would become too large.
 
-    Small files come together in a task; large plain ones are cut (at any byte: who reads a slice takes the lines that
-    begin in it). What is compressed is told by its name alone; where the name says nothing of it, the worker does.
+    Small files share a task. Large plain files are split at any byte: the reader of a slice reads the lines that begin
+    in it. A compressed file is recognized by its name; if the name does not show it, the worker recognizes it.
     """
-    return share_out([Slice(file.path) for file in files], {file.path: file.size for file in files}, parallel)
+    return plan_slices([Slice(file.path) for file in files], {file.path: file.size for file in files}, parallel)
 
 
-def share_out(stretches: Sequence[Slice], sizes: dict[str, int], parallel: int) -> list[list[Slice]]:
-    """Share stretches of files out, as ``plan`` does with whole ones; ``sizes`` are those of the files, in bytes."""
-    weights = [_weight(piece, sizes) for piece in stretches]
+def plan_slices(split_bounds: Sequence[Slice], sizes: dict[str, int], parallel: int) -> list[list[Slice]]:
+    """Plan tasks for slices of files, as ``plan`` does for whole files; ``sizes`` are the files' sizes in bytes."""
+    weights = [_weight(piece, sizes) for piece in split_bounds]
     total = sum(weights)
     share = max(_SMALLEST_TASK, min(_LARGEST_TASK, -(-total // (2 * max(parallel, 1)))))
     pieces: list[tuple[int, Slice]] = []
-    for weight, piece in zip(weights, stretches):
+    for weight, piece in zip(weights, split_bounds):
         end = sizes[piece.path] if piece.end is None else piece.end
         count = -(-(end - piece.start) * _CUTS // share)
         is_growth = piece.end is not None and not piece.path.endswith(_LINES)
@@ -59,12 +62,12 @@ def share_out(stretches: Sequence[Slice], sizes: dict[str, int], parallel: int) 
             pieces.append(((end if stop is None else stop) - start, Slice(piece.path, start, stop or piece.end)))
     count = -(-total // share)
     if count > parallel:
-        count = -(-count // parallel) * parallel  # no worker waits for another's last task
+        count = -(-count // parallel) * parallel  # no worker is idle while another one has a last task
     return _packed(pieces, max(1, count))
 
 
 def spread(tasks: Sequence[Sequence[Slice]], files: Sequence[SourceFile]) -> Spread:
-    """Tell how even tasks came out that ``plan`` made of these files."""
+    """Return how evenly ``plan`` distributed files."""
     sizes = {file.path: file.size for file in files}
     weights = [sum(_weight(piece, sizes) for piece in slices) for slices in tasks]
     mean = sum(weights) / len(weights) if weights else 0
@@ -77,7 +80,7 @@ def _weight(piece: Slice, sizes: dict[str, int]) -> int:
 
 
 def _packed(pieces: list[tuple[int, Slice]], count: int) -> list[list[Slice]]:
-    """Put the heaviest piece first, each to the task that has the least."""
+    """Assign each piece, heaviest first, to the task with the least weight."""
     tasks: list[list[Slice]] = [[] for _ in range(min(count, len(pieces)))]
     heap = [(0, number) for number in range(len(tasks))]
     for weight, piece in sorted(pieces, key=lambda item: (-item[0], item[1].path, item[1].start)):

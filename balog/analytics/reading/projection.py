@@ -1,16 +1,16 @@
-"""The schema that a reader asks for, turned into what DuckDB parses out of each line and how it becomes columns.
+"""Turns the schema that a reader asks for into what DuckDB parses, and how the result becomes columns.
 
-Spark's Python sources are not told which columns a query uses, so the schema given to the reader is the projection, and
-only what it names is parsed. Any of ``schemas.DEFAULT``'s columns, in any order, and beside them:
+Spark does not tell Python sources which columns a query uses. So the schema of the reader is the projection, and only
+its columns are parsed. It may have the columns of ``schemas.DEFAULT``, in any order, and:
 
-- ``payload`` as ``string`` (its JSON text) or as ``struct<…>``: what is absent or of another type is null, numeric
-  strings count as numbers, a string column takes the JSON text of whatever is not a string, a fraction is rounded for
-  an integer;
-- ``payload_json string``, the JSON text beside another form of the payload;
-- ``context`` as ``struct<name string, …>``: the named values alone, which is much cheaper than the map;
-- ``context_json string``, the JSON text of the context, whose values are not all text.
+- ``payload`` as ``string`` (its JSON text) or as ``struct<…>``. An absent value, or one of another type, is null.
+  Numeric strings become numbers, other values in a string column their JSON text, and fractions are rounded for
+  integers.
+- ``payload_json string``, the JSON text in addition to another form of the payload.
+- ``context`` as ``struct<name string, …>``: only these values, which is much faster than the map.
+- ``context_json string``, the JSON text of the context, whose values may have any type.
 
-Of a timestamp, what is finer than a microsecond is cut off.
+Timestamps are truncated to microseconds.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ def is_of_type(cls_type: str) -> Condition:
 
 @dataclass(frozen=True)
 class Projection:
-    """What to parse and what to hand out.
+    """What DuckDB parses, and the columns that result.
 
     Attributes:
         columns: DuckDB's ``columns`` for ``read_json``, as SQL text.
-        select: expressions over those columns, each named as in ``arrow``. A variant is its JSON text here.
-        arrow: the Arrow schema that Spark wants for the batches.
-        variants: names of the columns that are still to be encoded as a variant.
-        texts: names of the columns that are the payload's text, and of variants.
-        rest: what follows the FROM: the conditions that rows have to meet.
-        only_events: leave out the rows of quarantine.
+        select: expressions over those columns, with the names of ``arrow``. A variant is its JSON text here.
+        arrow: the Arrow schema of the batches for Spark.
+        variants: the columns that have to be encoded as variants.
+        texts: the columns with the payload's text, and variants.
+        rest: the SQL after FROM: the conditions on rows.
+        only_events: omit the rows of quarantine.
     """
 
     columns: str
@@ -89,20 +89,21 @@ class Projection:
 
 
 def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection:
-    """Turn the schema that the reader was given into a projection.
+    """Turn the schema of a reader into a projection.
 
     Args:
-        where: conditions on the schema's columns and ``cls_type``; with conditions, rows of quarantine are left out.
+        schema: the columns to return.
+        where: conditions on the schema's columns and ``cls_type``; with conditions, rows of quarantine are omitted.
 
     Raises:
-        ConfigError: a column that the source does not have, or not in that type.
+        ConfigError: the source does not have a column, or not in this type.
     """
     want = {field.name: field.dataType for field in schema}
     if len(want) != len(schema):
         raise ConfigError("each column can be asked for once", "the schema for format('balog')")
     header: dict[str, str] = {}
     select: dict[str, str] = {}
-    # A condition may be about a column that is not handed out.
+    # A condition may use a column that is not returned.
     payload = _Payload({"cls_type": t.StringType(), **want} if where else want)
     for name, kind in want.items():
         if name in _HEADER and kind == _DEFAULTS[name]:
@@ -126,11 +127,11 @@ def project(schema: t.StructType, where: Sequence[Condition] = ()) -> Projection
             select[name] = payload.select(name, kind)
         else:
             raise ConfigError(
-                f"no column {name} of type {kind.simpleString()}; there are {_listed(DEFAULT)}; payload may be "
+                f"no column {name} of type {kind.simpleString()}; there are {_column_list(DEFAULT)}; payload may be "
                 "a string or a struct of plain types, context a struct of strings",
                 "the schema for format('balog')",
             )
-    # `schema` is there in every event, so a row without it is a line that DuckDB could not read.
+    # Every event has `schema`, so a row without it is a line that DuckDB could not read.
     columns = {"schema": "VARCHAR"}
     if header:
         columns["header"] = _struct(header)
@@ -164,7 +165,7 @@ _DEFAULTS = {field.name: field.dataType for field in DEFAULT}
 
 
 class _Payload:
-    """How the payload is parsed: typed fields when nobody wants its text, else text and the fields out of that."""
+    """How the payload is parsed: as typed fields, or as text (and fields from that) if a column needs the text."""
 
     def __init__(self, want: dict[str, t.DataType]) -> None:
         self.kind = want.get("payload")
@@ -192,7 +193,7 @@ class _Payload:
 
     def select(self, name: str, kind: t.DataType) -> str:
         if name == "cls_type":
-            if self._is_type_json or self.as_text:  # a number or an object is no type's name
+            if self._is_type_json or self.as_text:  # a type's name is always a string
                 found = "json_extract(payload, '$.cls_type')" if self.as_text else "payload.cls_type"
                 return f"CASE WHEN json_type({found}) = 'VARCHAR' THEN {found} ->> '$' END"
             return "payload.cls_type"
@@ -247,7 +248,7 @@ def _is_scalar(kind: t.DataType) -> bool:
 
 
 def _parsed(kind: t.DataType) -> str:
-    # Scalars are taken as text and cast afterwards: a value of another type is then a null and not an error.
+    # Scalars are parsed as text and cast afterwards, so that a value of another type is null, not an error.
     return "VARCHAR" if _is_scalar(kind) else _sql(kind)
 
 
@@ -261,7 +262,7 @@ def _cast(source: str, field: t.StructField, *, is_json: bool = False) -> str:
 
 
 def _spec(kind: t.DataType) -> Any:
-    """Give a type as ``json_transform`` wants it."""
+    """Return a type as ``json_transform`` needs it."""
     if isinstance(kind, t.StructType):
         return {field.name: _spec(field.dataType) for field in kind}
     if isinstance(kind, t.ArrayType):
@@ -269,12 +270,12 @@ def _spec(kind: t.DataType) -> Any:
     return _sql(kind)
 
 
-def _listed(schema: t.StructType) -> str:
+def _column_list(schema: t.StructType) -> str:
     return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in schema)
 
 
 def quoted(name: str) -> str:
-    """Write a name as an SQL identifier."""
+    """Return a name as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -1,4 +1,4 @@
-"""Files that can't hold an event of the time asked for: by their folder's day, and by what their manifest says."""
+"""Omits files without events in a time range: by their folder's day, and by the times in their manifest."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ __all__ = ["Pruner"]
 
 _DAY = re.compile(r"(.*)/date=(\d{4}-\d\d-\d\d)/(?:.*/)?([^/.]+)[^/]*")
 _MOST_MANIFESTS = 5000
-_MOST_REMOTE_MANIFESTS = 200  # each is a request
+_MOST_REMOTE_MANIFESTS = 200  # each one is a request
 _LARGEST_MANIFEST = 64 * 1024
 _decode = msgspec.json.Decoder(Manifest).decode
 
 
 class Pruner:
-    """Leaves files out by time.
+    """Omits files by time.
 
-    A folder ``date=YYYY-MM-DD`` holds events of that UTC day in an archive of balog. Elsewhere it may be the day of
-    arrival, so a day before and after is kept too, unless the file's manifest (``_manifest`` beside the day's folder)
-    has the times of its first and last event. A file in no such folder is always kept.
+    In an archive of balog, a folder ``date=YYYY-MM-DD`` holds the events of that UTC day. Elsewhere it may be the day
+    of arrival, so the pruner keeps one day before and after, unless the file's manifest (in ``_manifest`` beside the
+    day's folder) has the times of its first and last event. It keeps all files that are not in such a folder.
 
     Args:
-        since: the first time that is wanted; one without a zone is UTC.
-        until: the first that is not.
+        storages: opens stores.
+        since: the beginning of the time range; UTC if it has no zone.
+        until: the end of the time range, exclusive.
     """
 
     def __init__(self, storages: StoragePool, since: datetime | None, until: datetime | None) -> None:
@@ -39,7 +40,7 @@ class Pruner:
         self._since, self._until = _utc(since), _utc(until)
 
     def keep(self, files: Sequence[SourceFile]) -> list[SourceFile]:
-        """Give the files that may hold events of the time."""
+        """Return the files that may have events in the time range."""
         if self._since is None and self._until is None:
             return list(files)
         kept: list[SourceFile] = []

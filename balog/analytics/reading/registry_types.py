@@ -1,7 +1,7 @@
-"""The registry's JSON Schemas of payload types as Spark types.
+"""The JSON Schemas of payload types as Spark types.
 
-A payload type's schema is the registry's (``balog.registry``): of a folder or URL, or one that comes with balog; or it
-is in a file of the reader's own. ``balog.registry.columns`` has the rules by which its properties become columns.
+The schema of a payload type comes from a registry (``balog.registry``) in a folder or at a URL, from the schemas that
+come with balog, or from a file. ``balog.registry.columns`` defines how its properties become columns.
 """
 
 from __future__ import annotations
@@ -33,15 +33,17 @@ _SCALARS: dict[str, t.DataType] = {
 
 
 def payload_type(cls_type: str, version: str | None = None, place: str | None = None) -> t.StructType | None:
-    """Give the columns of a payload type, or None when it has no schema.
+    """Return the columns of a payload type, or None if it has no schema.
 
     Args:
-        version: of the payload; the latest when None.
-        place: a registry's folder or URL, which goes before the schemas that come with balog; or a JSON Schema file. In
-            a folder types may be below its ``payload``, and ``<cls_type>.json`` serves a type without versions.
+        cls_type: the payload type.
+        version: the version of the schema; None for the latest.
+        place: the folder or URL of a registry, which has priority over the schemas that come with balog; or a JSON
+            Schema file. In a folder, types may be below ``payload``, and ``<cls_type>.json`` is a type without
+            versions.
 
     Raises:
-        ConfigError: ``place`` does not exist, or a schema is no JSON Schema of an object.
+        ConfigError: ``place`` does not exist, or a schema is not the JSON Schema of an object.
         StorageError: a URL can't be read.
     """
     found = find_schema(cls_type, version, place)
@@ -55,10 +57,10 @@ def payload_type(cls_type: str, version: str | None = None, place: str | None = 
 
 
 def typed_events(cls_type: str, place: str | None = None) -> t.StructType:
-    """Give the columns of events of one payload type: ``DEFAULT``'s without ``quarantine``, the payload typed.
+    """Return the columns of events of one payload type: ``DEFAULT`` without ``quarantine``, with a typed payload.
 
     Raises:
-        ConfigError: as ``payload_type``, and when the type has no schema.
+        ConfigError: see ``payload_type``; or the type has no schema.
     """
     payload = payload_type(cls_type, place=place)
     if payload is None:
@@ -72,7 +74,7 @@ def typed_events(cls_type: str, place: str | None = None) -> t.StructType:
 
 
 def find_schema(cls_type: str, version: str | None = None, place: str | None = None) -> tuple[str, Any] | None:
-    """Give a payload type's schema as its name and the decoded document; arguments and errors as ``payload_type``'s."""
+    """Return the name and the decoded document of a payload type's schema; see ``payload_type``."""
     root, alone = place, None
     if place is not None and not is_url(place):
         path = Path(place)
@@ -104,17 +106,17 @@ def find_schema(cls_type: str, version: str | None = None, place: str | None = N
 
 
 def _names(document: Mapping[str, Any]) -> Any:
-    """Give the cls_type that a payload's schema is for, or None when it doesn't say."""
+    """Return the ``cls_type`` of a payload's schema, or None."""
     properties = document.get("properties")
-    said = properties.get("cls_type") if isinstance(properties, dict) else None
-    return said.get("const") if isinstance(said, dict) else None
+    declared = properties.get("cls_type") if isinstance(properties, dict) else None
+    return declared.get("const") if isinstance(declared, dict) else None
 
 
 def spark_type(document: Mapping[str, Any], where: str = "a JSON Schema") -> t.DataType:
-    """Give the Spark type of what a JSON Schema describes; ``balog.registry.columns`` has the rules.
+    """Return the Spark type of a JSON Schema; ``balog.registry.columns`` defines the rules.
 
     Raises:
-        ConfigError: a ``$ref`` that leads nowhere or out of the document.
+        ConfigError: a ``$ref`` leads nowhere, or out of the document.
     """
     return _as_spark(column_of(document, lambda schema: _referred(document, schema["$ref"], where)))
 

@@ -1,4 +1,4 @@
-"""Files opened wherever they are, on the driver and in the workers: in ranges, tried again, in bounded memory."""
+"""Opens files by path or URL, on the driver and in workers: ranges, retries, bounded memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from balog.errors import ConfigError
 from balog.storage import StorageError, open_storage
 from balog.storage.remote import RemoteStorage
 
-__all__ = ["StoragePool", "is_remote", "is_secret", "local_path", "patiently", "store_of", "store_options"]
+__all__ = ["StoragePool", "is_remote", "is_secret", "local_path", "store_of", "store_options", "with_retries"]
 
 T = TypeVar("T")
 
@@ -24,41 +24,41 @@ TRIES = 6
 BACKOFF = Backoff(1.0, 16.0)
 """Delays between tries; the file system's own quick tries come on top."""
 
-_FIRST_RANGE = 64 << 10  # what looks for a line's end needs no more
+_FIRST_RANGE = 64 << 10  # enough to find a newline
 _LARGEST_RANGE = 8 << 20
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 _SECRET = re.compile(r"secret|passw|token|credential|(access|private|account|api)[._-]?key|\Akey\Z", re.IGNORECASE)
 
 
 def is_remote(path: str) -> bool:
-    """Tell a URL of a store from a path, or a ``file:`` URL, on this machine."""
+    """Return whether a path is the URL of a store, and not a local path or a ``file:`` URL."""
     return bool(_URL.match(path)) and not path.startswith("file:")
 
 
 def local_path(path: str) -> str:
-    """Give the path that a ``file:`` URL means; any other path as it is."""
+    """Return the path of a ``file:`` URL; other paths are unchanged."""
     return unquote(urlsplit(path).path) if path.startswith("file:") else path
 
 
 def store_of(path: str) -> str:
-    """Give the kind and the bucket or host of a URL of a store, ``s3://lake``; "" for a path on this machine."""
+    """Return the scheme and the bucket or host of a store's URL, ``s3://lake``; "" for a local path."""
     kind, mark, host = _URL.match(path)[0].partition("://") if is_remote(path) else ("", "", "")  # type: ignore[index]
     return {"s3a": "s3"}.get(kind.lower(), kind.lower()) + mark + host
 
 
 def is_secret(option: str) -> bool:
-    """Tell whether an option's name is that of a secret."""
+    """Return whether an option's name is that of a secret."""
     return bool(_SECRET.search(option)) and option.lower() != "storage_options"
 
 
 def store_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Give what a store is opened with (``balog.storage.Options``) out of the data source's options.
+    """Return the options for opening a store (``balog.storage.Options``) from the data source's options.
 
-    Known are ``endpoint_url``, ``region``, ``profile``, ``anon`` and ``requester_pays`` of S3, and ``storage_options``:
-    what any file system of fsspec takes, as a JSON object in which a secret is ``{"env": "NAME"}``.
+    They are ``endpoint_url``, ``region``, ``profile``, ``anon`` and ``requester_pays`` of S3, and ``storage_options``:
+    the options of any file system of fsspec as a JSON object, in which a secret is ``{"env": "NAME"}``.
 
     Raises:
-        ConfigError: a secret, which others could see in Spark's plans and logs; or not such a value.
+        ConfigError: a value is invalid, or a secret, which Spark would show in plans and logs.
     """
     where = "format('balog')"
     for name in options:
@@ -93,21 +93,21 @@ def store_options(options: Mapping[str, str]) -> dict[str, Any]:
 
 
 class StoragePool:
-    """Opens files by path or URL. Spark carries it to its workers, where each process has connections of its own.
+    """Opens files by path or URL. Spark sends it to its workers, and each process has its own connections.
 
     Args:
-        options: what stores are opened with, see ``store_options``; secrets are named, never held.
+        options: how to open stores, see ``store_options``; it names secrets, but does not contain them.
     """
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         self.options = dict(options or {})
 
     def open(self, path: str) -> io.BufferedReader:
-        """Open a file to read and seek; on a store nothing is asked before the first byte is wanted.
+        """Open a file for reading and seeking; a store gets the first request at the first read.
 
         Raises:
-            OSError: there is no such file here, or we may not read it. The methods of a store's file raise it too,
-                after some seconds of trying again.
+            OSError: the local file does not exist or can't be read. The methods of a store's file also raise it, after
+                several tries.
         """
         if not is_remote(path):
             return open(local_path(path), "rb")
@@ -115,10 +115,10 @@ class StoragePool:
         return io.BufferedReader(_Ranges(storage, name), _FIRST_RANGE)
 
     def store(self, url: str) -> tuple[RemoteStorage, str]:
-        """Give this process's connection to the bucket or host in a URL, and the name in it.
+        """Return this process's connection to the bucket or host of a URL, and the name in it.
 
         Raises:
-            ConfigError: not a URL that can be opened.
+            ConfigError: the URL can't be opened.
             MissingExtraError: the packages for this kind of URL are not installed.
         """
         match = _URL.match(url)
@@ -133,11 +133,13 @@ class StoragePool:
 
 
 _stores: dict[tuple[int, str, str], RemoteStorage] = {}
-_given_up: set[int] = set()  # stores (by id) that let the last file wait to the end: the next ones are tried once
+_failing_stores: set[int] = (
+    set()
+)  # stores (by id) whose last request failed after all tries; the next requests get one try
 
 
 class _Ranges(io.RawIOBase):
-    """A file of a store, read by ranges that grow while it is read on."""
+    """A file of a store, read in ranges that grow while it is read sequentially."""
 
     def __init__(self, storage: RemoteStorage, name: str) -> None:
         self._storage, self._name = storage, name
@@ -177,7 +179,7 @@ class _Ranges(io.RawIOBase):
     def _fetch(self) -> None:
         goes_on = self._position == self._begins + len(self._range)
         size = self._next if goes_on else _FIRST_RANGE
-        self._range = b""  # the old one must not be in memory beside the new one
+        self._range = b""  # frees the old range before the new one is read
         self._begins = self._position
         self._range = self._try(self._position, self._position + size)
         if len(self._range) < size:
@@ -187,21 +189,21 @@ class _Ranges(io.RawIOBase):
     def _try(self, start: int, end: int) -> bytes:
         storage, name = self._storage, self._name
         try:
-            return patiently(storage, lambda: storage.read_range(start, end, name))
+            return with_retries(storage, lambda: storage.read_range(start, end, name))
         except StorageError as error:
             raise OSError(str(error).removeprefix(f"{storage.url}/{name}: ")) from None
 
 
-def patiently(storage: RemoteStorage, ask: Callable[[], T]) -> T:
-    """Ask a store up to ``TRIES`` times while that can help.
+def with_retries(storage: RemoteStorage, ask: Callable[[], T]) -> T:
+    """Ask a store, with up to ``TRIES`` tries for errors that can be retried.
 
-    A store that let one question wait to the end is asked but once until it answers again: else the files of a store
-    that is down would take a quarter of a minute each.
+    After a request has failed in all tries, the store gets one try until it answers again. Otherwise each file of a
+    store that is down would take a quarter of a minute.
 
     Raises:
         StorageError: of the last try.
     """
-    tries = 1 if id(storage) in _given_up else TRIES
+    tries = 1 if id(storage) in _failing_stores else TRIES
     for number in range(1, tries + 1):
         try:
             answer = ask()
@@ -210,8 +212,8 @@ def patiently(storage: RemoteStorage, ask: Callable[[], T]) -> T:
                 time.sleep(BACKOFF.delay(number))
                 continue
             if error.retryable:
-                _given_up.add(id(storage))
+                _failing_stores.add(id(storage))
             raise
-        _given_up.discard(id(storage))
+        _failing_stores.discard(id(storage))
         return answer
     raise AssertionError("there is at least one try")

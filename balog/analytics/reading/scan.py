@@ -1,4 +1,7 @@
-"""From slices of files to Arrow batches: DuckDB parses whole blocks, and what it can't vouch for goes line by line."""
+"""Reads slices of files as Arrow batches.
+
+DuckDB parses whole blocks; a block with invalid lines is read line by line.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
+from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.forms import EventLines, FormOptions, pieces, read_parts
 from balog.analytics.reading.inexact_numbers import exact_payloads, inexact_lines
@@ -27,23 +30,23 @@ __all__ = ["EventQuery", "Query", "check_years", "scan", "scan_messages"]
 
 _DETECTED = FormOptions()
 _REFUSALS = (duckdb.Error, msgspec.DecodeError, RecursionError, ValueError)
-_TROUBLES = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.InterruptException)
-"""No line's fault: memory or a disk is full, somebody interrupts, or the parser itself is broken."""
+_PARSER_ERRORS = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.InterruptException)
+"""Errors that no line has caused: memory or a disk is full, an interrupt, or the parser itself failed."""
 _SMALL = 256 * 1024
-_TOGETHER = 4 * 1024 * 1024  # the parser takes a millisecond or more for a question, however little is in it
-_DIGESTED, _MOST_DIGESTS = 32 * 1024 * 1024, 500  # bytes of digests that are held until they are merged, and digests
-_CLOSELY = 2 * 1024 * 1024  # of a block that isn't vouched for as a whole, at a time
-_MOST_QUARANTINED = 1000  # rows of a batch; each may hold 64 KiB of raw text
+_TOGETHER = 4 * 1024 * 1024  # a query takes the parser a millisecond or more, however few lines there are
+_DIGESTED, _MOST_DIGESTS = 32 * 1024 * 1024, 500  # bytes and number of digests that are held before they are merged
+_CLOSELY = 2 * 1024 * 1024  # bytes to query at a time in a block with invalid lines
+_MOST_QUARANTINED = 1000  # rows of a batch; each has up to 64 KiB of raw text
 
-_Answer: TypeAlias = "pa.Table | pa.RecordBatch"  # what a query made of good lines; rows of quarantine
+_Answer: TypeAlias = "pa.Table | pa.RecordBatch"  # a query's result for valid lines; rows of quarantine
 
 
 class Query(Protocol):
-    """What is asked of each block of good lines.
+    """A query on each block of valid lines.
 
     Attributes:
-        is_digest: answers are small, and merged before they are handed out.
-        only_events: lines that are none are left out.
+        is_digest: results are small, and are merged before they are returned.
+        only_events: omit invalid lines.
     """
 
     is_digest: bool
@@ -55,14 +58,14 @@ class Query(Protocol):
         ...
 
     def run(self, parser: Parser) -> tuple[int | None, pa.Table]:
-        """Give the number of events that were read, None if that isn't known, and the answer.
+        """Return the number of events that were read (None if unknown) and the result.
 
         May raise ``duckdb.Error`` or ``ValueError``.
         """
         ...
 
     def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
-        """Make one answer of those of many blocks, at least one; raises nothing, whatever events hold."""
+        """Merge the results of one or more blocks; it must not raise, whatever the events contain."""
         ...
 
 
@@ -70,10 +73,10 @@ _YEARS = datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 
 
 
 def check_years(moments: pa.ChunkedArray) -> None:
-    """Refuse a time that an offset takes out of the years that Python and Spark can show.
+    """Check that times are in the years that Python and Spark support.
 
     Raises:
-        ValueError: there is one before the year 1 or after 9999 in UTC.
+        ValueError: a time is before the year 1 or after 9999 in UTC.
     """
     bounds, (first, last) = pc.min_max(moments), (pa.scalar(moment, moments.type) for moment in _YEARS)
     if pc.less(bounds["min"], first).as_py() or pc.greater(bounds["max"], last).as_py():
@@ -81,7 +84,7 @@ def check_years(moments: pa.ChunkedArray) -> None:
 
 
 class EventQuery:
-    """A row for each event, as a projection has it."""
+    """A row for each event, in the columns of a projection."""
 
     is_digest = False
 
@@ -91,12 +94,12 @@ class EventQuery:
 
     @property
     def arrow(self) -> pa.Schema:
-        """The projection's own schema."""
+        """The projection's schema."""
         return self._projection.arrow
 
     def run(self, parser: Parser) -> tuple[int | None, pa.Table]:
-        """Give a row for each line of the block that meets the projection's conditions."""
-        table = self._asked(parser)
+        """Return a row for each line of the block that meets the projection's conditions."""
+        table = self._query_projection(parser)
         if "timestamp" in table.column_names:
             check_years(table.column("timestamp"))
         for name in self._projection.variants:
@@ -107,8 +110,8 @@ class EventQuery:
             table = table.set_column(table.schema.get_field_index(name), name, encoded)
         return None if self._projection.rest else table.num_rows, table
 
-    def _asked(self, parser: Parser) -> pa.Table:
-        """Ask the projection; a payload's text has its numbers as they are written."""
+    def _query_projection(self, parser: Parser) -> pa.Table:
+        """Query the projection; numbers in a payload's text are as they were written."""
         columns, select, rest = self._projection.columns, self._projection.select, self._projection.rest
         data = bytes(parser.data) if self._projection.texts else b""
         inexact = inexact_lines(data)
@@ -124,7 +127,7 @@ class EventQuery:
         return table.filter(table.column("kept?")).drop_columns(["kept?"])
 
     def merge(self, parser: Parser, digests: Sequence[pa.Table]) -> pa.Table:
-        """Put them behind one another."""
+        """Concatenate the results."""
         return pa.concat_tables(digests)
 
 
@@ -135,25 +138,29 @@ def scan(
     options: FormOptions = _DETECTED,
     is_growth: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Ask a query of every event that begins in these slices; what is none becomes quarantine rows and raises nothing.
+    """Query every event that begins in slices. Invalid lines become rows of quarantine; they raise nothing.
 
     Args:
+        slices: the slices of one task.
+        query: the query.
+        storages: opens stores.
+        options: the form of the files.
         is_growth: see ``balog.analytics.reading.forms.read_parts``.
     """
     with borrow_parser() as parser:
-        yield from _handed_out(
+        yield from _in_schema(
             parser, query, _answers(parser, query, slices, storages or StoragePool(), options, is_growth)
         )
 
 
 def scan_messages(lines: EventLines, path: str, query: Query) -> Iterator[pa.RecordBatch]:
-    """Ask a query of messages that somebody else took out of a topic, as ``scan`` does of those of a slice."""
+    """Query messages that come from a topic, as ``scan`` does for a slice."""
     with borrow_parser() as parser:
-        yield from _handed_out(parser, query, _lines(parser, query, path, lines))
+        yield from _in_schema(parser, query, _lines(parser, query, path, lines))
 
 
-def _handed_out(parser: Parser, query: Query, answers: Iterator[_Answer]) -> Iterator[pa.RecordBatch]:
-    """Give answers in the query's own schema; digests are merged first, as many as there are or memory allows."""
+def _in_schema(parser: Parser, query: Query, answers: Iterator[_Answer]) -> Iterator[pa.RecordBatch]:
+    """Yield results in the query's schema; digests are merged first, as many as there are or memory allows."""
     held: list[pa.Table] = []
     size = 0
     for answer in answers:
@@ -192,7 +199,7 @@ def _answers(
     yield from _pieces(parser, query, small)
 
 
-def _part(parser: Parser, query: Query, path: str, part: Block | EventLines | Bad | Damage) -> Iterator[_Answer]:
+def _part(parser: Parser, query: Query, path: str, part: Block | EventLines | BadLine | Damage) -> Iterator[_Answer]:
     if isinstance(part, Block):
         yield from _block(parser, query, path, part)
     elif isinstance(part, EventLines):
@@ -209,9 +216,9 @@ class _Piece(NamedTuple):
 
 
 def _pieces(parser: Parser, query: Query, pieces: list[_Piece]) -> Iterator[_Answer]:
-    """Ask blocks of small files together, and by halves where one of them wants a closer look."""
+    """Query the blocks of small files together; if one has invalid lines, query each half."""
     if len(pieces) > 1:
-        table = _vouched(parser, query, memoryview(b"".join(piece.block.data for piece in pieces)))
+        table = _query_strict(parser, query, memoryview(b"".join(piece.block.data for piece in pieces)))
         if table is not None:
             yield table
             return
@@ -223,14 +230,14 @@ def _pieces(parser: Parser, query: Query, pieces: list[_Piece]) -> Iterator[_Ans
 
 
 def _block(parser: Parser, query: Query, path: str, block: Block) -> Iterator[_Answer]:
-    table = _vouched(parser, query, block.data)
+    table = _query_strict(parser, query, block.data)
     if table is not None:
         yield table
         return
-    # A line of two bytes takes two hundred when it is looked at, and one bad line should not cost all others that.
+    # Reading line by line takes a hundred times the memory, and one invalid line should not cost that for all others.
     for data, offset in pieces(block, _CLOSELY):
         part = Block(offset, memoryview(data))
-        table = _vouched(parser, query, part.data) if len(data) < len(block.data) else None
+        table = _query_strict(parser, query, part.data) if len(data) < len(block.data) else None
         if table is not None:
             yield table
         else:
@@ -238,8 +245,8 @@ def _block(parser: Parser, query: Query, path: str, block: Block) -> Iterator[_A
 
 
 def _lines(parser: Parser, query: Query, path: str, lines: EventLines) -> Iterator[_Answer]:
-    """Ask events that were made of another form, like a block of them."""
-    table = _vouched(parser, query, memoryview(b"\n".join([*lines.events, b""])), len(lines.events))
+    """Query events that were converted from another form, as a block."""
+    table = _query_strict(parser, query, memoryview(b"\n".join([*lines.events, b""])), len(lines.events))
     if table is not None:
         yield table
         yield from _query_normalized(parser, query, path, NormalizedLines([], [], lines.bad))
@@ -247,15 +254,15 @@ def _lines(parser: Parser, query: Query, path: str, lines: EventLines) -> Iterat
         yield from _query_normalized(parser, query, path, lines.normalize())
 
 
-def _vouched(parser: Parser, query: Query, data: memoryview, lines: int | None = None) -> pa.Table | None:
-    """Ask a whole block, in which there should be so many lines; None where it wants a closer look."""
+def _query_strict(parser: Parser, query: Query, data: memoryview, lines: int | None = None) -> pa.Table | None:
+    """Query a whole block with the strict parser; return None if it may have invalid lines."""
     count = count_events(data)
     if count is None or lines not in (None, count):
         return None
     try:
         parser.take(data, lenient=False)
         read, table = query.run(parser)
-    except _TROUBLES:
+    except _PARSER_ERRORS:
         raise
     except _REFUSALS:
         return None
@@ -269,18 +276,20 @@ def _query_normalized(parser: Parser, query: Query, path: str, normalized: Norma
         yield _quarantined(query, path, bad[start : start + _MOST_QUARANTINED])
 
 
-def _ask(parser: Parser, query: Query, events: list[bytes], offsets: list[int], bad: list[Bad]) -> Iterator[_Answer]:
-    """Ask washed events, halving them when they can't be asked together, until what is left is one bad line."""
+def _ask(
+    parser: Parser, query: Query, events: list[bytes], offsets: list[int], bad: list[BadLine]
+) -> Iterator[_Answer]:
+    """Query normalized events; if that fails, query each half, until the invalid line is alone."""
     if not events:
         return
     table = _answer(parser, query, events, lenient=True)
-    if table is None and len(events) == 1:  # a lenient parser refuses deep nesting that a strict one takes
+    if table is None and len(events) == 1:  # a lenient parser rejects deep nesting that a strict one accepts
         table = _answer(parser, query, events, lenient=False)
     if table is not None:
         yield table
     elif len(events) == 1:
         bad.append(
-            Bad(
+            BadLine(
                 offsets[0],
                 "it can't be read: nested too deeply, or a time beyond the years 1 to 9999",
                 events[0][:RAW_LIMIT],
@@ -300,7 +309,7 @@ def _answer(parser: Parser, query: Query, events: list[bytes], lenient: bool) ->
             if len(were_read) != len(events) or not all(were_read):
                 return None
         count, table = query.run(parser)
-    except _TROUBLES:
+    except _PARSER_ERRORS:
         raise
     except _REFUSALS:
         return None
@@ -308,7 +317,7 @@ def _answer(parser: Parser, query: Query, events: list[bytes], lenient: bool) ->
 
 
 def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator[_Answer]:
-    """Take the line at which a damaged file stops, if it is whole, and report the damage behind it."""
+    """Read the last line of a damaged file if it is whole, and report the damage after it."""
     offset, reason, tail = damage
     try:
         normalize_line(tail)
@@ -317,7 +326,7 @@ def _damage(parser: Parser, query: Query, path: str, damage: Damage) -> Iterator
     else:
         yield from _block(parser, query, path, Block(offset, memoryview(tail + b"\n")))
         offset, tail = offset + len(tail), b""
-    yield _quarantined(query, path, [Bad(offset, reason, tail[:RAW_LIMIT])])
+    yield _quarantined(query, path, [BadLine(offset, reason, tail[:RAW_LIMIT])])
 
 
 def _batches(table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -327,10 +336,10 @@ def _batches(table: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 
 def _conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give the same values in exactly this type: names, nullability and metadata of nested fields too."""
+    """Return the same values in exactly this type, including names, nullability and metadata of nested fields."""
     if array.type.equals(kind, check_metadata=True):
         return array
-    if array.null_count == len(array):  # whatever type an untyped NULL came in
+    if array.null_count == len(array):  # an untyped NULL may have any type
         return pa.nulls(len(array), kind)
     if pa.types.is_struct(kind):
         children = [_conform(array.field(number), field.type) for number, field in enumerate(kind)]
@@ -346,14 +355,14 @@ def _conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> pa.Array:
-    """Give a list's offsets, null where the list is null."""
+    """Return a list's offsets, null where the list is null."""
     if not array.null_count:
         return array.offsets
     missing = pa.concat_arrays([array.is_null(), pa.array([False])])
     return pc.if_else(missing, None, array.offsets)
 
 
-def _quarantined(query: Query, path: str, bad: list[Bad]) -> pa.RecordBatch:
+def _quarantined(query: Query, path: str, bad: list[BadLine]) -> pa.RecordBatch:
     schema, bad = query.arrow, [] if query.only_events else bad
     columns = []
     for field in schema:

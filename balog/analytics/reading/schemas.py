@@ -1,4 +1,4 @@
-"""The schemas of the data source, as Spark types: made without a session, as workers must."""
+"""The schemas of the data source, as Spark types. Workers need them, so no session is needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def _struct(**fields: t.DataType) -> t.StructType:
 
 
 QUARANTINE = _struct(file=_STRING, offset=_LONG, reason=_STRING, raw=_STRING)
-"""A bad line: its file, where it begins in bytes (decompressed), why it is bad, and at most its first 64 KiB."""
+"""An invalid line: its file, its offset in bytes (decompressed), the reason, and at most its first 64 KiB."""
 
 DEFAULT = _struct(
     id=_STRING,
@@ -28,4 +28,4 @@ DEFAULT = _struct(
     payload=t.VariantType(),
     quarantine=QUARANTINE,
 )
-"""All columns of an event: what ``load`` gives when no schema is asked for."""
+"""All columns of an event: the schema of ``load`` by default."""

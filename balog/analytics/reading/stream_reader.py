@@ -1,4 +1,7 @@
-"""The streaming reader of the Data Source ``balog``; it needs Spark 4.2, whose reader is told where a batch begins."""
+"""The streaming reader of the data source ``balog``, for Spark 4.2 and newer.
+
+Older versions do not pass the start of a batch to the reader.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from pyspark.sql.streaming.datasource import (
 
 from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.partitions import partitions
-from balog.analytics.reading.streaming import EventStream, Offset, StreamLimits
+from balog.analytics.reading.streaming import Offset, StreamLimits, StreamPlanner
 from balog.analytics.reading.worker_errors import OneLineErrors
 
 if TYPE_CHECKING:
@@ -27,11 +30,14 @@ __all__ = ["EventStreamReader"]
 
 
 class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads what comes to growing files and topics; see ``balog.analytics.reading.streaming``.
+    """Reads growing files and topics; see ``balog.analytics.reading.streaming``.
 
     Args:
-        scan: gives the Arrow batches of one task, whose slices are what was added to files.
-        state: see ``EventStream``; nothing is opened before it is needed, as Spark carries this to its workers too.
+        inputs: what to read.
+        scan: returns the Arrow batches of one task, whose slices were added to files.
+        limits: of a batch.
+        state: see ``StreamPlanner``. Spark sends the reader to its workers too, so nothing is opened until it is
+            needed.
     """
 
     def __init__(
@@ -42,20 +48,20 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         state: str,
     ) -> None:
         self._inputs, self._scan, self._limits, self._state = inputs, scan, limits, state
-        self._stream: EventStream | None = None
+        self._stream: StreamPlanner | None = None
 
     @property
-    def _now(self) -> EventStream:
+    def _now(self) -> StreamPlanner:
         if self._stream is None:
-            self._stream = EventStream(self._inputs, self._state)
+            self._stream = StreamPlanner(self._inputs, self._state)
         return self._stream
 
     def initialOffset(self) -> dict[str, Any]:
-        """Begin before the first line of every file, and at the oldest message of every topic."""
+        """Start before the first line of every file, and at the oldest message of every topic."""
         return Offset().write()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Give one of the limits that were asked for; ``latestOffset`` keeps to them all."""
+        """Return one of the configured limits; ``latestOffset`` applies all of them."""
         if self._limits.files is not None:
             return ReadMaxFiles(self._limits.files)
         if self._limits.bytes is not None:
@@ -64,18 +70,18 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @OneLineErrors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Look what has come."""
+        """Return the end of the next batch."""
         limits = StreamLimits() if isinstance(limit, ReadAllAvailable) else self._limits
         return self._now.latest(Offset.read(start), limits).write()
 
     @OneLineErrors()
     def prepareForTriggerAvailableNow(self) -> None:
-        """Let what is there now be all there is."""
+        """Stop at what exists now."""
         self._now.freeze()
 
     @OneLineErrors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Share out what lies between two offsets."""
+        """Plan the tasks between two offsets."""
         return partitions(self._now.batch(Offset.read(start), Offset.read(end)))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -85,5 +91,5 @@ class EventStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @OneLineErrors()
     def commit(self, end: dict[str, Any]) -> None:
-        """Note that all up to this offset is done with."""
+        """Mark everything up to this offset as read."""
         self._now.commit(Offset.read(end))

@@ -1,4 +1,4 @@
-"""A stream's offsets: how far it is in the log of arrivals, and in each topic."""
+"""Offsets and batches of a stream over growing files and topics."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from msgspec import Struct
 from balog.analytics.reading.arrivals import Arrivals
 from balog.analytics.reading.files import Slice, SourceFile
 from balog.analytics.reading.inputs import Inputs, read_number
-from balog.analytics.reading.planning import share_out
-from balog.analytics.reading.topics import Bounds, bounds, stretches
+from balog.analytics.reading.planning import plan_slices
+from balog.analytics.reading.topics import Bounds, bounds, split_bounds
 from balog.errors import ConfigError
 from balog.storage import open_storage
 
-__all__ = ["EventStream", "Offset", "StreamLimits", "need_streams"]
+__all__ = ["Offset", "StreamLimits", "StreamPlanner", "check_streaming"]
 
 
 class Offset(Struct, frozen=True, omit_defaults=True):
-    """What Spark keeps in the checkpoint.
+    """The offset that Spark keeps in the checkpoint.
 
     Attributes:
-        log: the name of the log of arrivals; "" before anything arrived.
+        log: the name of the log of arrivals; "" before the first arrival.
         at: the number of the last arrival that is read.
-        topics: by topic and partition the number of the first message that is not read.
+        topics: by topic and partition, the number of the first message that is not read.
     """
 
     log: str = ""
@@ -37,7 +37,7 @@ class Offset(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> Offset:
-        """Read what Spark kept.
+        """Decode an offset from Spark.
 
         Raises:
             ConfigError: another source wrote it.
@@ -48,13 +48,13 @@ class Offset(Struct, frozen=True, omit_defaults=True):
             raise ConfigError(f"the checkpoint is not of this source: {error}", "checkpoint") from None
 
     def write(self) -> dict[str, Any]:
-        """Give what Spark is to keep."""
+        """Return the offset as Spark keeps it."""
         plain: dict[str, Any] = msgspec.to_builtins(self)
         return plain
 
 
 class StreamLimits(Struct, frozen=True):
-    """What one batch takes at most: files, their bytes (as they lie), and messages of each topic."""
+    """The limits of one batch: files, their bytes on disk, and messages of each topic."""
 
     files: int | None = None
     bytes: int | None = None
@@ -65,17 +65,17 @@ class StreamLimits(Struct, frozen=True):
         """Read the options ``maxFilesPerTrigger``, ``maxBytesPerTrigger`` and ``maxOffsetsPerTrigger``.
 
         Raises:
-            ConfigError: one is no number from 1.
+            ConfigError: an option is not a positive integer.
         """
         names = ("maxFilesPerTrigger", "maxBytesPerTrigger", "maxOffsetsPerTrigger")
         return cls(*(read_number(options, name, 0) or None for name in names))
 
 
-def need_streams() -> None:
-    """Check that this Spark has streams that are told where a batch begins, as 4.2 has; 4.1 has none such.
+def check_streaming() -> None:
+    """Check that Spark passes the start of a batch to a Python source: 4.2 does, 4.1 does not.
 
     Raises:
-        ConfigError: it has not.
+        ConfigError: this Spark is older.
     """
     import pyspark
 
@@ -83,16 +83,16 @@ def need_streams() -> None:
         raise ConfigError(f"a stream needs Spark 4.2 or newer, this is {pyspark.__version__}; load in batches", "Spark")
 
 
-class EventStream:
-    """What has come, and what a batch between two offsets is. Lives in one process of the driver.
+class StreamPlanner:
+    """Plans the batches of a stream, in one process of the driver.
 
     Args:
-        inputs: what is read.
+        inputs: what to read.
         state: the folder or URL for logs of arrivals; by default ``$XDG_STATE_HOME/balog/streams``. It belongs to the
-            checkpoint: where that goes it must go too.
+            checkpoint: move both together.
 
     Raises:
-        ConfigError: no place for the logs.
+        ConfigError: there is no folder for the logs.
     """
 
     def __init__(self, inputs: Inputs, state: str = "") -> None:
@@ -104,7 +104,7 @@ class EventStream:
         self._is_frozen = False
 
     def freeze(self) -> None:
-        """Let what is there now be all that there is, for a run that ends."""
+        """Stop at what exists now, for a run that ends."""
         self._look()
         self._is_frozen = True
 
@@ -115,12 +115,12 @@ class EventStream:
         return self._files, self._bounds
 
     def latest(self, start: Offset, limits: StreamLimits) -> Offset:
-        """Give the offset up to which the next batch goes: ``start`` itself when nothing has come.
+        """Return the offset of the end of the next batch: ``start`` itself when nothing has arrived.
 
         Raises:
-            ConfigError: a path is gone, or the log that ``start`` counts in.
+            ConfigError: a path, or the log of ``start``, does not exist any more.
             StorageError: a store does not answer.
-            TopicError: a topic does not.
+            TopicError: a topic does not answer.
         """
         files, reach = self._look()
         topics = {}
@@ -131,25 +131,25 @@ class EventStream:
         last = log.notice(files)
         if not last:
             return Offset(topics=topics)
-        return Offset(log.name, log.upto(start.at, limits.files, limits.bytes), topics)
+        return Offset(log.name, log.end_within(start.at, limits.files, limits.bytes), topics)
 
     def batch(self, start: Offset, end: Offset) -> list[list[Slice]]:
-        """Share out what lies between two offsets."""
+        """Plan the tasks between two offsets."""
         tasks = []
         for url, partitions in end.topics.items():
             read = start.topics.get(url, {})
             between = {name: (read.get(name, 0), last) for name, last in partitions.items()}
-            tasks += [[piece] for piece in stretches(url, between, self._inputs.parallel)]
+            tasks += [[piece] for piece in split_bounds(url, between, self._inputs.parallel)]
         if end.at > start.at:
             arrivals = self._log(end.log).between(start.at, end.at)
             sizes: dict[str, int] = {}
             for arrival in arrivals:
                 sizes[arrival.path] = max(arrival.size, sizes.get(arrival.path, 0))
-            tasks += share_out([arrival.slice for arrival in arrivals], sizes, self._inputs.parallel)
+            tasks += plan_slices([arrival.slice for arrival in arrivals], sizes, self._inputs.parallel)
         return tasks
 
     def commit(self, end: Offset) -> None:
-        """Note that all up to this offset is done with."""
+        """Mark everything up to this offset as read."""
         if end.log and self._files is not None:
             self._log(end.log).commit(end.at, self._files)
 

@@ -1,4 +1,4 @@
-"""Moments as literals of Spark."""
+"""Timestamps as literals of Spark."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["literal"]
 
 
 def literal(moment: datetime) -> Column:
-    """Return a moment with a time zone as a timestamp of Spark.
+    """Return a literal for a time with a zone.
 
-    It goes as text: Py4J takes a moment before 1582 for one of the Julian calendar, up to ten days away.
+    It is passed as text: Py4J would convert a time before 1582 with the Julian calendar, which is up to ten days off.
     """
     return f.lit(moment.isoformat()).cast("timestamp")

@@ -1,7 +1,7 @@
-"""Topics as a place to read: what lies in them, looked at from outside, as if no group were there.
+"""Reads topics as inputs, without a consumer group.
 
-``local:FOLDER#TOPIC`` and ``kafka:HOST:PORT?…#TOPIC``. A stretch of one is a ``Slice`` whose path is such a URL, with
-``/PARTITION`` behind Kafka's, and whose bounds are the topic's own counting: sequence numbers, or offsets.
+``local:FOLDER#TOPIC`` and ``kafka:HOST:PORT?…#TOPIC``. A part of a topic is a ``Slice`` whose path is such a URL, with
+``/PARTITION`` appended for Kafka. Its bounds are the topic's sequence numbers or offsets.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from balog.topics import local_folder, open_topics
 if TYPE_CHECKING:
     from balog.topics.kafka import KafkaTopic
 
-__all__ = ["Bounds", "bounds", "is_topic", "read_topic", "stretches"]
+__all__ = ["Bounds", "bounds", "is_topic", "read_topic", "split_bounds"]
 
 Bounds = dict[str, tuple[int, int]]
-"""By partition (a local topic has the one called "") the first message that is there, and the one after the last."""
+"""By partition (a local topic has one, ""): the number of the first message, and the number after the last."""
 
 _KIND = re.compile(r"(?:local|kafka|sqs):(?!//)")
 _URL = re.compile(r"((local|kafka):.+)#([^#/]+)(?:/(\d+))?", re.DOTALL)
-_MESSAGES = 20_000  # of a local topic are worth a task of their own
+_MESSAGES = 20_000  # messages of a local topic that are worth a task
 _ROWS = 2000
 _WAIT = 30.0
 
 
 def is_topic(path: str) -> bool:
-    """Tell a topic's URL from a file's path or URL."""
+    """Return whether a path is the URL of a topic."""
     return bool(_KIND.match(path))
 
 
 def bounds(url: str) -> Bounds:
-    """Ask a topic how far it reaches.
+    """Return the bounds of a topic.
 
     Raises:
-        ConfigError: not the URL of a topic that can be read, or there is no such topic.
-        TopicError: it can't be reached.
-        MissingExtraError: the packages of that kind of topics are not installed.
+        ConfigError: the URL is not that of a topic that can be read, or the topic does not exist.
+        TopicError: the topic can't be reached.
+        MissingExtraError: the packages of this kind of topics are not installed.
     """
     home, kind, topic, _ = _split(url)
     if kind == "local":
@@ -64,8 +64,8 @@ def bounds(url: str) -> Bounds:
         return {str(number): ends for number, ends in log.bounds().items()}
 
 
-def stretches(url: str, bounds: Bounds, parallel: int) -> list[Slice]:
-    """Cut what lies between bounds into what a task reads: a partition of Kafka, or a share of a local topic."""
+def split_bounds(url: str, bounds: Bounds, parallel: int) -> list[Slice]:
+    """Split bounds into slices: a partition of Kafka, or a part of a local topic."""
     _, kind, _, _ = _split(url)
     found = []
     for partition, (start, end) in sorted(bounds.items()):
@@ -81,12 +81,12 @@ def stretches(url: str, bounds: Bounds, parallel: int) -> list[Slice]:
 
 
 def read_topic(piece: Slice) -> Iterator[EventLines]:
-    """Give the messages of a stretch, with their numbers in the place of offsets.
+    """Yield the messages of a slice, with their numbers as offsets.
 
-    What retention has removed meanwhile is not there any more; nothing else is passed over.
+    Messages that retention has removed are skipped.
 
     Raises:
-        TopicError: the topic can't be read: unlike a file, what it holds is still to be had later.
+        TopicError: the topic can't be read. Unlike a damaged file, it can be read later.
     """
     home, kind, topic, partition = _split(piece.path)
     end = piece.start if piece.end is None else piece.end
@@ -97,7 +97,7 @@ def read_topic(piece: Slice) -> Iterator[EventLines]:
         else _records(home, topic, int(partition), piece.start, end)
     ):
         if body.strip():
-            lines.add(body.replace(b"\n", b" "), number, body)  # in JSON a line break is but white space
+            lines.add(body.replace(b"\n", b" "), number, body)  # in JSON, a newline is only white space
         if lines.is_full:
             yield lines
             lines = EventLines()
@@ -116,12 +116,12 @@ def _split(url: str) -> tuple[str, str, str, str]:
 
 
 def _file(home: str, topic: str) -> Path:
-    open_topics(home).topic(topic)  # refuses a name that none can have, such as one that leads out of the folder
+    open_topics(home).topic(topic)  # rejects invalid names, such as one that leaves the folder
     return cast(Path, local_folder(home)) / f"{topic}.sqlite"
 
 
 def _connect(file: Path, url: str) -> sqlite3.Connection:
-    """Open the file to read it only: nothing is written, no log is folded, and nobody waits for us."""
+    """Open the file read-only, without blocking writers."""
     place = f"file:{quote(str(file.absolute()))}?mode=ro"
     try:
         connection = sqlite3.connect(place, uri=True, timeout=_WAIT, isolation_level=None)
@@ -131,7 +131,7 @@ def _connect(file: Path, url: str) -> sqlite3.Connection:
             connection.close()
             if file.with_name(f"{file.name}-wal").exists() or not file.exists():
                 raise
-            # Nobody has it open, and we may not make the file that readers share; so it is all in this one.
+            # No process has it open, and we can't create the shared files of readers, so this file has all messages.
             connection = sqlite3.connect(f"{place}&immutable=1", uri=True, isolation_level=None)
     except sqlite3.Error as error:
         raise TopicError(f"{url}: can't be read: {error}") from None
@@ -146,7 +146,7 @@ def _ask(connection: sqlite3.Connection, url: str, question: str, values: tuple[
 
 
 def _local(file: Path, url: str, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Read some rows at a time: a reader that stays would keep the writers' log from being folded."""
+    """Read rows in small pages: a long read would keep the writers' log from being checkpointed."""
     with closing(_connect(file, url)) as connection:
         while start < end:
             question = "SELECT seq, body FROM messages WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?"
@@ -163,5 +163,5 @@ def _records(home: str, topic: str, partition: int, start: int, end: int) -> Ite
 
 
 def _shown(url: str) -> str:
-    """Leave out a cluster's options: they are long, and nobody needs them to know which topic it is."""
+    """Return the URL without a cluster's options, which do not identify the topic."""
     return re.sub(r"\?[^#]*", "", url, count=1)

@@ -1,10 +1,10 @@
-"""Tell events from bad lines: a whole block at once when all is well, line by line when it is not.
+"""Separates events from invalid lines: whole blocks if all lines are valid, otherwise line by line.
 
-A reader of history is more lenient than ``balog.event.decode``: unknown keys in the header or at the top are ignored in
-every facility version. All else is refused for the same reasons.
+A reader of history is more lenient than ``balog.event.decode``: it ignores unknown keys in the header and at the top
+level in every facility version. It rejects everything else for the same reasons.
 
-Every line is looked at here by a strict parser, since DuckDB, which reads the values, takes NaN, Infinity and a comma
-before a closing bracket for JSON. They are bad lines: what is an event must not depend on who reads it.
+This module checks every line with a strict parser, because DuckDB, which reads the values, accepts NaN, Infinity and
+trailing commas. Such lines are invalid: whether a line is an event must not depend on the reader.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, oversized
+from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, oversized
 from balog.duplicate_keys import has_duplicate_key
 from balog.errors import EventError
 from balog.event import FACILITY_VERSION, MAX_EVENT_BYTES, MAX_ID_LENGTH, Level, check_id, check_keys
@@ -28,9 +28,9 @@ __all__ = ["LONGEST_LINE", "NormalizedLines", "count_events", "normalize", "norm
 _Channel = Annotated[str, Meta(min_length=1, max_length=1000)]
 _Timestamp = Annotated[datetime, Meta(tz=True)]
 LONGEST_LINE = 1024 * 1024
-"""A longer line is left to the line by line reader."""
+"""Longer lines are read line by line."""
 
-_PIECE = 256 * 1024  # so many bytes of events at a time stay in the processor's cache
+_PIECE = 256 * 1024  # bytes of events that stay in the processor's cache
 
 
 class _Object(Struct, frozen=True, gc=False):
@@ -69,15 +69,15 @@ class _Line001(Struct, gc=False):
 
 _objects = msgspec.json.Decoder(list[dict[str, Any]]).decode
 _encode = msgspec.json.Encoder().encode
-_vouchers = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Line001)
+_strict_decoders = msgspec.json.Decoder(_Line), msgspec.json.Decoder(_Line001)
 
 
 def count_events(data: memoryview) -> int | None:
-    """Give the number of events in a block of lines, or None when it holds anything that wants a closer look.
+    """Return the number of events in a block of lines, or None if the block has to be read line by line.
 
-    That is a bad line, but also a line of a megabyte, or events of a later facility version or of two together.
+    That is the case for an invalid line, a line of more than a megabyte, a later facility version, or several versions.
     """
-    for voucher in _vouchers:
+    for decoder in _strict_decoders:
         total = 0
         for piece in _pieces(data):
             if piece is None:
@@ -85,7 +85,7 @@ def count_events(data: memoryview) -> int | None:
             try:
                 if not piece.isascii():
                     str(piece, "utf-8")
-                events = voucher.decode_lines(piece)
+                events = decoder.decode_lines(piece)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
                 if total:
                     return None
@@ -101,7 +101,7 @@ def count_events(data: memoryview) -> int | None:
 
 
 def _pieces(data: memoryview) -> Iterator[bytes | None]:
-    """Give whole lines, some at a time; None for one that is longer than the longest."""
+    """Yield pieces of whole lines; None for a line that is too long."""
     start = 0
     while start < len(data):
         piece = bytes(data[start : start + _PIECE])
@@ -114,11 +114,11 @@ def _pieces(data: memoryview) -> Iterator[bytes | None]:
 
 
 _VISIBLE = re.compile("[!-~]*")
-_ESCAPED_LETTER = re.compile(rb"\\u00(?:[4-7]|3[0-9])")
+_ESCAPED_CHARACTER = re.compile(rb"\\u00(?:[4-7]|3[0-9])")
 
 
 def _are_ids(ids: list[str]) -> bool:
-    """Return whether all texts can be ids; quick for those of letters and digits, as balog's own are."""
+    """Return whether all texts can be ids; this is fast for the ids that balog generates."""
     text = "".join(ids)
     is_visible = (text.isascii() and text.isalnum()) or _VISIBLE.fullmatch(text) is not None
     lengths = set(map(len, ids))
@@ -126,17 +126,21 @@ def _are_ids(ids: list[str]) -> bool:
 
 
 def _are_objects_of_distinct_keys(payloads: list[Raw]) -> bool:
-    """Return whether all payloads are objects in which, at any level, no key comes twice.
+    """Return whether all payloads are objects without duplicate keys, at any level.
 
-    Of two values DuckDB takes the first and msgspec the last. One call reads all payloads, because a call for each
-    would take longer than all else that is done here.
+    For duplicate keys, DuckDB uses the first value and msgspec the last. All payloads are decoded in one call, because
+    one call for each would take longer than everything else here.
     """
     joined = b"[" + b",".join(payloads) + b"]"
     try:
         again = _encode(_objects(joined))  # each key once
-    except (msgspec.DecodeError, RecursionError, OverflowError):  # no object, or what only Python reads, such as 1e999
+    except (
+        msgspec.DecodeError,
+        RecursionError,
+        OverflowError,
+    ):  # not an object, or a number that only Python reads, such as 1e999
         again = b""
-    # A colon may be written as \u003a; else there are as many as keys and colons in texts.
+    # A colon may be written as \u003a; otherwise count the colons of keys and strings.
     if again == joined or (b"\\u003" not in joined and again.count(b":") == joined.count(b":")):
         return True
     try:
@@ -146,13 +150,13 @@ def _are_objects_of_distinct_keys(payloads: list[Raw]) -> bool:
 
 
 def _may_hide_a_key(piece: bytes) -> bool:
-    """Return whether a line has escaped letters, in which a second key can hide from a search, and has a key twice."""
-    if b"\\" not in piece or b"\\u00" not in piece or _ESCAPED_LETTER.search(piece) is None:
+    """Return whether a line with Unicode escapes, which can hide a duplicate key from a search, has a duplicate key."""
+    if b"\\" not in piece or b"\\u00" not in piece or _ESCAPED_CHARACTER.search(piece) is None:
         return False
     return any(has_duplicate_key(line) for line in piece.split(b"\n") if line.strip())
 
 
-class _CloseHeader(Struct, kw_only=True):
+class _LenientHeader(Struct, kw_only=True):
     id: str
     channel: _Channel
     timestamp: str
@@ -161,25 +165,25 @@ class _CloseHeader(Struct, kw_only=True):
     context: dict[str, Raw] = {}
 
 
-class _CloseLine(Struct, kw_only=True):
+class _LenientLine(Struct, kw_only=True):
     schema: str
-    header: _CloseHeader
+    header: _LenientHeader
     payload: Raw
 
 
-_close = msgspec.json.Decoder(_CloseLine)
+_decode_lenient = msgspec.json.Decoder(_LenientLine).decode
 
 
 class NormalizedLines(NamedTuple):
-    """The events of a block in their plainest form, where each began, and the lines that are none."""
+    """The normalized events of a block, their offsets, and the invalid lines."""
 
     events: list[bytes]
     offsets: list[int]
-    bad: list[Bad]
+    bad: list[BadLine]
 
 
 def normalize(block: Block) -> NormalizedLines:
-    """Look at a block line by line. Lines of nothing but white space are no lines."""
+    """Normalize a block line by line; blank lines are skipped."""
     normalized = NormalizedLines([], [], [])
     offset = block.offset
     for line in bytes(block.data).split(b"\n"):
@@ -191,20 +195,20 @@ def normalize(block: Block) -> NormalizedLines:
                     normalized.events.append(normalize_line(line))
                     normalized.offsets.append(offset)
             except EventError as error:
-                normalized.bad.append(Bad(offset, str(error), line[:RAW_LIMIT]))
+                normalized.bad.append(BadLine(offset, str(error), line[:RAW_LIMIT]))
         offset += len(line) + 1
     return normalized
 
 
 def normalize_line(line: bytes) -> bytes:
-    """Write an event's line in its plainest form: known keys only, and each once.
+    """Return an event's line in normal form: only known keys, each once.
 
     Raises:
-        EventError: not an event; the text is the same for lines that have the same fault.
+        EventError: the line is not an event; the same error has the same text.
     """
     try:
         str(line, "utf-8")
-        event = _close.decode(line)
+        event = _decode_lenient(line)
     except UnicodeDecodeError:
         raise EventError("not UTF-8") from None
     except msgspec.ValidationError as error:
@@ -227,10 +231,10 @@ def normalize_line(line: bytes) -> bytes:
         msgspec.convert(header.timestamp, _Timestamp).astimezone(timezone.utc)
     except msgspec.ValidationError as error:
         raise EventError(str(error)[:1].lower() + str(error)[1:], "$.header.timestamp") from None
-    except OverflowError:  # the parser would refuse all lines that are asked together with this one
+    except OverflowError:  # the parser would reject all lines of the same query
         raise EventError("not in the years 1 to 9999 in UTC", "$.header.timestamp") from None
     check_keys(line)
-    header.timestamp = header.timestamp.upper()  # RFC 3339 allows a small t and z, the parser does not
+    header.timestamp = header.timestamp.upper()  # RFC 3339 allows a lower-case t and z, the parser does not
     return _encode(event)
 
 

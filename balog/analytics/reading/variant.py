@@ -1,8 +1,8 @@
-"""JSON text to the binary form of a VARIANT, as the Parquet project's Variant encoding lays it out.
+"""Encodes JSON text as a VARIANT, in the binary encoding of the Parquet project.
 
 https://github.com/apache/parquet-format/blob/master/VariantEncoding.md. Integers take the smallest of 1, 2, 4 and 8
-bytes, longer ones become decimals of up to 38 digits; any other number is a double. Of a key that comes twice, the
-last value counts, as everywhere in balog.
+bytes; larger ones become decimals of up to 38 digits; all other numbers are doubles. For duplicate keys the last value
+counts, as everywhere in balog.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _decode = msgspec.json.Decoder(float_hook=float).decode
 
 
 def encode(text: str | bytes) -> tuple[bytes, bytes]:
-    """Give the ``(value, metadata)`` of a JSON text.
+    """Return the ``(value, metadata)`` of a JSON text.
 
     Raises:
-        msgspec.DecodeError: not JSON.
-        RecursionError: nested deeper than Python can follow (about a thousand levels).
+        msgspec.DecodeError: it is not JSON.
+        RecursionError: it is nested deeper than Python's recursion limit (about a thousand levels).
     """
     ids: dict[str, int] = {}
     value = _value(_decode(text), ids)
@@ -79,7 +79,7 @@ def _integer(number: int) -> bytes:
 def _object(item: dict[str, Any], ids: dict[str, int]) -> bytes:
     for key in item:
         ids.setdefault(key, len(ids))
-    # Readers search the fields by name, so the ids come in the order of the names' bytes.
+    # Readers search fields by name, so the ids are ordered by the bytes of the names.
     names = sorted(item) if all(map(str.isascii, item)) else sorted(item, key=str.encode)
     return _container([_value(item[name], ids) for name in names], [ids[name] for name in names])
 

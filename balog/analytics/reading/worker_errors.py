@@ -1,4 +1,4 @@
-"""Errors of the data source, as Spark shows them: one line in place of the traceback of a worker process."""
+"""Errors of the data source in one line, in place of the traceback of a worker process."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _HIDE = "SPARK_HIDE_TRACEBACK"
 
 
 class OneLineErrors(ContextDecorator):
-    """Let a ``BalogError`` reach the user of Spark as one line, without the traceback of the worker process.
+    """Report a ``BalogError`` to the user of Spark in one line, without the traceback of the worker process.
 
-    PySpark reads ``SPARK_HIDE_TRACEBACK`` when it writes an exception to the JVM, and its worker process ends right
-    after that. The variable is set for that one exception: tracebacks of all other errors stay as they are. Outside of
-    a worker process nothing changes.
+    PySpark reads ``SPARK_HIDE_TRACEBACK`` when it sends an exception to the JVM, and its worker process ends right
+    after that. The variable is set for that one exception only: all other errors keep their tracebacks. Outside of a
+    worker process nothing changes.
     """
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Enter the context."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Hide the traceback if the error is balog's own."""
+        """Hide the traceback of an error of balog."""
         if isinstance(error, BalogError) and _is_worker():
             os.environ[_HIDE] = "1"
 

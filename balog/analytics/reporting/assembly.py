@@ -22,7 +22,7 @@ from balog.analytics.reporting.model import (
     RunStats,
     RunStreamStats,
     StageWaits,
-    StreamStats,
+    StreamSummary,
     Throughput,
 )
 from balog.analytics.reporting.queries import RECORDS, REQUESTS, WAITS, Rows
@@ -168,7 +168,7 @@ def _throughput(rows: Rows) -> tuple[list[Throughput], list[Outside], dict[str, 
     return steps, outside, spans
 
 
-def _streams(rows: Rows) -> list[StreamStats]:
+def _streams(rows: Rows) -> list[StreamSummary]:
     reported = {row["stream"]: row for row in rows["run_streams"]}
     metrics: dict[str, list[Row]] = defaultdict(list)
     for row in rows["metrics"]:
@@ -182,7 +182,7 @@ def _streams(rows: Rows) -> list[StreamStats]:
         records = _whole(sum(counters)) if counters else said["records"] if said else None
         timer = timers[0] if timers else {}
         spent = timer.get("sum")
-        made.append(StreamStats(
+        made.append(StreamSummary(
             stream=name, applications=sorted({app for row in [*own, *([said] if said else [])]
                                               for app in row["applications"]}),
             records=records, bytes=said["bytes"] if said else None, timer=timer.get("metric"), seconds=spent,

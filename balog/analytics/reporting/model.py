@@ -28,7 +28,7 @@ __all__ = [
     "RunStats",
     "RunStreamStats",
     "StageWaits",
-    "StreamStats",
+    "StreamSummary",
     "Throughput",
     "encode",
 ]
@@ -122,7 +122,7 @@ class RunStats(Struct, kw_only=True):
     failures: list[str] = []
 
 
-class StreamStats(Struct, kw_only=True):
+class StreamSummary(Struct, kw_only=True):
     """One stream by its metrics: ``seconds`` is the sum of its timers, ``p50`` and ``p95`` are of the longest of them
     (``timer``), ``rate`` is records per second of that sum. ``slower`` says that enough values stand behind the change.
     """
@@ -255,7 +255,7 @@ class Report(Struct, kw_only=True):
     throughput: list[Throughput]
     shown: Period | None = None
     outside: list[Outside] = []
-    streams: list[StreamStats]
+    streams: list[StreamSummary]
     requests: list[RequestStats]
     metrics: list[MetricStats]
     waiting: list[StageWaits]

@@ -164,7 +164,7 @@ def report_of(
         sources, source, files: what is told of where they are from, see ``Report``.
     """
     data, rows = bounds(rollups)
-    asked = _asked(data, question)
+    asked = _time_ranges(data, question)
     if data is not None:
         asked = asked._replace(shown=axes(rollups, asked.period, data.usual))
     with _settings(rollups.events.sparkSession, _SMALL if rows <= _FEW else {}):
@@ -186,7 +186,7 @@ def report_of(
     )
 
 
-def _asked(found: Bounds | None, question: ReportQuery) -> TimeRanges:
+def _time_ranges(found: Bounds | None, question: ReportQuery) -> TimeRanges:
     """Give the times; of no data at all, those that were asked about, or nothing."""
     since, until = question.since, question.until
     if found is None:
@@ -205,7 +205,7 @@ def empty_report(paths: Sequence[str], question: ReportQuery) -> Report:
     """Give the report of paths that hold no file; it takes no Spark."""
     first = ("events", "throughput", "records", "metrics", "failures", "all_failures")
     names = (*first, "runs", "outcomes", "run_streams", "quarantine")
-    asked = _asked(None, question)
+    asked = _time_ranges(None, question)
     lists = assemble({name: [] for name in names}, asked, [])
     return Report(
         made=datetime.now(timezone.utc), sources=list(paths), source="files", files=0, conditions=question.conditions,

@@ -167,7 +167,7 @@ def _struct(have: t.StructType, seen: t.StructType, path: str, room: _Room, line
                 both = " and ".join(columns[place].dataType.simpleString() for place in places)
                 lines.append(f"conflict: {where} is {both}, now also {_said(new.dataType)}; kept in {RECOVERED}")
                 continue
-            name = _free(f"{columns[places[0]].name}_recovered" if places else _named(field, not path), taken)
+            name = _free(f"{columns[places[0]].name}_recovered" if places else _column_name(field, not path), taken)
             inside: list[str] = []
             kind = _new(new.dataType, f"{path}{name}", room, inside)
             if kind is None:
@@ -238,7 +238,7 @@ def _said(kind: t.DataType) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def _named(field: str, top: bool) -> str:
+def _column_name(field: str, top: bool) -> str:
     name = "".join(letter if letter.isalnum() or letter == "_" else "_" for letter in field)[:_LONGEST_NAME] or "_"
     return f"payload_{name}" if top and name.lower() in _RESERVED else name
 

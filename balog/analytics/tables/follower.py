@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from balog.analytics.reading.inputs import read_inputs
-from balog.analytics.reading.streaming import need_streams
+from balog.analytics.reading.streaming import check_streaming
 from balog.analytics.sessions import cause
 from balog.analytics.tables.builder import BuiltBatch, build, stage_frame
 from balog.analytics.tables.loader import LoadOptions, LoadSummary, stage_of
@@ -61,7 +61,7 @@ def follow(
     """
     if ".connect." in type(spark).__module__:
         raise ConfigError("it needs Spark's driver in this process; give --master, or leave it out", "--follow")
-    need_streams()
+    check_streaming()
     stream = _Stream(spark, store, paths, options, say, compact)
     reader = spark.readStream.format("balog").schema(READ).options(**options.reader)
     reader = reader.options(paths=json.dumps(list(paths)), state=str(stream.checkpoint / "arrivals"))

@@ -13,7 +13,7 @@ from pyspark.sql import types as t
 
 from balog.analytics.tables.catalogs import columns_of, parse_location, quoted, state_folder, text
 from balog.analytics.tables.lake import LakeStore, reach
-from balog.analytics.tables.log import TableChange, read_columns
+from balog.analytics.tables.log import TableCommit, read_columns
 from balog.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class IcebergStore(LakeStore):
             f"CREATE TABLE {self._table(name)} ({columns_of(columns)}) USING iceberg PARTITIONED BY (`date`)"
         )
 
-    def _bring(self, name: str, change: TableChange) -> None:
+    def _bring(self, name: str, change: TableCommit) -> None:
         super()._bring(name, change)
         if change.added:
             columns = f"{text(_COLUMNS)} = {text(change.columns)}"

@@ -24,7 +24,7 @@ from pyspark.sql import types as t
 from balog.analytics.sessions import cause
 from balog.analytics.tables.catalogs import alter, text
 from balog.analytics.tables.evolution import steps
-from balog.analytics.tables.log import Commit, TableChange, read_columns
+from balog.analytics.tables.log import Commit, TableCommit, read_columns
 from balog.analytics.tables.parquet import ParquetStore
 from balog.analytics.tables.store import ROLLUPS, StagedFile, TableBatch, TableError, TablePart
 
@@ -160,7 +160,7 @@ class LakeStore(ParquetStore, ABC):
             ) from None
         shutil.rmtree(staging, ignore_errors=True)
 
-    def _bring(self, name: str, change: TableChange) -> None:
+    def _bring(self, name: str, change: TableCommit) -> None:
         """Make the table, or give it the columns that it lacks."""
         columns = read_columns(change.columns)
         if not self._exists(name):
@@ -190,7 +190,7 @@ def reach(spark: SparkSession, database: str, location: str, package: str) -> bo
         ) from None
 
 
-def _rows(spark: SparkSession, folder: Path, change: TableChange) -> DataFrame:
+def _rows(spark: SparkSession, folder: Path, change: TableCommit) -> DataFrame:
     files = [
         StagedFile(os.path.join(folder, file.path), date.fromisoformat(file.day), file.rows, file.size)
         for file in change.added

@@ -27,7 +27,7 @@ __all__ = [
     "Commit",
     "CommitLog",
     "LogState",
-    "TableChange",
+    "TableCommit",
     "TableFile",
     "TableState",
     "folder_of",
@@ -57,7 +57,7 @@ class TableFile(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.path[len("date=") : len("date=") + 10]
 
 
-class TableChange(msgspec.Struct, omit_defaults=True):
+class TableCommit(msgspec.Struct, omit_defaults=True):
     """What a commit does to a table; ``columns`` are Spark's JSON of its schema without ``date``."""
 
     columns: str
@@ -78,7 +78,7 @@ class Commit(msgspec.Struct, omit_defaults=True):
 
     batch: str
     at: str
-    tables: dict[str, TableChange] = {}
+    tables: dict[str, TableCommit] = {}
     sources: dict[str, LoadedSource] = {}
     stream: tuple[str, int] | None = None
     floor: str = ""

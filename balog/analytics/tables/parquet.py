@@ -21,7 +21,7 @@ from balog.analytics.tables.log import (
     FOLDER,
     Commit,
     CommitLog,
-    TableChange,
+    TableCommit,
     TableFile,
     folder_of,
     read_columns,
@@ -157,7 +157,7 @@ class ParquetStore:
             here = [_staged(self._root / name, file) for file in small]
             made = compacted(name, TablePart(columns, here).frame(self._spark), small, folder, batch)
             added = [_file(self._staging / batch / name, file) for file in made]
-            changes[name] = TableChange(table.columns, added, [file.path for file in small])
+            changes[name] = TableCommit(table.columns, added, [file.path for file in small])
             lines.append(f"{name}: {len(small):,} files became {len(made):,}")
         if changes:
             self._replace(changes, batch=batch)
@@ -176,7 +176,7 @@ class ParquetStore:
             rows, size = sum(file.rows for file in old), sum(file.size for file in old) / 1e6
             span = days[0] if len(days) == 1 else f"{len(days)} days, {days[0]} to {days[-1]}"
             lines.append(f"{name}: {span}: {rows:,} rows, {size:,.1f} MB")
-            changes[name] = TableChange(table.columns, removed=[file.path for file in old])
+            changes[name] = TableCommit(table.columns, removed=[file.path for file in old])
         if not dry_run and (changes or floor.isoformat() > state.floor):
             self._replace(changes, floor.isoformat(), f"expire-{os.urandom(8).hex()}")
         return lines
@@ -187,14 +187,14 @@ class ParquetStore:
     def _staging(self) -> Path:
         return self._root / FOLDER / "staging"
 
-    def _change(self, batch: str, name: str, part: TablePart) -> TableChange | None:
+    def _change(self, batch: str, name: str, part: TablePart) -> TableCommit | None:
         have = self._log.state.tables.get(name)
         if not part.files and have is not None and read_columns(have.columns) == part.schema:
             return None
         root = self._staging / batch / name
-        return TableChange(part.schema.json(), [_file(root, staged) for staged in part.files])
+        return TableCommit(part.schema.json(), [_file(root, staged) for staged in part.files])
 
-    def _replace(self, changes: Mapping[str, TableChange], floor: str = "", batch: str = "") -> None:
+    def _replace(self, changes: Mapping[str, TableCommit], floor: str = "", batch: str = "") -> None:
         """Commit a change of files that adds no rows."""
         self._append(Commit(batch, _now(), dict(changes), floor=floor))
 

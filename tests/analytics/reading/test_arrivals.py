@@ -15,7 +15,7 @@ from balog.analytics.reading import arrivals
 from balog.analytics.reading.blocks import Block, new_buffer, read_blocks
 from balog.analytics.reading.inputs import Inputs
 from balog.analytics.reading.remote import StoragePool
-from balog.analytics.reading.streaming import EventStream, Offset, StreamLimits
+from balog.analytics.reading.streaming import Offset, StreamLimits, StreamPlanner
 from balog.errors import ConfigError
 from balog.topics import Message
 from balog.topics.local import LocalTopics
@@ -38,7 +38,7 @@ class Reader:
         self.restart()
 
     def restart(self) -> None:
-        self.stream = EventStream(self._inputs, self._state)
+        self.stream = StreamPlanner(self._inputs, self._state)
         self.offset = Offset.read(self.offset.write())
 
     def trigger(self, read: bool = True) -> bool:
@@ -169,7 +169,7 @@ def test_a_topic_is_read_on_by_its_own_numbers_within_limits(tmp_path: Path) -> 
     topic = LocalTopics(tmp_path / "topics").topic("t")
     topic.publish([Message(str(number), b"x") for number in range(5)])
     url = f"local:{tmp_path}/topics#t"
-    stream = EventStream(Inputs((url,), StoragePool()), str(tmp_path / "state"))
+    stream = StreamPlanner(Inputs((url,), StoragePool()), str(tmp_path / "state"))
     first = stream.latest(Offset(), StreamLimits(messages=3))
     assert first == Offset(topics={url: {"": 4}})
     second = stream.latest(first, StreamLimits(messages=3))

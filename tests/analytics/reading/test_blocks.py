@@ -10,12 +10,12 @@ import pytest
 import zstandard
 
 from balog.analytics.reading import blocks
-from balog.analytics.reading.blocks import Bad, Block, Damage, new_buffer, read_blocks
+from balog.analytics.reading.blocks import BadLine, Block, Damage, new_buffer, read_blocks
 from balog.analytics.reading.files import Slice
 from balog.event import MAX_EVENT_BYTES
 
 
-def read(path: Path, data: bytes) -> list[Block | Bad | Damage]:
+def read(path: Path, data: bytes) -> list[Block | BadLine | Damage]:
     path.write_bytes(data)
     found = []
     for part in read_blocks(Slice(str(path)), new_buffer()):
@@ -23,7 +23,7 @@ def read(path: Path, data: bytes) -> list[Block | Bad | Damage]:
     return found
 
 
-def joined(parts: list[Block | Bad | Damage]) -> bytes:
+def joined(parts: list[Block | BadLine | Damage]) -> bytes:
     return b"".join(bytes(part.data) for part in parts if isinstance(part, Block))
 
 
@@ -140,7 +140,7 @@ def test_a_zstd_bomb_takes_little_memory(tmp_path: Path) -> None:
 def test_a_line_that_is_too_long_at_the_end_of_a_gzip_is_put_aside_too(tmp_path: Path) -> None:
     parts = read(tmp_path / "a.gz", gzip.compress(TEXT + b"x" * (2 * MAX_EVENT_BYTES)))
     assert joined(parts) == TEXT
-    assert [part.offset for part in parts if isinstance(part, Bad)] == [len(TEXT)]
+    assert [part.offset for part in parts if isinstance(part, BadLine)] == [len(TEXT)]
 
 
 def test_blocks_end_at_lines_wherever_the_buffer_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from balog.analytics.reading.blocks import Block, Damage, new_buffer, read_blocks
-from balog.analytics.reading.decompression import DamagedError, packing, unpack
+from balog.analytics.reading.decompression import DamagedError, decompress, packing
 from balog.analytics.reading.files import Slice
 
 _SOURCE = random.Random(7)
@@ -21,7 +21,7 @@ def opened(packed: bytes) -> tuple[bytes, str]:
     """What came out, and what was said of the damage behind it."""
     found = []
     try:
-        for chunk in unpack(io.BytesIO(packed), packing(packed[:4])):
+        for chunk in decompress(io.BytesIO(packed), packing(packed[:4])):
             found.append(chunk)
     except DamagedError as error:
         return b"".join(found), str(error)
@@ -83,7 +83,7 @@ def test_a_bz2_bomb_takes_little_memory() -> None:
     assert len(packed) < 1000
     tracemalloc.start()
     try:
-        assert sum(map(len, unpack(io.BytesIO(packed), "bz2"))) == 1 << 26
+        assert sum(map(len, decompress(io.BytesIO(packed), "bz2"))) == 1 << 26
         assert tracemalloc.get_traced_memory()[1] < 20 << 20
     finally:
         tracemalloc.stop()

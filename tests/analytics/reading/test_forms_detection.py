@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from balog.analytics.reading.forms import FORMS, FormOptions, can_cut, detect
+from balog.analytics.reading.forms import FORMS, FormOptions, can_split, detect
 from balog.analytics.reading.forms.detection import HEAD
 from balog.errors import ConfigError
 
@@ -99,7 +99,7 @@ def test_whatever_the_bytes_there_is_an_answer(head: bytes) -> None:
     ],
 )
 def test_only_what_stands_in_one_line_can_be_cut(form: str, head: bytes, can: bool) -> None:
-    assert can_cut(form, head) == can
+    assert can_split(form, head) == can
 
 
 class TestSlices:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from balog.analytics.reading.blocks import Bad, Block
+from balog.analytics.reading.blocks import BadLine, Block
 from balog.analytics.reading.forms import documents
 from balog.analytics.reading.forms.documents import DocumentMessage, DocumentReader
 from balog.topics.sqs.codec import encode_body
@@ -177,7 +177,7 @@ def test_what_never_ends_is_given_up_at_16_mib(monkeypatch: pytest.MonkeyPatch) 
         DocumentMessage(4032, b'{"Body": "a"}'),
         DocumentMessage(4048, b'{"Body": "b"}\n'),
     ]
-    (bad,) = [part for part in found if isinstance(part, Bad)]
+    (bad,) = [part for part in found if isinstance(part, BadLine)]
     assert (bad.offset, bad.reason) == (17, "longer than 16 MiB")
 
 

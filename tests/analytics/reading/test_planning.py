@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from balog.analytics.reading.discovery import find_files
 from balog.analytics.reading.files import Slice, SourceFile
-from balog.analytics.reading.planning import plan, share_out, spread
+from balog.analytics.reading.planning import plan, plan_slices, spread
 
 MIB = 1024 * 1024
 
@@ -63,7 +63,9 @@ def test_the_spread_tells_that_one_packed_file_outweighs_all_the_rest() -> None:
 
 def test_what_was_added_is_cut_only_where_lines_stand_for_themselves() -> None:
     grown = [Slice("a.jsonl", 10, 10 + 100 * MIB), Slice("b.log", 10, 10 + 100 * MIB)]
-    pieces = sorted(piece for task in share_out(grown, {"a.jsonl": 200 * MIB, "b.log": 200 * MIB}, 4) for piece in task)
+    pieces = sorted(
+        piece for task in plan_slices(grown, {"a.jsonl": 200 * MIB, "b.log": 200 * MIB}, 4) for piece in task
+    )
     lines = [piece for piece in pieces if piece.path == "a.jsonl"]
     assert len(lines) > 1
     assert (lines[0].start, lines[-1].end) == (10, 10 + 100 * MIB)

@@ -12,7 +12,7 @@ from balog.analytics.reading.inputs import read_inputs
 from balog.analytics.reading.projection import project
 from balog.analytics.reading.scan import EventQuery, scan
 from balog.analytics.reading.schemas import DEFAULT
-from balog.analytics.reading.topics import bounds, stretches
+from balog.analytics.reading.topics import bounds, split_bounds
 from balog.errors import ConfigError, TopicError
 from balog.topics import Message
 from balog.topics.local import LocalTopics
@@ -85,7 +85,7 @@ def test_a_topic_in_a_folder_that_we_may_not_write_to_is_read_when_nobody_has_it
 def test_a_long_topic_is_shared_out_and_each_message_read_once(tmp_path: Path, make: Any) -> None:
     publish(tmp_path, *(make() for _ in range(50)))
     assert bounds(f"local:{tmp_path}#t") == {"": (1, 51)}
-    cut = stretches(f"local:{tmp_path}#t", {"": (1, 100_001)}, 2)
+    cut = split_bounds(f"local:{tmp_path}#t", {"": (1, 100_001)}, 2)
     assert [(piece.start, piece.end) for piece in cut] == [
         (1, 25_001),
         (25_001, 50_001),

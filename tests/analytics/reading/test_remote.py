@@ -109,7 +109,7 @@ def test_trouble_is_tried_again_and_a_store_that_gave_up_once_costs_later_files_
     monkeypatch.setattr(RemoteStorage, "read_range", read_range)
     monkeypatch.setattr(remote, "TRIES", 3)
     monkeypatch.setattr(remote, "BACKOFF", Backoff(0.0))
-    monkeypatch.setattr(remote, "_given_up", set())
+    monkeypatch.setattr(remote, "_failing_stores", set())
     storages, a, b = StoragePool(), Slice(f"{folder}/a"), Slice(f"{folder}/b")
     troubles = 2
     assert read([a], storages) == [b"1\n"]

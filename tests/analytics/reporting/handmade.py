@@ -47,7 +47,7 @@ def report(**changes: Any) -> m.Report:
                                        link=f"f-{0:016x}")],
         "failures": [failure()], "runs": [run(0, failures=[f"{0:016x}"], errors=1), run(1), run(2)], "step": 3600.0,
         "throughput": [m.Throughput(at=NOW - timedelta(hours=n), events=6, errors=n, records=5) for n in (3, 1)],
-        "streams": [m.StreamStats(stream="users", applications=["tap"], records=5, bytes=890, timer="sync_duration",
+        "streams": [m.StreamSummary(stream="users", applications=["tap"], records=5, bytes=890, timer="sync_duration",
                              seconds=1.5, slower=True, rate=3.3, **some)],
         "requests": [m.RequestStats(endpoint="/users", status="500", requests=17, seconds=1.5, slower=True, **shares)],
         "metrics": [m.MetricStats(metric="wait", type="timer", count=4, sum=1.5, low=0.1, high=2.0, **shares)],

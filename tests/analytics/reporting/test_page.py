@@ -69,7 +69,7 @@ def test_what_an_event_says_is_shown_and_never_obeyed() -> None:
                           example=example)],
         runs=[run(run_id=EVIL, applications=[EVIL], outcome=EVIL, problem=EVIL, failures=[EVIL],
                   streams=[m.RunStreamStats(stream=EVIL, records=1, bytes=1)])],
-        streams=[m.StreamStats(stream=EVIL, applications=[EVIL], records=5, bytes=890, timer=EVIL, seconds=1.5,
+        streams=[m.StreamSummary(stream=EVIL, applications=[EVIL], records=5, bytes=890, timer=EVIL, seconds=1.5,
                                slower=False, rate=3.3, **some)],
         requests=[m.RequestStats(endpoint=EVIL, status=EVIL, requests=1, seconds=1.0, slower=False, **shares)],
         metrics=[m.MetricStats(metric=EVIL, type=type_, count=1, sum=1.0, low=1.0, high=1.0, **shares)

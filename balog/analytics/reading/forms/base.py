@@ -1,4 +1,4 @@
-"""What converters of all forms have in common."""
+"""The base classes of all converters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import datetime, timezone, tzinfo
 from functools import cached_property
 
-from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage, oversized
+from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage, oversized
 from balog.analytics.reading.forms.event_lines import write_time
 from balog.analytics.reading.forms.options import FormOptions
 from balog.analytics.reading.remote import StoragePool, is_remote, local_path
@@ -22,12 +22,14 @@ from balog.topics.archives import day_of, derive_id
 __all__ = ["TIMELESS_ID", "EventLines", "FormConverter", "LineConverter", "Origin", "pieces"]
 
 TIMELESS_ID = "LG0000"
-"""What the ids of events begin with whose lines say no time: they get another one when their file is changed or copied,
-so that only the id tells that they are the same."""
+"""Prefix of the ids of events whose lines have no time.
 
-_MOST = 4 * 1024 * 1024  # bytes that are handed on together
-_OVERHEAD = 250  # what a line takes in memory beside its bytes
-_PIECE = 128 * 1024  # bytes that are converted at a time: a line of one character becomes an event of 300
+Such an event gets another time when its file is changed or copied, so only the id identifies it.
+"""
+
+_MOST = 4 * 1024 * 1024  # bytes that are passed on together
+_OVERHEAD = 250  # memory of a line in addition to its bytes
+_PIECE = 128 * 1024  # bytes to convert at a time: a line of one character can become an event of 300
 
 
 class EventLines:
@@ -35,9 +37,9 @@ class EventLines:
 
     Attributes:
         events: without newlines.
-        offsets: where in the (decompressed) file each came from, in bytes.
-        raws: what each came from.
-        bad: what no event could be made of.
+        offsets: the position of each in the (decompressed) file, in bytes.
+        raws: the original lines.
+        bad: lines that can't be converted.
     """
 
     __slots__ = ("bad", "events", "offsets", "raws", "size")
@@ -46,7 +48,7 @@ class EventLines:
         self.events: list[bytes] = []
         self.offsets: list[int] = []
         self.raws: list[bytes] = []
-        self.bad: list[Bad] = []
+        self.bad: list[BadLine] = []
         self.size = 0
 
     def __bool__(self) -> bool:
@@ -54,7 +56,7 @@ class EventLines:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to hand these on."""
+        """Whether the lines should be passed on."""
         return self.size >= _MOST
 
     def add(self, event: bytes, offset: int, raw: bytes) -> None:
@@ -64,14 +66,14 @@ class EventLines:
         self.raws.append(raw)
         self.size += len(event) + _OVERHEAD
 
-    def refuse(self, offset: int, reason: str, raw: bytes) -> None:
-        """Add something that is none."""
+    def reject(self, offset: int, reason: str, raw: bytes) -> None:
+        """Add a line that is not an event."""
         raw = raw[:RAW_LIMIT]
-        self.bad.append(Bad(offset, reason, raw))
+        self.bad.append(BadLine(offset, reason, raw))
         self.size += len(raw) + _OVERHEAD
 
     def normalize(self) -> NormalizedLines:
-        """Look at each line by itself, as ``balog.analytics.reading.validation.normalize`` does at those of a block."""
+        """Normalize each line, as ``balog.analytics.reading.validation.normalize`` does for a block."""
         normalized = NormalizedLines([], [], list(self.bad))
         for event, offset, raw in zip(self.events, self.offsets, self.raws):
             if len(event) > MAX_EVENT_BYTES:
@@ -80,14 +82,14 @@ class EventLines:
             try:
                 normalized.events.append(normalize_line(event))
             except EventError as error:
-                normalized.bad.append(Bad(offset, str(error), raw[:RAW_LIMIT]))
+                normalized.bad.append(BadLine(offset, str(error), raw[:RAW_LIMIT]))
             else:
                 normalized.offsets.append(offset)
         return normalized
 
 
 class Origin:
-    """The file that lines come from, as far as events made of them depend on it."""
+    """The properties of a file that its events depend on."""
 
     def __init__(self, path: str, options: FormOptions, storages: StoragePool) -> None:
         self._path, self._storages = path, storages
@@ -96,13 +98,13 @@ class Origin:
         self.context = {"application": self.application}
 
     def make_id(self, offset: int, line: bytes, *, is_timeless: bool = False) -> str:
-        """Make the id of an event that came without one; ``is_timeless`` when its line does not say its time either."""
+        """Return the id of an event without one; ``is_timeless`` if its line has no time either."""
         made = derive_id(self._path, offset, line)
         return TIMELESS_ID + made[len(TIMELESS_ID) :] if is_timeless else made
 
     @cached_property
     def time(self) -> str:
-        """The time of events that came without one: the day of the file's folder ``date=…``, else its last change."""
+        """The time of events without one: the day of the file's folder ``date=…``, or when the file was modified."""
         folder = self._path.rpartition("/")[0]
         while folder:
             if day := day_of(folder):
@@ -111,7 +113,7 @@ class Origin:
         return write_time(datetime.fromtimestamp(self._modified(), timezone.utc))
 
     def _modified(self) -> float:
-        with suppress(OSError, StorageError):  # it went away meanwhile, or is nothing that anybody knows a time of
+        with suppress(OSError, StorageError):  # it vanished, or its store knows no times
             if not is_remote(self._path):
                 return os.stat(local_path(self._path)).st_mtime
             storage, name = self._storages.store(self._path)
@@ -121,7 +123,7 @@ class Origin:
 
 
 def pieces(block: Block, size: int = _PIECE) -> Iterator[tuple[bytes, int]]:
-    """Give a block's lines some at a time, about so many bytes, each piece with its offset."""
+    """Yield a block's lines in pieces of about ``size`` bytes, each with its offset."""
     data, start = bytes(block.data), 0
     while start < len(data):
         end = data.find(b"\n", start + size) + 1 or len(data)
@@ -130,34 +132,34 @@ def pieces(block: Block, size: int = _PIECE) -> Iterator[tuple[bytes, int]]:
 
 
 class FormConverter(ABC):
-    """Makes lines of events out of one file's (or slice's) blocks, which come in order."""
+    """Converts the blocks of one file or slice, in order, to lines of events."""
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
 
     @abstractmethod
     def feed(self, block: Block) -> Iterator[EventLines]:
-        """Take the next block."""
+        """Convert the next block."""
 
-    def refuse(self, bad: Bad) -> Iterator[EventLines | Bad]:
-        """Take a line that was too long to be read; by default it is as bad as it looks."""
+    def reject(self, bad: BadLine) -> Iterator[EventLines | BadLine]:
+        """Handle a line that is too long; by default it is invalid."""
         yield bad
 
-    def close(self, damage: Damage | None) -> Iterator[EventLines | Bad]:
-        """End the file; ``damage`` says why it ended where it should not have."""
+    def close(self, damage: Damage | None) -> Iterator[EventLines | BadLine]:
+        """Convert what is left at the end of the file; ``damage`` is set if it ended early."""
         if damage is not None:
-            yield Bad(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
+            yield BadLine(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
 
 
 class LineConverter(FormConverter):
-    """Of a form in which every line stands for itself."""
+    """Converter for a form in which each line is independent."""
 
     @abstractmethod
     def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
-        """Make lines of events out of whole lines, the first of which begins at ``offset``."""
+        """Convert whole lines; the first one begins at ``offset``."""
 
     def feed(self, block: Block) -> Iterator[EventLines]:
-        """Take the next block, piece by piece."""
+        """Convert the next block, piece by piece."""
         lines = EventLines()
         for piece, offset in pieces(block):
             self.convert(piece, offset, lines)
@@ -167,8 +169,8 @@ class LineConverter(FormConverter):
         if lines:
             yield lines
 
-    def close(self, damage: Damage | None) -> Iterator[EventLines | Bad]:
-        """Take the line at which the file stops if it is whole, and report the damage behind it."""
+    def close(self, damage: Damage | None) -> Iterator[EventLines | BadLine]:
+        """Convert the last line of a damaged file if it is whole, and report the damage after it."""
         if damage is None:
             return
         offset, reason, tail = damage
@@ -176,4 +178,4 @@ class LineConverter(FormConverter):
         if found and not any(lines.normalize().bad for lines in found):
             yield from found
             offset, tail = offset + len(tail), b""
-        yield Bad(offset, reason, tail[:RAW_LIMIT])
+        yield BadLine(offset, reason, tail[:RAW_LIMIT])

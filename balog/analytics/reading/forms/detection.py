@@ -1,4 +1,4 @@
-"""Which form a file has, by its first lines."""
+"""Detects the form of a file by its first lines."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from msgspec import Raw
 from balog.singer.dialects import read_line
 from balog.singer.log_json import LEVEL_KEYS
 
-__all__ = ["HEAD", "can_cut", "detect"]
+__all__ = ["HEAD", "can_split", "detect"]
 
 HEAD = 64 * 1024
-"""So many bytes, decompressed, are looked at."""
+"""Bytes of a file, decompressed, for the detection."""
 
 _LINES = 100
 _MESSAGES = frozenset({"RECORD", "SCHEMA", "STATE", "ACTIVATE_VERSION", "BATCH", "LOG"})
 _EVENTS_ENDING = re.compile(r"\.(?:jsonl|ndjson)(?:\.(?:gz|zst|bz2))?$", re.IGNORECASE)
 _OLD = re.compile(rb"[\d:.TZ+ -]{4,40}\t[^\t]+\t\s*\{")
 
-# A line that is longer than the head, and documents that are laid out over several, go by the keys that come first.
+# A line that is longer than these bytes, and documents of several lines, are recognized by their first keys.
 _BEGUN = (
     (re.compile(rb'\s*[\[{]\s*(?:\{\s*)?"(?:Messages|MessageId|ReceiptHandle|Body)"'), "sqs"),
     (
@@ -36,12 +36,13 @@ _members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def detect(head: bytes, path: str) -> str:
-    """Tell a file's form: that of the first of its lines that has one.
+    """Return the form of a file: that of the first line that has one.
 
-    Where none has, it is ``stderr`` if it is text and not called ``.jsonl`` or ``.ndjson``, else ``events``.
+    By default it is ``stderr`` for text that is not called ``.jsonl`` or ``.ndjson``, otherwise ``events``.
 
     Args:
         head: the file's first bytes, decompressed; ``HEAD`` of them are enough.
+        path: the file's path.
     """
     head = head[:HEAD]
     begun = next((form for pattern, form in _BEGUN if pattern.match(head)), None)
@@ -92,20 +93,21 @@ def _text(raw: Raw | None) -> Any:
 
 
 def _is_text(head: bytes) -> bool:
-    """Tell whether this could be the beginning of a text."""
+    """Return whether this can be the beginning of a text."""
     if not head.strip() or b"\0" in head:
         return False
     try:
-        head[: HEAD - 4].decode()  # the last character may be cut
+        head[: HEAD - 4].decode()  # the last character may be truncated
     except UnicodeDecodeError as error:
         return error.start >= len(head) - 4
     return True
 
 
-def can_cut(form: str, head: bytes) -> bool:
-    """Tell whether a file of this form can be read from the middle, at the next line.
+def can_split(form: str, head: bytes) -> bool:
+    """Return whether a file of this form can be read from any line on.
 
-    Not captures of stderr, where a traceback belongs to the line before it, nor documents that go over several lines.
+    That is not possible for captures of stderr, where a traceback belongs to the line before it, and for documents of
+    several lines.
     """
     if form != "sqs":
         return form != "stderr"
@@ -113,5 +115,5 @@ def can_cut(form: str, head: bytes) -> bool:
     try:
         _members(line)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return not newline and len(head) >= HEAD  # so long a line is no document that was laid out for people
+        return not newline and len(head) >= HEAD  # such a long line is not a document that was formatted for people
     return True

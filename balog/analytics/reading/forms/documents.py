@@ -1,4 +1,4 @@
-"""JSON documents one after another, laid out for people or not, as single messages."""
+"""Reads concatenated JSON documents, formatted or not, as single messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Raw
 
-from balog.analytics.reading.blocks import RAW_LIMIT, Bad, oversized
+from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, oversized
 from balog.event import MAX_EVENT_BYTES
 
 __all__ = ["EARLY", "DocumentMessage", "DocumentReader"]
@@ -25,7 +25,7 @@ _PLACE = re.compile(r" \(byte (\d+)\)$")
 
 
 def _measure() -> int:
-    """Find out how far behind it msgspec says that the first byte after a value is: releases differ."""
+    """Return the offset of msgspec's error positions from the end of a value: releases differ."""
     try:
         _value(b"{}x")
     except msgspec.DecodeError as error:
@@ -39,7 +39,7 @@ _TOP, _IN_LIST, _BEHIND_LIST = range(3)
 
 
 class DocumentMessage(NamedTuple):
-    """An object in a list ``Messages``, or a document without one: where it begins in the file, and its text."""
+    """An object in a list ``Messages``, or a document without one: its offset in the file, and its text."""
 
     offset: int
     text: bytes
@@ -50,43 +50,46 @@ class _BrokenError(Exception):
 
 
 class DocumentReader:
-    """Gives messages as they come, so that neither the size of a document nor a broken message in it costs the others.
+    """Yields messages one by one, so that neither the size of a document nor an invalid message affects the others.
 
-    Behind what can't be read it goes on at the next line that begins with ``{``, be it at the margin or as far in as
-    the broken message began.
+    After an invalid part it continues at the next line that begins with ``{``, without indentation or with that of the
+    invalid message.
     """
 
     def __init__(self) -> None:
         self._rest, self._offset = b"", 0
-        self._place, self._is_bare = _TOP, False  # in which part of a document the rest begins; its list has no name
-        self._resume: re.Pattern[bytes] | None = None  # what is looked for
+        self._place, self._is_bare = (
+            _TOP,
+            False,
+        )  # the part of a document in which the rest begins; whether its list has no name
+        self._resume: re.Pattern[bytes] | None = None  # the pattern to continue at
 
     @property
     def is_between(self) -> bool:
-        """Whether all that was read so far has ended."""
+        """Whether all documents so far are complete."""
         return self._place == _TOP and not self._rest and self._resume is None
 
-    def feed(self, data: bytes, offset: int) -> Iterator[DocumentMessage | Bad]:
-        """Take whole lines, which begin at ``offset`` of the file and follow those before."""
+    def feed(self, data: bytes, offset: int) -> Iterator[DocumentMessage | BadLine]:
+        """Read whole lines, which begin at ``offset`` of the file and follow the earlier ones."""
         if self._rest:
             data, offset = self._rest + data, self._offset
         yield from self._read(data, offset, is_last=False)
 
-    def close(self) -> Iterator[DocumentMessage | Bad]:
-        """Read what is left as far as it goes. What lacks its end is reported as ``EARLY``, at the end."""
+    def close(self) -> Iterator[DocumentMessage | BadLine]:
+        """Read the rest. A document without its end is reported as ``EARLY``, last."""
         yield from self._read(self._rest, self._offset, is_last=True)
         if self._place != _TOP and self._resume is None:
-            yield Bad(self._offset, EARLY, b"")
+            yield BadLine(self._offset, EARLY, b"")
         self._place, self._resume = _TOP, None
 
-    def _read(self, data: bytes, offset: int, is_last: bool) -> Iterator[DocumentMessage | Bad]:
+    def _read(self, data: bytes, offset: int, is_last: bool) -> Iterator[DocumentMessage | BadLine]:
         position = 0 if self._resume is None else self._find(self._resume, data, 0)
         while (position := _SPACE.match(data, position).end()) < len(data):  # type: ignore[union-attr]
             try:
                 end, is_message = self._step(data, position, is_last)
             except _BrokenError as error:
                 start, position = position, self._go_on(data, position)
-                yield Bad(offset + start, str(error), data[start : min(position, start + RAW_LIMIT)])
+                yield BadLine(offset + start, str(error), data[start : min(position, start + RAW_LIMIT)])
                 continue
             if end is not None:
                 if is_message:
@@ -97,13 +100,13 @@ class DocumentReader:
             else:
                 start, position = position, self._go_on(data, position)
                 yield oversized(offset + start, data[start : start + RAW_LIMIT])
-        if position < len(data):  # with how far in it begins
+        if position < len(data):  # including its indentation
             position -= len(_indent(data, position))
         self._rest = data[position:]
         self._offset = offset + (position if self._rest else len(data.rstrip()))
 
     def _step(self, data: bytes, position: int, is_last: bool) -> tuple[int | None, bool]:
-        """Give where the next token or value ends, None when more must be read to know, and whether it is a message."""
+        """Return the end of the next token or value (None if more input is needed), and whether it is a message."""
         char = data[position : position + 1]
         if self._place == _TOP and (opening := _OPENING.match(data, position)):
             self._place, self._is_bare = _IN_LIST, char == b"["
@@ -124,10 +127,10 @@ class DocumentReader:
         raise _BrokenError("not JSON: want a document" if self._place == _TOP else "not JSON: want a message")
 
     def _go_on(self, data: bytes, position: int) -> int:
-        """Give the position of what can be read next, behind what can't."""
+        """Return the position to continue at after an invalid part."""
         indent = _indent(data, position)
         inner = b"(?P<inner>%b)?" % re.escape(indent) if self._place == _IN_LIST and indent else b""
-        # Behind a list the next document may be what can't be read.
+        # After a list, the invalid part may itself be the next document.
         return self._find(re.compile(rb"(?m)^" + inner + rb"\{"), data, position + (self._place != _BEHIND_LIST))
 
     def _find(self, start: re.Pattern[bytes], data: bytes, position: int) -> int:
@@ -142,13 +145,13 @@ class DocumentReader:
 
 
 def _indent(data: bytes, position: int) -> bytes:
-    """Give the white space between a line's beginning and a place in it, if there is nothing else."""
+    """Return the indentation before a position, or b"" if there is anything else."""
     indent = data[data.rfind(b"\n", 0, position) + 1 : position]
     return indent if indent.isspace() else b""
 
 
 def _end(data: bytes, position: int, is_last: bool) -> int | None:
-    """Give where a JSON value ends, None when that is further than what was read."""
+    """Return the end of a JSON value, or None if more input is needed."""
     try:
         _value(memoryview(data)[position:])
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""Events made of what was none: their lines and their times."""
+"""Lines and times of events that are made from other forms."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from balog.errors import EventError
 from balog.event import FACILITY_VERSION, Level
 from balog.topics.archives import read_time
 
-__all__ = ["own_time", "read_local_time", "write_line", "write_time"]
+__all__ = ["read_local_time", "time_of", "write_line", "write_time"]
 
 
 class _Header(Struct):
@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def write_line(id: str, channel: str, timestamp: str, level: Level, context: dict[str, str], payload: Any) -> bytes:
-    """Write an event of this release's facility version.
+    """Return the line of an event of this release's facility version.
 
     Raises:
         EventError: the payload can't be written as JSON.
@@ -47,7 +47,7 @@ def write_line(id: str, channel: str, timestamp: str, level: Level, context: dic
 
 
 def write_time(moment: datetime) -> str:
-    """Write an aware time as events have it."""
+    """Return a time with a zone in the form that events use."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
@@ -55,10 +55,10 @@ _NAMES_ITS_ZONE = re.compile(r"[\d.]+|.*(?:Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def read_local_time(text: str, zone: tzinfo) -> datetime:
-    """Read ISO 8601, in ``zone`` unless it names another, or seconds since the epoch.
+    """Parse ISO 8601, in ``zone`` unless it names another, or seconds since the epoch.
 
     Raises:
-        EventError: it is no time.
+        EventError: it is not a time.
     """
     when = read_time(text)
     if zone is not timezone.utc and not _NAMES_ITS_ZONE.fullmatch(text):
@@ -78,13 +78,13 @@ class _Times(Struct):
 _times = msgspec.json.Decoder(_Times).decode
 
 
-def own_time(document: Raw | bytes, zone: tzinfo) -> datetime | None:
-    """Give the time that a JSON object says under ``timestamp``, ``time`` or ``ts``: ISO 8601 or seconds; else None."""
+def time_of(document: Raw | bytes, zone: tzinfo) -> datetime | None:
+    """Return the time in ``timestamp``, ``time`` or ``ts`` of a JSON object (ISO 8601 or seconds), or None."""
     try:
-        said = _times(document)
+        times = _times(document)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    for value in (said.timestamp, said.time, said.ts):
+    for value in (times.timestamp, times.time, times.ts):
         if isinstance(value, (str, int, float)) and not isinstance(value, bool):
             try:
                 return read_local_time(f"{value:.9f}" if isinstance(value, float) else str(value), zone)

@@ -1,4 +1,4 @@
-"""``time⇥channel⇥payload``, as the first archives had it (see ``balog.topics.archives``)."""
+"""Converts ``time⇥channel⇥payload``, the form of the first archives (see ``balog.topics.archives``)."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _RFC3339 = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\
 
 
 class OldConverter(LineConverter):
-    """Each line becomes an event of facility 0.0.1, which has no level; a line of JSON is taken for an event."""
+    """Converts each line to an event of facility 0.0.1, which has no level; a line of JSON is read as an event."""
 
     def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
-        """Put the parts of each line where an event has them."""
+        """Convert each line."""
         for line in piece.split(b"\n"):
             start, offset = offset, offset + len(line) + 1
             if not line.strip():
@@ -39,7 +39,7 @@ class OldConverter(LineConverter):
                 lines.add(line, start, line)
                 continue
             try:
-                # By itself: one that closes its object early must not write over the header.
+                # Checked separately: a payload that closes its object early must not overwrite the header.
                 _check_object(payload)
                 event = b'{"schema":"0.0.1","header":{"id":"%b","channel":%b,"timestamp":"%b"},"payload":%b}' % (
                     self.origin.make_id(start, line).encode(),
@@ -48,13 +48,13 @@ class OldConverter(LineConverter):
                     payload.rstrip(b"\r"),
                 )
             except EventError as error:
-                lines.refuse(start, str(error), line)
+                lines.reject(start, str(error), line)
             except UnicodeError:
-                lines.refuse(start, "$: not UTF-8", line)
+                lines.reject(start, "$: not UTF-8", line)
             except msgspec.ValidationError:
-                lines.refuse(start, "$.payload: want an object", line)
+                lines.reject(start, "$.payload: want an object", line)
             except (msgspec.DecodeError, RecursionError) as error:
-                lines.refuse(start, f"$.payload: not JSON: {error}", line)
+                lines.reject(start, f"$.payload: not JSON: {error}", line)
             else:
                 lines.add(event, start, line)
 

@@ -1,4 +1,4 @@
-"""What a reader says of forms."""
+"""The options of a reader about forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from balog.errors import ConfigError
 __all__ = ["FORMS", "FormOptions"]
 
 FORMS = ("auto", "events", "sqs", "old", "singer", "stderr")
-"""The values of the option ``form``; ``docs/reading.md`` says what each is."""
+"""The values of the option ``form``; see ``docs/reading.md``."""
 
 
 class FormOptions(NamedTuple):
@@ -20,8 +20,8 @@ class FormOptions(NamedTuple):
 
     Attributes:
         form: one of ``FORMS``; "auto" looks at each file's first bytes.
-        timezone: the IANA name of the zone of times that name none.
-        application: who wrote captures of a program's output; "" goes by each file's name.
+        timezone: the IANA name of the zone of times without one.
+        application: the program whose output was captured; "" uses each file's name.
     """
 
     form: str = "auto"
@@ -35,10 +35,10 @@ class FormOptions(NamedTuple):
 
     @classmethod
     def read(cls, options: Mapping[str, str]) -> FormOptions:
-        """Take them out of a data source's options.
+        """Read the data source's options.
 
         Raises:
-            ConfigError: there is no such form or zone.
+            ConfigError: the form or zone is unknown.
         """
         found = cls(options.get("form") or "auto", options.get("timezone") or "UTC", options.get("application") or "")
         if found.form not in FORMS:

@@ -1,14 +1,14 @@
-"""A slice of a file, in whatever form, as blocks or lines of events."""
+"""Reads a slice of a file in any form, as blocks or lines of events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import chain
 
-from balog.analytics.reading.blocks import Bad, Block, Damage, read_blocks
+from balog.analytics.reading.blocks import BadLine, Block, Damage, read_blocks
 from balog.analytics.reading.files import Slice
 from balog.analytics.reading.forms.base import EventLines, FormConverter, Origin
-from balog.analytics.reading.forms.detection import HEAD, can_cut, detect
+from balog.analytics.reading.forms.detection import HEAD, can_split, detect
 from balog.analytics.reading.forms.old import OldConverter
 from balog.analytics.reading.forms.options import FormOptions
 from balog.analytics.reading.forms.singer import SingerConverter
@@ -29,21 +29,24 @@ _CONVERTERS: dict[str, type[FormConverter]] = {
 
 def read_parts(
     piece: Slice, buffer: bytearray, storages: StoragePool, options: FormOptions = _DETECTED, is_growth: bool = False
-) -> Iterator[Block | EventLines | Bad | Damage]:
-    """Give what a slice holds: blocks where it is of a file of events, else ``EventLines`` and ``Bad``.
+) -> Iterator[Block | EventLines | BadLine | Damage]:
+    """Yield the content of a slice: blocks for a file of events, otherwise ``EventLines`` and ``BadLine``.
 
-    A file that can't be read from the middle belongs whole to its first slice, whoever cut it.
+    If a file can't be read from the middle, its first slice has the whole file.
 
     Args:
+        piece: the slice.
         buffer: see ``balog.analytics.reading.blocks.new_buffer``.
-        is_growth: a slice is what was added to a file, and nothing but that is wanted of any file.
+        storages: opens stores.
+        options: the form of the file.
+        is_growth: the slice was added to a file, and only the slice is read.
     """
     form, parts = options.form, read_blocks(piece, buffer, storages)
     if form in ("auto", "sqs", "stderr"):
-        # What the whole file is, its first lines say.
+        # The first lines decide the form of the whole file.
         begun, head = _head(read_blocks(Slice(piece.path, 0, HEAD), buffer, storages) if piece.start else parts)
         form = detect(head, piece.path) if form == "auto" else form
-        if is_growth or can_cut(form, head) or (piece.start, piece.end) == (0, None):
+        if is_growth or can_split(form, head) or (piece.start, piece.end) == (0, None):
             parts = parts if piece.start else chain(begun, parts)
         elif piece.start:
             return
@@ -57,16 +60,16 @@ def read_parts(
     for part in parts:
         if isinstance(part, Block):
             yield from converter.feed(part)
-        elif isinstance(part, Bad):
-            yield from converter.refuse(part)
+        elif isinstance(part, BadLine):
+            yield from converter.reject(part)
         else:
             damage = part
     yield from converter.close(damage)
 
 
-def _head(parts: Iterator[Block | Bad | Damage]) -> tuple[list[Block | Bad | Damage], bytes]:
-    """Read as far as the first block; give what was read, and how that block begins."""
-    begun: list[Block | Bad | Damage] = []
+def _head(parts: Iterator[Block | BadLine | Damage]) -> tuple[list[Block | BadLine | Damage], bytes]:
+    """Read up to the first block; return what was read, and the beginning of that block."""
+    begun: list[Block | BadLine | Damage] = []
     for part in parts:
         begun.append(part)
         if isinstance(part, Block):

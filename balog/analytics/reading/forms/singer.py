@@ -1,4 +1,4 @@
-"""A captured Singer stream: its LOG messages are events."""
+"""Converts a captured Singer stream: its LOG messages are events."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from balog.analytics.reading.blocks import Bad
+from balog.analytics.reading.blocks import BadLine
 from balog.analytics.reading.forms.base import EventLines, LineConverter
-from balog.analytics.reading.forms.event_lines import own_time, write_line, write_time
+from balog.analytics.reading.forms.event_lines import time_of, write_line, write_time
 from balog.analytics.reading.validation import count_events, normalize_line
 from balog.errors import EventError
 from balog.event import MAX_CHANNEL_LENGTH
@@ -37,13 +37,13 @@ _KNOWN = _OTHERS | {"LOG"}
 
 
 class SingerConverter(LineConverter):
-    """A LOG whose value is an event is that event; free JSON is wrapped as ``balog.singer.messages.to_event`` does it.
+    """Converts LOG messages: a value that is an event as it is, other JSON with ``balog.singer.messages.to_event``.
 
-    All other messages are passed over; what is no message is refused.
+    It skips all other messages and rejects other lines.
     """
 
     def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
-        """Look for LOG messages."""
+        """Convert the LOG messages."""
         texts = piece.split(b"\n")
         try:
             messages = _logs.decode_lines(piece)
@@ -51,7 +51,7 @@ class SingerConverter(LineConverter):
             messages = []
         if messages and {message.type for message in messages} <= _OTHERS:
             return
-        if len(messages) != len(texts) - (not texts[-1]):  # there are lines that are none
+        if len(messages) != len(texts) - (not texts[-1]):  # some lines are not messages
             messages = []
         whole = _events(messages)
         for number, text in enumerate(texts):
@@ -61,22 +61,22 @@ class SingerConverter(LineConverter):
                 self.take(text, offset, lines)
             offset += len(text) + 1
 
-    def refuse(self, bad: Bad) -> Iterator[EventLines | Bad]:
-        """Pass over what is too long and no LOG by the way that it begins."""
+    def reject(self, bad: BadLine) -> Iterator[EventLines | BadLine]:
+        """Skip a line that is too long and, by its beginning, is not a LOG message."""
         if b'"RECORD"' not in bad.raw[:200] and b'"STATE"' not in bad.raw[:200]:
             yield bad
 
     def take(self, line: bytes, offset: int, lines: EventLines) -> None:
-        """Take one line."""
+        """Convert one line."""
         log = parse_log(line)
         if log is None:
             if problem := _problem(line):
-                lines.refuse(offset, problem, line)
+                lines.reject(offset, problem, line)
             return
         try:
             lines.add(self._event(log, line, offset), offset, line)
         except EventError as error:
-            lines.refuse(offset, str(error), line)
+            lines.reject(offset, str(error), line)
 
     def _event(self, log: LogMessage, line: bytes, offset: int) -> bytes:
         value = bytes(log.value)
@@ -85,7 +85,7 @@ class SingerConverter(LineConverter):
                 return normalize_line(value)
         origin = self.origin
         event, _ = to_event(log, channel=origin.application)
-        when = own_time(value, origin.zone)
+        when = time_of(value, origin.zone)
         return write_line(
             origin.make_id(offset, line, is_timeless=when is None),
             event.header.channel[:MAX_CHANNEL_LENGTH],
@@ -97,7 +97,7 @@ class SingerConverter(LineConverter):
 
 
 def is_message(line: bytes) -> bool:
-    """Tell whether a line is a message of a Singer stream."""
+    """Return whether a line is a Singer message."""
     try:
         return _types.decode(line).type.upper() in _KNOWN
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -105,7 +105,7 @@ def is_message(line: bytes) -> bool:
 
 
 def _events(messages: list[_Log]) -> list[bytes] | None:
-    """Give the values that are events, b"" in the place of all others; None where some only look like it."""
+    """Return the values that are events, and b"" for other messages; None if a value only resembles an event."""
     found = [
         bytes(message.value) if message.type == "LOG" and b'"header"' in bytes(message.value) else b""
         for message in messages
@@ -115,7 +115,7 @@ def _events(messages: list[_Log]) -> list[bytes] | None:
 
 
 def _problem(line: bytes) -> str | None:
-    """Say why a line is no Singer message; None when it is one."""
+    """Return why a line is not a Singer message, or None if it is one."""
     try:
         _types.decode(line)
     except msgspec.ValidationError:

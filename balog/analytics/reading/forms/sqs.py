@@ -1,4 +1,4 @@
-"""What ``aws sqs receive-message`` prints: JSON documents with messages, whose bodies are events."""
+"""Converts the output of ``aws sqs receive-message``: JSON documents with messages, whose bodies are events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from balog.analytics.reading.blocks import Bad, Block, Damage
+from balog.analytics.reading.blocks import BadLine, Block, Damage
 from balog.analytics.reading.forms.base import EventLines, FormConverter, Origin, pieces
 from balog.analytics.reading.forms.documents import EARLY, DocumentMessage, DocumentReader
 from balog.errors import split_refusal
@@ -37,9 +37,9 @@ _document = msgspec.json.Decoder(_Document).decode
 
 
 class SqsConverter(FormConverter):
-    """Takes the event out of each message, and that out of SNS's envelope if it is in one.
+    """Extracts the event from each message, and from SNS's envelope in it.
 
-    A document that is an event itself is taken as well, also one that goes over several lines.
+    A document that is itself an event is also accepted, even over several lines.
     """
 
     def __init__(self, origin: Origin) -> None:
@@ -47,7 +47,7 @@ class SqsConverter(FormConverter):
         self._reader = DocumentReader()
 
     def feed(self, block: Block) -> Iterator[EventLines]:
-        """Take the next block: a message for each line where that is so, else by whole documents."""
+        """Convert the next block: line by line if each line is a message, otherwise by documents."""
         lines = EventLines()
         for piece, offset in pieces(block):
             if not self._take_lines(piece, offset, lines):
@@ -62,13 +62,13 @@ class SqsConverter(FormConverter):
         if lines:
             yield lines
 
-    def refuse(self, bad: Bad) -> Iterator[EventLines | Bad]:
-        """Close the document that a line of more than 16 MiB is in; the next one is looked for behind it."""
+    def reject(self, bad: BadLine) -> Iterator[EventLines | BadLine]:
+        """End the document that has a line of more than 16 MiB, and continue at the next document."""
         yield from self.close(None)
         yield bad
 
-    def close(self, damage: Damage | None) -> Iterator[EventLines | Bad]:
-        """Read what is left as far as it goes."""
+    def close(self, damage: Damage | None) -> Iterator[EventLines | BadLine]:
+        """Convert the rest."""
         lines = EventLines()
         if damage is not None and damage.tail:
             for found in self._reader.feed(damage.tail, damage.offset):
@@ -77,14 +77,14 @@ class SqsConverter(FormConverter):
             self._take(found, lines)
         if damage is not None:
             offset, raw = damage.offset + len(damage.tail), b""
-            if lines.bad and lines.bad[-1].reason == EARLY:  # that is why
+            if lines.bad and lines.bad[-1].reason == EARLY:  # the damage is the reason
                 offset, _, raw = lines.bad.pop()
-            lines.refuse(offset, damage.reason, raw)
+            lines.reject(offset, damage.reason, raw)
         if lines:
             yield lines
 
     def _take_lines(self, piece: bytes, offset: int, lines: EventLines) -> bool:
-        """Take a message from each line; False, and nothing taken, where there is anything else."""
+        """Convert a message from each line; return False, without effect, if a line is anything else."""
         if not self._reader.is_between:
             return False
         texts = piece.split(b"\n")
@@ -99,26 +99,28 @@ class SqsConverter(FormConverter):
             offset += len(text) + 1
         return True
 
-    def _take(self, found: DocumentMessage | Bad, lines: EventLines) -> None:
-        if isinstance(found, Bad):
-            lines.refuse(*found)
+    def _take(self, found: DocumentMessage | BadLine, lines: EventLines) -> None:
+        if isinstance(found, BadLine):
+            lines.reject(*found)
             return
         offset, text = found
         try:
             document = _document(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             reason, where = split_refusal(error)
-            lines.refuse(offset, f"{where}: {reason}", text)
+            lines.reject(offset, f"{where}: {reason}", text)
             return
         if document.header is not UNSET:
             lines.add(_in_one_line(text), offset, text)
         elif document.Body is not UNSET:
             self._take_body(document.Body, document.MessageAttributes, offset, lines)
-        elif document.Messages is not UNSET:  # not its first member, or the reader had taken them one by one
+        elif (
+            document.Messages is not UNSET
+        ):  # it is not the first member, or the reader would have returned the messages one by one
             for message in document.Messages or ():
                 self._take(DocumentMessage(offset, bytes(message)), lines)
-        elif document.ResponseMetadata is UNSET and text.strip(b"{} \t\r\n"):  # there may have been no messages at all
-            lines.refuse(offset, "no SQS message: it has neither Body nor Messages", text)
+        elif document.ResponseMetadata is UNSET and text.strip(b"{} \t\r\n"):  # there may have been no messages
+            lines.reject(offset, "no SQS message: it has neither Body nor Messages", text)
 
     def _take_body(self, text: str, attributes: _Attributes | None, offset: int, lines: EventLines) -> None:
         text, attributes, _ = unwrap(text, attributes or {})
@@ -127,7 +129,7 @@ class SqsConverter(FormConverter):
                 raise ValueError("its body is in S3; receive it with a balog consumer, which fetches that")
             body = decode_body(text, attributes)
         except ValueError as error:
-            lines.refuse(offset, f"$.Body: {error}", text.encode("utf-8", "replace"))
+            lines.reject(offset, f"$.Body: {error}", text.encode("utf-8", "replace"))
         else:
             lines.add(_in_one_line(body), offset, body)
 
@@ -137,5 +139,5 @@ def _in_one_line(text: bytes) -> bytes:
         return text
     try:
         return msgspec.json.format(text, indent=-1)
-    except (msgspec.DecodeError, RecursionError):  # whoever reads the line will find the same fault
+    except (msgspec.DecodeError, RecursionError):  # the reader of the line finds the same error
         return text.replace(b"\n", b" ").replace(b"\r", b" ")

@@ -1,10 +1,10 @@
-"""Captures of what programs print on stderr, in the dialects of ``balog.singer.dialects``."""
+"""Converts captures of stderr, in the dialects of ``balog.singer.dialects``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from balog.analytics.reading.blocks import RAW_LIMIT, Bad, Block, Damage
+from balog.analytics.reading.blocks import RAW_LIMIT, BadLine, Block, Damage
 from balog.analytics.reading.forms.base import EventLines, LineConverter, Origin
 from balog.analytics.reading.forms.event_lines import write_line, write_time
 from balog.analytics.reading.forms.singer import SingerConverter, is_message
@@ -18,10 +18,10 @@ _Mark = tuple[int, bytes]
 
 
 class StderrConverter(LineConverter):
-    """Each record becomes an event, and each line that belongs to none; there is nothing that would be refused.
+    """Converts each record to an event, and each other line to an event; it rejects nothing.
 
-    A record without a time has that of the last one before it that has one. Messages of a Singer stream that went to
-    the same file (``2>&1``) are read as such.
+    A record without a time gets that of the last record that has one. Messages of a Singer stream that went to the same
+    file (``2>&1``) are read as such.
     """
 
     def __init__(self, origin: Origin) -> None:
@@ -31,7 +31,7 @@ class StderrConverter(LineConverter):
         self._time: str | None = None
 
     def convert(self, piece: bytes, offset: int, lines: EventLines) -> None:
-        """Take lines; the last record stays until it is known to be whole."""
+        """Convert lines; the last record waits until it is complete."""
         for line in piece.split(b"\n"):
             if line.startswith(b'{"type"') and is_message(line):
                 self._finish(lines)
@@ -41,16 +41,16 @@ class StderrConverter(LineConverter):
                     self._add(mark, record, lines)
             offset += len(line) + 1
 
-    def refuse(self, bad: Bad) -> Iterator[EventLines | Bad]:
-        """Take the beginning of a line that was too long."""
+    def reject(self, bad: BadLine) -> Iterator[EventLines | BadLine]:
+        """Convert the beginning of a line that is too long."""
         yield from self.feed(Block(bad.offset, memoryview(bad.raw.replace(b"\n", b" ") + b"\n")))
 
-    def close(self, damage: Damage | None) -> Iterator[EventLines | Bad]:
-        """Give the last record, and the damage behind it."""
+    def close(self, damage: Damage | None) -> Iterator[EventLines | BadLine]:
+        """Convert the last record, and report the damage after it."""
         lines = EventLines()
         self._finish(lines)
         if damage is not None:
-            lines.refuse(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
+            lines.reject(damage.offset, damage.reason, damage.tail[:RAW_LIMIT])
         if lines:
             yield lines
 
@@ -76,6 +76,6 @@ class StderrConverter(LineConverter):
                 payload_of(record),
             )
         except EventError as error:
-            lines.refuse(offset, str(error), line)
+            lines.reject(offset, str(error), line)
         else:
             lines.add(event, offset, line)
