@@ -1,9 +1,9 @@
 """The tap toolkit: a Singer tap in one page that logs, measures and verifies itself.
 
-``Tap`` puts together what the rooms beside it do, and each of them is of use without the rest: ``config`` (what a
-config must hold), ``catalog`` (discovery, metadata, selection), ``bookmarks`` (state and when it is written),
-``streams`` (what a stream is, and in which order they run), ``schema`` (where schemas come from), ``records`` (from a
-source's record to a line on stdout) and ``verify`` (does any tap keep to Singer's practices).
+``Tap`` combines these packages, which can also be used alone: ``config`` (the settings of a tap), ``catalog``
+(discovery, metadata, selection), ``bookmarks`` (state and when it is written), ``streams`` (streams and their order),
+``schema`` (sources of schemas), ``records`` (from a source's record to a line on stdout). ``balog.verify`` checks
+any tap.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Context", "Stream", "Tap", "generated", "json_file"]
 
-_HOMES = {
+_MODULES = {
     "Context": "balog.tap.context",
     "Stream": "balog.tap.streams",
     "Tap": "balog.tap.tap",
@@ -28,4 +28,4 @@ _HOMES = {
     "json_file": "balog.tap.schema",
 }
 
-__getattr__ = deferred(globals(), _HOMES)
+__getattr__ = deferred(globals(), _MODULES)

@@ -1,4 +1,4 @@
-"""What can be wrong with a tap, its streams and its records."""
+"""The errors of a tap, its streams and its records."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["ConfigProblems", "OutputError", "RecordError", "SchemaError", "Sourc
 
 
 class TapError(BalogError):
-    """The tap's own code declares what cannot be: two streams of one name, a parent that does not exist."""
+    """The tap's code has an invalid declaration: two streams of one name, a parent that does not exist."""
 
 
 class ConfigProblems(ConfigError):
-    """What a tap was given, a config or a catalog, is refused before anything ran; each line of its text is a problem.
+    """A config or a catalog is invalid, and nothing ran. Each line of its text is a problem.
 
     Args:
         problems: at least one. ``reason``, ``source`` and ``path`` are those of the first.
@@ -30,12 +30,12 @@ class ConfigProblems(ConfigError):
 
 
 class SchemaError(TapError):
-    """A schema that a tap declares is none, cannot be read, or refers to what is not there.
+    """A schema that a tap declares is invalid, cannot be read, or has a broken reference.
 
     Args:
         reason: what is wrong and what to do, as a clause.
-        source: the file or URL it came from; "" for one that is said in code.
-        path: where in it, as a JSONPath.
+        source: its file or URL; "" if it is in code.
+        path: the JSONPath of the error.
     """
 
     def __init__(self, reason: str, source: str = "", path: str = "") -> None:
@@ -46,7 +46,7 @@ class SchemaError(TapError):
 
 
 class StreamError(BalogError):
-    """One stream could not be synced to its end; the others may have been.
+    """A stream failed. Others may be complete.
 
     Args:
         stream: its ``tap_stream_id``.
@@ -60,9 +60,9 @@ class StreamError(BalogError):
 
 
 class OutputError(BalogError):
-    """What was written cannot be handed on: nobody reads stdout any more, the state's file cannot be written.
+    """The output cannot be written: the reader of stdout has gone, or the state's file cannot be written.
 
-    It ends the run, whichever stream wrote.
+    It ends the run.
 
     Args:
         reason: what went wrong, and where, as a clause.
@@ -74,12 +74,12 @@ class OutputError(BalogError):
 
 
 class RecordError(BalogError):
-    """A record that breaks its stream's schema.
+    """A record does not match its stream's schema.
 
     Args:
         stream: its ``tap_stream_id``.
         reason: what is wrong, as a clause.
-        path: where in the record, as a JSONPath.
+        path: the JSONPath of the error in the record.
     """
 
     def __init__(self, stream: str, reason: str, path: str = "$") -> None:
@@ -90,13 +90,13 @@ class RecordError(BalogError):
 
 
 class SourceError(BalogError):
-    """The source does not answer, or answers what cannot be: a page again and again, records out of their order.
+    """The source does not answer, or its answer is invalid: a page that repeats, records out of order.
 
-    The stream that asked fails with it.
+    It ends the stream.
 
     Args:
-        reason: what went wrong, and where, as a clause; never with a secret in it.
-        retryable: whether asking again later can help.
+        reason: what went wrong, and where, as a clause, without secrets.
+        retryable: whether a retry can help.
         fault: the cause in a few words, for the warning of a retry; "" for the name of the class.
     """
 

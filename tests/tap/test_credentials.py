@@ -84,7 +84,7 @@ def test_a_refresh_that_fails_leaves_the_old_one_until_it_ends(source: Source) -
     assert credential() == "token-3"
     source.now += 31 * 60
     source.trouble = ValueError("token=s3cret")
-    with pytest.raises(SourceError, match="could not be had: ValueError") as caught:
+    with pytest.raises(SourceError, match="could not be fetched: ValueError") as caught:
         credential()
     assert caught.value.__cause__ is None
     assert "s3cret" not in str(caught.value)
@@ -232,20 +232,20 @@ def test_a_refresh_token_that_nobody_keeps_is_told(server: HttpStandIn) -> None:
     with capture_events() as captured:
         assert periodic(refresher(server))() == "access-1"
     (message,) = [event.payload["message"] for event in captured if event.payload["cls_type"] == "log"]
-    assert "give config_path" in message
+    assert "set config_path" in message
     assert "r3fresh" not in message
 
 
 def test_a_refresh_token_that_is_refused_says_why_and_no_secret(server: HttpStandIn) -> None:
     server.respond = lambda request: Answer(400, b'{"error":"invalid_grant","error_description":"r3fresh-0 s3cret"}')
-    with pytest.raises(SourceError, match=r"answered invalid_grant: it does not take the refresh token$") as caught:
+    with pytest.raises(SourceError, match=r"answered invalid_grant: it rejected the refresh token$") as caught:
         periodic(refresher(server))()
     assert "s3cret" not in str(caught.value)
     assert "r3fresh" not in repr(refresher(server))
 
 
 @pytest.mark.parametrize(
-    ("body", "said"), [(b"[]", "no object"), (b"{}", "without an access_token"), (b"<html>", "no JSON")]
+    ("body", "said"), [(b"[]", "a JSON object"), (b"{}", "without an access_token"), (b"<html>", "without JSON")]
 )
 def test_a_token_endpoint_that_answers_something_else(server: HttpStandIn, body: bytes, said: str) -> None:
     server.will(Answer(200, body))

@@ -191,7 +191,7 @@ def test_a_schema_that_is_from_no_file_reads_none(kind: str, tmp_path: Path) -> 
 
 def test_a_pipe_is_no_schema(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
-    with pytest.raises(SchemaError, match="no regular file"):
+    with pytest.raises(SchemaError, match="not a regular file"):
         json_file(tmp_path / "pipe.json")(_no_client, "contacts")
 
 

@@ -13,7 +13,7 @@ import urllib3
 from balog import metrics
 from balog.tap.errors import SourceError, TapError
 from balog.tap.http import HttpError, Policy, Response, retrying
-from balog.tap.http.outcomes import endpoint_of, fault_of, is_lost, wait_asked
+from balog.tap.http.outcomes import endpoint_of, fault_of, is_lost, requested_wait
 from balog.testing import capture_events
 
 
@@ -245,7 +245,7 @@ NOW = 1_800_000_000.0
     ],
 )
 def test_what_the_other_side_asks_for(answer: Any, seconds: float | None) -> None:
-    assert wait_asked(answer, NOW) == pytest.approx(seconds)
+    assert requested_wait(answer, NOW) == pytest.approx(seconds)
 
 
 def test_a_forbidden_that_says_when_is_tried_again() -> None:
@@ -293,4 +293,4 @@ def test_a_policy_that_cannot_be_is_refused(settings: dict[str, Any]) -> None:
     ],
 )
 def test_a_time_that_is_none_is_no_wish(said: str) -> None:
-    assert wait_asked(Response(429, {"retry-after": said}, b"", "https://api.example.com/"), now=0) is None
+    assert requested_wait(Response(429, {"retry-after": said}, b"", "https://api.example.com/"), now=0) is None

@@ -13,13 +13,13 @@ from balog.config import MAX_CONFIG_BYTES
 from balog.errors import ConfigError
 from balog.problems import problems as struct_problems
 from balog.suggestions import suggest
-from balog.tap.beside import beside
 from balog.tap.config.json_types import resolve_reference
 from balog.tap.config.keywords import reject_unknown
 from balog.tap.config.samples import schema_from_example, with_optional
 from balog.tap.config.secrets import hide, mark_secrets, reveal, secret_texts
 from balog.tap.config.validator import ConfigMismatch, check
 from balog.tap.errors import ConfigProblems, TapError
+from balog.tap.relative_files import relative_to_caller
 
 __all__ = ["TOOLKIT_SETTINGS", "ConfigSpec", "json_path", "make_spec", "sample"]
 
@@ -258,7 +258,7 @@ def _config_errors(faults: Iterator[ConfigMismatch]) -> Iterator[ConfigError]:
 
 
 def _document(path: str | os.PathLike[str]) -> tuple[Any, str]:
-    read, place = beside(path)
+    read, place = relative_to_caller(path)
     try:
         data = read(place)
     except (OSError, ValueError) as error:

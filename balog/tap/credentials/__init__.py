@@ -1,4 +1,4 @@
-"""Credentials that are asked for once, or again before they are out of date; and headers made of them.
+"""Credentials that are fetched once, or refreshed before they expire, and headers with them.
 
 ::
 
@@ -8,7 +8,7 @@
 
     client = Client(url, auth=credentials.bearer(token))
 
-No event, no error and no repr has a credential in it.
+Events, errors and reprs never contain a credential.
 """
 
 from balog.tap.credentials.credential import Credential, Granted, once, periodic

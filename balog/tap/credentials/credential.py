@@ -1,4 +1,4 @@
-"""A credential, and when it is asked for."""
+"""A credential, and when it is refreshed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from balog.tap.http.outcomes import fault_of
 
 __all__ = ["Credential", "Granted", "once", "periodic"]
 
-_PART = 5 / 6  # of a grant's life: 25 of 30 minutes, after which many APIs' tokens end
-_AGAIN = 10.0  # seconds after a refresh that failed
+_REFRESH_AT = 5 / 6  # of the lifetime: 25 of 30 minutes, the lifetime of many APIs' tokens
+_RETRY_SECONDS = 10.0  # after a refresh that failed
 
 
 class Granted(NamedTuple):
-    """What a function of ``periodic`` may give: a credential, and the seconds for which it is good."""
+    """A credential and its lifetime in seconds, which a function of ``periodic`` may return."""
 
     value: Any
     seconds: float
@@ -29,19 +29,19 @@ class Granted(NamedTuple):
 
 
 class Credential:
-    """A credential that is asked for when it is first used, and again when it is out of date. Threads may share it.
+    """A credential that is fetched on first use, and refreshed before it expires. It is thread-safe.
 
-    Calling it gives the credential. A refresh that fails leaves the old one in use for as long as it is good, is told
-    as a WARNING, and is tried again after 10 seconds.
+    Call it to get the credential. If a refresh fails, the old credential stays in use until it expires, a WARNING is
+    logged, and the refresh is retried after 10 seconds.
 
     Args:
-        function: gives it, or a ``Granted``.
-        seconds: of use, after which it is asked for anew; None for never.
-        lifetime: seconds for which it is good; a ``Granted`` says it itself.
-        clock: seconds, on any clock that only goes forward.
+        function: returns the credential, or a ``Granted``.
+        seconds: the age at which it is refreshed; None means never.
+        lifetime: seconds until it expires; a ``Granted`` has its own.
+        clock: returns seconds and never goes back.
 
     Raises:
-        TapError: a time of 0 or less, or a life that ends before the refresh.
+        TapError: a time of 0 or less, or a lifetime shorter than the time until the refresh.
     """
 
     def __init__(
@@ -55,92 +55,93 @@ class Credential:
         if seconds is not None and not seconds > 0:
             raise TapError(f"a credential that is refreshed each {seconds} seconds: want more than 0")
         if seconds is not None and lifetime is not None and lifetime < seconds:
-            raise TapError(f"a credential that is refreshed after {seconds} seconds is good for {lifetime} only")
+            raise TapError(f"a credential that is refreshed after {seconds} seconds expires after {lifetime}")
         self._function = function
         self._seconds = seconds
-        self._lifetime = lifetime if lifetime is not None or seconds is None else seconds / _PART
+        self._lifetime = lifetime if lifetime is not None or seconds is None else seconds / _REFRESH_AT
         self._clock = clock
         self._name = getattr(function, "__name__", type(function).__name__)
-        self._asking = threading.Lock()
-        self._asker = 0  # the thread that holds it
+        self._lock = threading.Lock()
+        self._fetching_thread = 0
         self._value: Any = None
-        self._is_there = False
-        self._stale_at = self._dead_at = float("inf")
+        self._is_fetched = False
+        self._stale_at = self._expires_at = float("inf")
 
     def __call__(self) -> Any:
-        """Give the credential, refreshed where that is due.
+        """Return the credential, refreshed if that is due.
 
         Raises:
-            SourceError: there is none, or it is no longer good, and asking for one failed.
+            SourceError: there is none, or it has expired, and fetching one failed.
         """
         now = self._clock()
-        if self._is_there and now < self._stale_at:
+        if self._is_fetched and now < self._stale_at:
             return self._value
-        is_good = self._is_there and now < self._dead_at
-        # While one thread asks, the others go on with the old one, as long as it is good.
-        if not is_good:
-            self._refuse_circle()
-        if not self._asking.acquire(blocking=not is_good):
+        is_valid = self._is_fetched and now < self._expires_at
+        # While one thread fetches, the others use the old one until it expires.
+        if not is_valid:
+            self._refuse_recursion()
+        if not self._lock.acquire(blocking=not is_valid):
             return self._value
         try:
-            if not (self._is_there and self._clock() < self._stale_at):  # another thread may have been here meanwhile
-                self._ask(is_good)
+            if not (self._is_fetched and self._clock() < self._stale_at):  # or another thread has
+                self._fetch(is_valid)
             return self._value
         finally:
-            self._asking.release()
+            self._lock.release()
 
     def refresh(self, used: Any = None) -> Any:
-        """Ask for a new one now, because the source refused the one that was used; give it.
+        """Fetch and return a new credential, because the source rejected the old one.
 
         Args:
-            used: the one that was refused; when another one is there by now, nothing is asked for.
+            used: the rejected credential; if it was replaced meanwhile, nothing is fetched.
 
         Raises:
-            SourceError: asking failed.
+            SourceError: fetching failed.
         """
-        self._refuse_circle()
-        with self._asking:
-            if used is None or not self._is_there or used == self._value:
-                self._ask(is_good=False)
+        self._refuse_recursion()
+        with self._lock:
+            if used is None or not self._is_fetched or used == self._value:
+                self._fetch(is_valid=False)
             return self._value
 
     def __repr__(self) -> str:
         return f"<Credential {self._name}>"
 
-    def _refuse_circle(self) -> None:
-        if self._asker == threading.get_ident():
+    def _refuse_recursion(self) -> None:
+        if self._fetching_thread == threading.get_ident():
             raise TapError(f"the function of the credential {self._name} uses that credential itself")
 
-    def _ask(self, is_good: bool) -> None:
-        self._asker = threading.get_ident()
+    def _fetch(self, is_valid: bool) -> None:
+        self._fetching_thread = threading.get_ident()
         try:
             given = self._function()
         except Exception as error:
-            said = str(error) if isinstance(error, BalogError) else fault_of(error)
-            if is_good:
+            reason = str(error) if isinstance(error, BalogError) else fault_of(error)
+            if is_valid:
                 balog.get_logger("balog.tap.credentials").warning(
-                    f"the credential {self._name} could not be refreshed, the old one stays in use: {said}"
+                    f"the credential {self._name} could not be refreshed, the old one stays in use: {reason}"
                 )
-                self._stale_at = self._clock() + _AGAIN
+                self._stale_at = self._clock() + _RETRY_SECONDS
                 return
             raise SourceError(
-                f"the credential {self._name} could not be had: {said}", retryable=getattr(error, "retryable", False)
+                f"the credential {self._name} could not be fetched: {reason}",
+                retryable=getattr(error, "retryable", False),
             ) from None
         finally:
-            self._asker = 0
+            self._fetching_thread = 0
         now = self._clock()
         if isinstance(given, Granted):
-            self._value, self._dead_at = given.value, now + given.seconds
-            self._stale_at = now + min(given.seconds * _PART, self._seconds or float("inf"))
+            self._value, self._expires_at = given.value, now + given.seconds
+            self._stale_at = now + min(given.seconds * _REFRESH_AT, self._seconds or float("inf"))
         else:
             self._value = given
             self._stale_at = float("inf") if self._seconds is None else now + self._seconds
-            self._dead_at = float("inf") if self._lifetime is None else now + self._lifetime
-        self._is_there = True
+            self._expires_at = float("inf") if self._lifetime is None else now + self._lifetime
+        self._is_fetched = True
 
 
 def once(function: Callable[[], Any]) -> Credential:
-    """Ask a function for a credential when that is first used, and never again unless the source refuses it."""
+    """Return a credential that is fetched on first use, and again only if the source rejects it."""
     return Credential(function)
 
 
@@ -155,12 +156,12 @@ def periodic(
 def periodic(
     function: Callable[[], Any] | None = None, *, minutes: float = 25, lifetime_minutes: float | None = None
 ) -> Any:
-    """Ask a function for a credential again when it is used and older than some minutes; also as a decorator.
+    """Return a credential that is refreshed when it is used and older than some minutes; also a decorator.
 
     Args:
         function: see ``Credential``.
-        minutes: 25 is what suits tokens that live for half an hour.
-        lifetime_minutes: for which it is good; 30 when ``minutes`` are 25, and so on, if not said.
+        minutes: the age at which it is refreshed; 25 suits tokens with a lifetime of half an hour.
+        lifetime_minutes: the lifetime; None means 6/5 of ``minutes``: 30 for 25.
     """
     lifetime = None if lifetime_minutes is None else lifetime_minutes * 60
     if function is None:

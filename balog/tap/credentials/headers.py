@@ -1,4 +1,4 @@
-"""Headers that have a credential in them."""
+"""Headers that contain a credential."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["Bearer", "basic", "bearer", "header"]
 
 
 class Bearer:
-    """Headers with a credential in one of them, for ``Client(auth=…)``; refreshed when the source refuses it.
+    """A header with a credential, for ``Client(auth=…)``; refreshed if the source rejects it.
 
     Args:
-        credential: a text, or what gives one: a ``Credential``, or any function.
-        name: the header's.
-        before: stands before the credential.
+        credential: a text, or a function that returns one, such as a ``Credential``.
+        name: the name of the header.
+        before: the text before the credential.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class Bearer:
             self.refresh = self._refresh
 
     def __call__(self) -> dict[str, str]:
-        """Give the headers."""
+        """Return the header."""
         value = self._credential() if callable(self._credential) else self._credential
         return {self._name: f"{self._before}{value}"}
 
@@ -39,15 +39,15 @@ class Bearer:
 
 
 def bearer(credential: str | Callable[[], str]) -> Bearer:
-    """Give ``Authorization: Bearer …`` (RFC 6750)."""
+    """Return ``Authorization: Bearer …`` (RFC 6750)."""
     return Bearer(credential)
 
 
 def header(name: str, credential: str | Callable[[], str]) -> Bearer:
-    """Give a header that is a credential, as APIs with keys want it: ``X-Api-Key: …``."""
+    """Return a header whose value is a credential, such as ``X-Api-Key: …``."""
     return Bearer(credential, name, "")
 
 
 def basic(user: str, password: str) -> Bearer:
-    """Give ``Authorization: Basic …`` (RFC 7617)."""
+    """Return ``Authorization: Basic …`` (RFC 7617)."""
     return Bearer(b64encode(f"{user}:{password}".encode()).decode(), before="Basic ")

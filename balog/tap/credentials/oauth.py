@@ -1,4 +1,4 @@
-"""OAuth's refresh tokens, and where the next one is kept."""
+"""OAuth refresh tokens, and where the next one is stored."""
 
 from __future__ import annotations
 
@@ -26,26 +26,25 @@ _Result = TypeVar("_Result")
 
 
 class RefreshToken:
-    """Asks an OAuth server for access tokens by a refresh token (RFC 6749, 6); give it to ``periodic``.
+    """Fetches access tokens with a refresh token (RFC 6749, 6), for ``periodic``.
 
-    Many servers give a new refresh token each time, and take the old one no longer: what is not written down then is
-    lost, and a person has to log in again. So it is written back into the config before anything else is done, and
-    also when a signal ends the run while the server is asked.
+    Many servers return a new refresh token each time, and reject the old one. If the new one is lost, a person has to
+    log in again. So it is written to the config file first, also if a signal ends the run during the request.
 
     ::
 
         token = periodic(RefreshToken(url, id, secret, config["refresh_token"], config_path="config.json"))
 
     Args:
-        url: of the token endpoint.
-        client_id: of the application.
-        client_secret: of the application.
-        refresh_token: the first one.
-        config_path: the JSON file into which a new one is written; None writes nothing, and says so with a WARNING
-            when one was given.
-        key: its name in the file.
+        url: the token endpoint.
+        client_id: the application's id.
+        client_secret: the application's secret.
+        refresh_token: the first refresh token.
+        config_path: the JSON file for new refresh tokens; None stores none, and logs a WARNING if the server returns
+            one.
+        key: the name of the token in the file.
         more: further fields of the request, such as ``scope``.
-        client: asks; one of its own, without headers, if None.
+        client: makes the requests; None makes one without headers.
     """
 
     def __init__(
@@ -73,52 +72,52 @@ class RefreshToken:
         self.__name__ = "refresh_token"
 
     def __call__(self) -> Granted | str:
-        """Ask; give the access token, with its seconds when the server says them.
+        """Fetch and return an access token, with its lifetime if the server has one.
 
         Raises:
-            SourceError: the server refuses, or answers something else; its own word for why (``invalid_grant``) is
-                said, no credential is.
+            SourceError: the server rejects the refresh token, or its answer is invalid. The message has the server's
+                error code (``invalid_grant``) and no credential.
             ConfigError: the new refresh token cannot be written.
         """
-        return self._ask() if self._config_path is None else _to_the_end(self._ask)
+        return self._fetch() if self._config_path is None else _uninterrupted(self._fetch)
 
     def __repr__(self) -> str:
         return f"<RefreshToken at {self._client!r}>"
 
-    def _ask(self) -> Granted | str:
+    def _fetch(self) -> Granted | str:
         form = {**self._fields, "refresh_token": self._refresh_token}
         answer = self._client.post(form=form, endpoint="token", allow=(400, 401))
-        said = answer.json()
-        if not isinstance(said, dict):
-            raise SourceError("the token endpoint answered what is no object")
+        grant = answer.json()
+        if not isinstance(grant, dict):
+            raise SourceError("the token endpoint did not answer with a JSON object")
         if answer.status != 200:
-            why = said.get("error")
+            why = grant.get("error")
             named = why if isinstance(why, str) and why.replace("_", "").isalnum() and len(why) < 60 else "no reason"
-            raise SourceError(f"the token endpoint answered {named}: it does not take the refresh token")
-        access, renewed, seconds = said.get("access_token"), said.get("refresh_token"), said.get("expires_in")
+            raise SourceError(f"the token endpoint answered {named}: it rejected the refresh token")
+        access, renewed, seconds = grant.get("access_token"), grant.get("refresh_token"), grant.get("expires_in")
         if not isinstance(access, str) or not access:
             raise SourceError("the token endpoint answered without an access_token")
         if isinstance(renewed, str) and renewed and renewed != self._refresh_token:
-            self._keep(renewed)
-        if isinstance(seconds, str) and seconds.isdecimal():  # as some servers write it
+            self._store(renewed)
+        if isinstance(seconds, str) and seconds.isdecimal():  # some servers write a text
             seconds = int(seconds)
         return Granted(access, seconds) if isinstance(seconds, (int, float)) and seconds > 0 else access
 
-    def _keep(self, renewed: str) -> None:
+    def _store(self, renewed: str) -> None:
         self._refresh_token = renewed
         if self._config_path is not None:
             write_back(self._config_path, self._key, renewed)
         else:
             balog.get_logger("balog.tap.credentials").warning(
-                "the source gave a new refresh token, and nothing says where to keep it: the next run may have to log "
-                "in again; give config_path"
+                "the server returned a new refresh token, which is not stored: the next run may have to log in again; "
+                "set config_path"
             )
 
 
-def _to_the_end(function: Callable[[], _Result]) -> _Result:
-    """Call a function where no signal interrupts it; when the run ends, only its waits for a retry are cut short.
+def _uninterrupted(function: Callable[[], _Result]) -> _Result:
+    """Call a function that signals do not interrupt; when the run ends, only its waits for a retry are cancelled.
 
-    Signals become exceptions in the main thread; so it runs in another, which the interpreter waits for at its end.
+    Signals become exceptions in the main thread, so it runs in another, which the interpreter joins at exit.
     """
     stop, is_done = threading.Event(), threading.Event()
     results: list[_Result] = []
@@ -147,12 +146,12 @@ def _to_the_end(function: Callable[[], _Result]) -> _Result:
 
 
 def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
-    """Set one field of a JSON file, whole or not at all; the file can then be read by its owner alone (0600).
+    """Set one field of a JSON file atomically; afterwards only its owner can read the file (0600).
 
-    A link stays one: what it leads to is written. Who writes at the same time by this function waits.
+    A symbolic link is followed. Concurrent calls wait for each other.
 
     Raises:
-        ConfigError: it cannot be read or written, or holds no JSON object.
+        ConfigError: the file cannot be read or written, or has no JSON object.
     """
     from balog.storage.local_files import lock
 
@@ -164,7 +163,7 @@ def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
     try:
         with suppress(OSError):  # a file system without locks
             lock(folder)  # the file itself is another one after each writing
-        data = _with(place, os.fspath(path), key, value)
+        data = _with_field(place, os.fspath(path), key, value)
         try:
             _replace(place, data)
         except OSError as error:
@@ -174,25 +173,25 @@ def write_back(path: str | os.PathLike[str], key: str, value: Any) -> None:
         os.close(folder)
 
 
-def _with(place: str, said: str, key: str, value: Any) -> bytes:
+def _with_field(place: str, source: str, key: str, value: Any) -> bytes:
     try:
         with open(place, "rb") as file:
-            # Values are left as they are written: a whole number of 20 digits is none of msgspec's.
-            held = msgspec.json.decode(file.read(), type=dict[str, msgspec.Raw])
+            # Raw values keep numbers that msgspec cannot decode, such as integers of 20 digits.
+            fields = msgspec.json.decode(file.read(), type=dict[str, msgspec.Raw])
     except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}", said) from None
+        raise ConfigError(f"cannot be read: {error.strerror}", source) from None
     except msgspec.DecodeError:
-        raise ConfigError("is no JSON object; the new credential was not written into it", said) from None
-    held[key] = msgspec.Raw(msgspec.json.encode(value))
-    return msgspec.json.format(msgspec.json.encode(held), indent=2) + b"\n"
+        raise ConfigError("is not a JSON object; the new credential was not written to it", source) from None
+    fields[key] = msgspec.Raw(msgspec.json.encode(value))
+    return msgspec.json.format(msgspec.json.encode(fields), indent=2) + b"\n"
 
 
 def _replace(place: str, data: bytes) -> None:
     from balog.storage.local_files import replacing
 
-    before = os.stat(place)
+    owner = os.stat(place)
     with replacing(Path(place), 0o600) as file:
         os.fchmod(file.fileno(), 0o600)
-        with suppress(OSError):  # root alone may give a file away
-            os.fchown(file.fileno(), before.st_uid, before.st_gid)
+        with suppress(OSError):  # only root can change the owner
+            os.fchown(file.fileno(), owner.st_uid, owner.st_gid)
         file.write(data)

@@ -18,7 +18,7 @@ from balog.tap.errors import SourceError
 from balog.tap.http.connections import Connections, Request
 from balog.tap.http.outcomes import HttpError, endpoint_of, fault_of, is_lost, origin_of
 from balog.tap.http.response import Response
-from balog.tap.http.retrying import AGAIN, NOT_DONE, SAFE, Policy
+from balog.tap.http.retries import IDEMPOTENT, NOT_PROCESSED, SAFE, Policy
 from balog.tap.patterns.pausing import pause
 
 __all__ = ["Client"]
@@ -30,27 +30,26 @@ _PRINTABLE = bytes(range(0x21, 0x7F))
 
 
 class Client:
-    """Asks one server over kept connections; threads may share it.
+    """A client for one server with persistent connections. It is thread-safe.
 
-    Certificates are verified. Credentials go to the server of ``base_url`` and to no other: a redirect, or a next
-    page's URL, that leads elsewhere is an error. The environment's proxies are used. Each request is timed as
+    Certificates are verified. Credentials are sent only to the server of ``base_url``: a redirect, or the URL of a next
+    page, that leads elsewhere is an error. The environment's proxies are used. Each request is measured as
     ``http_request_duration`` with its endpoint and status.
 
     Args:
-        base_url: where paths begin, ``https://api.example.com/v2``.
+        base_url: the URL that paths are appended to, ``https://api.example.com/v2``.
         headers: sent with each request.
-        auth: gives the headers with credentials, asked before each request; see ``balog.tap.credentials``. When it has
-            a method ``refresh``, that is called with these headers when the answer is 401, and the request is made
-            once more.
-        timeout: seconds for connecting, and for each wait for a piece of an answer.
-        policy: what is tried again; ``Policy(tries=1)`` tries nothing again.
-        rate: requests a second at most; None for no bound.
-        max_bytes: of one answer's body, unpacked.
-        max_seconds: for one answer, from the request to its last byte.
+        auth: returns the headers with credentials, called before each request; see ``balog.tap.credentials``. If it has
+            a method ``refresh``, that is called with these headers after a 401, and the request is repeated once.
+        timeout: seconds for connecting, and for each read of a response.
+        policy: the retry policy; ``Policy(tries=1)`` retries nothing.
+        rate: the maximum number of requests a second; None means no limit.
+        max_bytes: the maximum size of one decompressed body.
+        max_seconds: the maximum time of one response, from the request to its last byte.
         ca_file: a PEM file of the authorities to trust instead of the system's.
 
     Raises:
-        ConfigError: a URL that is none or has credentials in it, a ``ca_file`` that cannot be used.
+        ConfigError: an invalid URL or one with credentials, or an invalid ``ca_file``.
     """
 
     def __init__(
@@ -77,11 +76,11 @@ class Client:
         weakref.finalize(self, self._connections.close)
 
     def get(self, path: str = "", params: Mapping[str, Any] | None = None, **options: Any) -> Response:
-        """Ask for a path; see ``request``."""
+        """Send a GET request; see ``request``."""
         return self.request("GET", path, params, **options)
 
     def post(self, path: str = "", params: Mapping[str, Any] | None = None, **options: Any) -> Response:
-        """Post to a path; see ``request``."""
+        """Send a POST request; see ``request``."""
         return self.request("POST", path, params, **options)
 
     def request(
@@ -98,24 +97,24 @@ class Client:
         is_repeatable: bool | None = None,
         allow: tuple[int, ...] = (),
     ) -> Response:
-        """Make a request; give any answer of 2xx.
+        """Send a request, and return its response if the status is 2xx.
 
         Args:
-            path: below ``base_url``, or a whole URL of the same server, as APIs give for the next page. In a path,
-                spaces and characters beyond ASCII are percent-encoded.
-            params: the query's: None is left out, a list is the name again and again, times are ISO 8601.
-            json: a body, encoded.
-            form: a body, as a form is.
-            body: a body as it is.
-            headers: of this request.
-            endpoint: its name in logs and metrics; else the path, with ``{id}`` for what looks like one.
-            is_repeatable: whether doing it twice does no harm; told by the method when None. What is not repeatable is
-                tried again only where the server says that it did nothing (425, 429, 503).
-            allow: further statuses that are given back.
+            path: appended to ``base_url``; or a full URL of the same server, such as that of a next page. Spaces and
+                non-ASCII characters of a path are percent-encoded.
+            params: the query: None is omitted, a list repeats the name, times are ISO 8601.
+            json: the body, encoded as JSON.
+            form: the body, encoded as a form.
+            body: the body as bytes.
+            headers: further headers.
+            endpoint: the name of the request in logs and metrics; None means the path, with ``{id}`` instead of ids.
+            is_repeatable: whether the request can be sent twice; None derives it from the method. If not, it is
+                retried only if the server did not process it (425, 429, 503).
+            allow: further statuses that are returned.
 
         Raises:
-            HttpError: another status, when the policy has no further try.
-            SourceError: no answer, one that is too large or breaks off, a redirect to another server.
+            HttpError: another status, after all retries.
+            SourceError: no response, one that is too large or incomplete, a redirect to another server.
         """
         url = self._url(path, params)
         sent = {**self._headers, **(headers or {})}
@@ -126,23 +125,23 @@ class Client:
             body = urlencode(_pairs(form)).encode()
             sent.setdefault("Content-Type", "application/x-www-form-urlencoded")
         endpoint = endpoint or endpoint_of(url)
-        repeatable = method in AGAIN if is_repeatable is None else is_repeatable
+        repeatable = method in IDEMPOTENT if is_repeatable is None else is_repeatable
         for attempt in self._policy.attempts(endpoint):
             with attempt:
                 try:
                     answer = self._once(method, url, sent, body, endpoint, repeatable, allow)
                 except HttpError as error:
-                    if not repeatable and error.status not in NOT_DONE:
+                    if not repeatable and error.status not in NOT_PROCESSED:
                         attempt.is_last = True
                     raise
                 except SourceError:
                     attempt.is_last = not repeatable
                     raise
                 return answer
-        raise AssertionError  # the last attempt's error came out of its block
+        raise AssertionError  # the last attempt raises its error
 
     def close(self) -> None:
-        """Close the connections; asking again opens new ones."""
+        """Close the connections; further requests open new ones."""
         self._connections.close()
 
     def __enter__(self) -> Client:
@@ -164,7 +163,7 @@ class Client:
         repeatable: bool,
         allow: tuple[int, ...],
     ) -> Response:
-        """Make one try: with the redirects that it needs, and once more when credentials were out of date."""
+        """Send the request once, follow redirects, and repeat it if credentials had expired."""
         for is_second in (False, True):
             granted = dict(self._auth()) if self._auth else {}
             answer = self._follow(method, url, {**headers, **granted}, body, endpoint, repeatable)
@@ -175,9 +174,9 @@ class Client:
             break
         if 200 <= answer.status < 300 or answer.status in allow:
             return answer
-        said = _excerpt(answer, [*headers.values(), *granted.values(), *_texts(body)], url)
+        excerpt = _excerpt(answer, [*headers.values(), *granted.values(), *_texts(body)], url)
         raise HttpError(
-            f"{method} {endpoint} answered {fault_of(answer)}{said}", answer, retryable=self._policy.wants(answer)
+            f"{method} {endpoint} answered {fault_of(answer)}{excerpt}", answer, retryable=self._policy.wants(answer)
         )
 
     def _follow(
@@ -193,7 +192,7 @@ class Client:
         raise SourceError(f"{method} {endpoint} redirects more than {_MAX_REDIRECTS} times")
 
     def _timed(self, request: Request, endpoint: str) -> Response:
-        from http.client import HTTPException  # not before something is asked for
+        from http.client import HTTPException  # imported on the first request
 
         with metrics.http_request_timer(endpoint) as timer:
             try:
@@ -224,19 +223,19 @@ class Client:
 
     def _url(self, path: str, params: Mapping[str, Any] | None) -> str:
         if "://" in path or path.startswith("//"):
-            url = self._same_server(self._base, path, "the URL to ask leads")
+            url = self._same_server(self._base, path, "the URL leads")
         else:
             url = f"{self._base.rstrip('/')}/{quote(path.lstrip('/'), _PRINTABLE)}" if path else self._base
         if params and (pairs := _pairs(params)):
             url += ("&" if urlsplit(url).query else "?") + urlencode(pairs)
         return url
 
-    def _same_server(self, base: str, said: str, what: str) -> str:
+    def _same_server(self, base: str, target: str, what: str) -> str:
         try:
-            url = urljoin(base, said)
+            url = urljoin(base, target)
             is_same = origin_of(url) == origin_of(self._base)
         except ValueError:
-            raise SourceError(f"{what} to what is no URL") from None
+            raise SourceError(f"{what} to an invalid URL") from None
         if not is_same:
             raise SourceError(
                 f"{what} away from {self._place}, to a server that must not get these credentials; make another client "
@@ -275,7 +274,7 @@ def _pairs(params: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _texts(body: bytes | None) -> list[str]:
-    """Give the values in a body, JSON or a form, as they were said and as a form has them."""
+    """Return the texts in a body, JSON or a form, as they are and as a form encodes them."""
     if not body:
         return []
     try:
@@ -292,11 +291,11 @@ def _texts(body: bytes | None) -> list[str]:
 
 
 def _excerpt(answer: Response, sent: list[str], url: str) -> str:
-    """Give the beginning of what the server said as one line, without what was sent, which it may say back."""
+    """Return the start of the response's text as one line, without values that were sent, which may be secrets."""
     text = answer.text[:4096]
     secrets = {word for value in sent for word in (value, value.rpartition(" ")[2])}
     secrets |= {piece.partition("=")[2] for piece in urlsplit(url).query.split("&")} | {url}
     for secret in sorted((word for word in secrets if len(word) >= 6), key=len, reverse=True):
         text = text.replace(secret, "…")
-    said = " ".join("".join(char if char.isprintable() else " " for char in text).split())[:_MAX_EXCERPT]
-    return f": {said}" if said else ""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())[:_MAX_EXCERPT]
+    return f": {line}" if line else ""

@@ -1,6 +1,6 @@
-"""What came of a request, whoever made it: ``requests``, ``httpx``, ``urllib3``, ``urllib`` or the client here.
+"""The outcomes of requests, made by ``requests``, ``httpx``, ``urllib3``, ``urllib`` or this toolkit's client.
 
-None of these is imported: their objects are known by their attributes and by the names of their types.
+None of these is imported: their objects are recognised by their attributes and the names of their types.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from balog.retry_after import read_retry_after
 from balog.tap.errors import SourceError
 
-__all__ = ["HttpError", "endpoint_of", "fault_of", "headers_of", "is_lost", "origin_of", "status_of", "wait_asked"]
+__all__ = ["HttpError", "endpoint_of", "fault_of", "headers_of", "is_lost", "origin_of", "requested_wait", "status_of"]
 
-_LOST = {  # by the first part of a type's module; a type's bases count, too
+_LOST = {  # by the first part of a class's module; base classes count, too
     "requests": frozenset({"ConnectionError", "Timeout", "ChunkedEncodingError"}),
     "httpx": frozenset({"TransportError"}),
     "httpcore": frozenset({"NetworkError", "TimeoutException", "ProtocolError"}),
@@ -29,10 +29,10 @@ _MILLISECONDS = 100_000_000_000
 
 
 class HttpError(SourceError):
-    """An answer that is no success.
+    """A response with an error status.
 
     Attributes:
-        response: what came: a ``Response`` of the client here, or another library's.
+        response: a ``Response`` of this toolkit's client, or another library's.
         status: its status.
     """
 
@@ -43,7 +43,7 @@ class HttpError(SourceError):
 
 
 def status_of(outcome: Any) -> int | None:
-    """Give the status of a response, or of an exception that has one; None when there was no answer."""
+    """Return the status of a response, or of an exception that has one; None if there was no response."""
     for thing in (outcome, getattr(outcome, "response", None)):
         for name in ("status_code", "status", "code"):
             status = getattr(thing, name, None)
@@ -53,7 +53,7 @@ def status_of(outcome: Any) -> int | None:
 
 
 def headers_of(outcome: Any) -> Mapping[str, str]:
-    """Give the headers by lower-case names; {} when there are none."""
+    """Return the headers by lower-case names; {} if there are none."""
     for thing in (outcome, getattr(outcome, "response", None)):
         headers = getattr(thing, "headers", None)
         if headers is not None and hasattr(headers, "items"):
@@ -62,9 +62,9 @@ def headers_of(outcome: Any) -> Mapping[str, str]:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Tell whether an exception says that no answer came: connecting failed, the connection broke, the time was over.
+    """Return whether an exception means that no response came: connecting failed, the connection broke, a timeout.
 
-    A certificate that was refused is none of these: asking again gives the same.
+    A rejected certificate is not one of these, because a retry cannot help.
     """
     for cause in _causes(error):
         kinds = type(cause).__mro__
@@ -80,7 +80,7 @@ def is_lost(error: BaseException) -> bool:
 
 
 def fault_of(outcome: Any) -> str:
-    """Say in a few words what went wrong, without any text of the other side, which may have said a secret back."""
+    """Return the cause of a failure in a few words, without text of the server, which may contain secrets."""
     status = status_of(outcome)
     if status is not None:
         from http import HTTPStatus
@@ -97,11 +97,11 @@ def fault_of(outcome: Any) -> str:
     return type(outcome).__name__
 
 
-def wait_asked(outcome: Any, now: float | None = None) -> float | None:
-    """Give the seconds for which the other side wants to be left alone; None when it does not say.
+def requested_wait(outcome: Any, now: float | None = None) -> float | None:
+    """Return the seconds that the server wants clients to wait; None if it does not say.
 
-    Read are ``Retry-After`` (RFC 9110, 10.2.3: seconds, or a date) and, where no requests are left, the fields that
-    many APIs have: ``X-RateLimit-Reset`` and ``RateLimit-Reset``, seconds from now, or since the epoch.
+    It is ``Retry-After`` (RFC 9110, 10.2.3: seconds, or a date) or, if no requests are left, ``X-RateLimit-Reset`` or
+    ``RateLimit-Reset`` as many APIs have it: seconds from now, or since the epoch.
 
     Args:
         now: seconds since the epoch.
@@ -123,16 +123,16 @@ def wait_asked(outcome: Any, now: float | None = None) -> float | None:
 
 
 def endpoint_of(url: str) -> str:
-    """Give a URL's path for logs and tags: no host, no query, and ``{id}`` for what looks like one."""
+    """Return a URL's path for logs and tags: without host and query, with ``{id}`` instead of ids."""
     path = urlsplit(url).path or "/"
     return "/".join("{id}" if _is_id(part) else part for part in path.split("/"))[:200]
 
 
 def origin_of(url: str) -> tuple[str, str, int]:
-    """Give the server of a URL: scheme, host, port.
+    """Return the server of a URL: scheme, host, port.
 
     Raises:
-        ValueError: it is no URL.
+        ValueError: it is not a URL.
     """
     parts = urlsplit(url)
     return parts.scheme, parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,4 +1,4 @@
-"""What a server answered."""
+"""A response of a server."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _T = TypeVar("_T")
 
 
 class Response:
-    """An answer.
+    """A response.
 
     Attributes:
-        status: its status.
-        headers: by lower-case names.
-        body: whole and unpacked.
-        url: where it came from, after redirects.
+        status: the status.
+        headers: the headers by lower-case names.
+        body: the complete, decompressed body.
+        url: the URL after redirects.
     """
 
     def __init__(self, status: int, headers: dict[str, str], body: bytes, url: str) -> None:
@@ -34,33 +34,33 @@ class Response:
         """Decode the body.
 
         Raises:
-            SourceError: it is no JSON.
+            SourceError: it is not JSON.
         """
         return self.decode(Any)
 
     def decode(self, type: type[_T] | Any) -> Any:
-        """Decode the body as JSON of a type (of typing, or a msgspec Struct); what else it holds is passed over.
+        """Decode the body as JSON of a type (of typing, or a msgspec Struct); unknown fields are ignored.
 
         Raises:
-            SourceError: it is no JSON, or JSON of another shape.
+            SourceError: it is not JSON, or does not match the type.
         """
         try:
             return msgspec.json.decode(self.body, type=type)
         except msgspec.ValidationError as error:
-            raise SourceError(f"{endpoint_of(self.url)} answered JSON of another shape: {error}") from None
+            raise SourceError(f"{endpoint_of(self.url)} answered JSON of another type: {error}") from None
         except (msgspec.DecodeError, UnicodeDecodeError):
             kind = self.headers.get("content-type", "no content type")[:80]
             raise SourceError(
-                f"{endpoint_of(self.url)} answered {self.status} with what is no JSON ({kind}, {len(self.body)} bytes)"
+                f"{endpoint_of(self.url)} answered {self.status} without JSON ({kind}, {len(self.body)} bytes)"
             ) from None
 
     @property
     def text(self) -> str:
-        """The body as text, in the charset that the answer names; UTF-8 when it names none."""
+        """The body as text, in the charset of the response; UTF-8 if it has none."""
         _, _, charset = self.headers.get("content-type", "").lower().partition("charset=")
         try:
             return self.body.decode(charset.split(";")[0].strip(" \"'") or "utf-8", "replace")
-        except (LookupError, ValueError):  # also of Python's own that are for something else, as idna
+        except (LookupError, ValueError):  # also Python's codecs that are not charsets, such as idna
             return self.body.decode("utf-8", "replace")
 
     def __repr__(self) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, unquote, urldefrag, urljoin, urlsplit
 
-from balog.tap.beside import Reader, read_file
 from balog.tap.errors import SchemaError
+from balog.tap.relative_files import Reader, read_file
 from balog.tap.schema.keywords import Steps, children
 from balog.tap.schema.validity import MAX_BYTES, check_depth, decode
 

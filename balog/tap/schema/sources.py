@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from balog.tap.beside import beside
 from balog.tap.errors import SchemaError
+from balog.tap.relative_files import relative_to_caller
 from balog.tap.schema.documents import Documents
 from balog.tap.schema.flattening import flatten
 from balog.tap.schema.references import resolve, resolve_target
@@ -67,7 +67,7 @@ def json_file(path: str | os.PathLike[str], *, depth: int = 2, allow_remote: boo
         depth: how often a schema that refers to itself is followed into itself.
         allow_remote: fetch http and https references.
     """
-    read, place = beside(path)
+    read, place = relative_to_caller(path)
 
     def source(client: Any, stream: str) -> dict[str, Any]:
         file, _, fragment = place.partition("#")
@@ -88,7 +88,7 @@ def json_folder(path: str | os.PathLike[str], *, depth: int = 2, allow_remote: b
     What several share is best in a folder of its own in there (``shared/address.json``), which they refer to.
     A relative path is seen from the file that calls this; ``depth`` and ``allow_remote`` are as in ``json_file``.
     """
-    read, place = beside(path)
+    read, place = relative_to_caller(path)
     documents = Documents(read, allow_remote)
 
     def source(client: Any, stream: str) -> dict[str, Any]:

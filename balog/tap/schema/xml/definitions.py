@@ -6,8 +6,8 @@ import os
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
 
-from balog.tap.beside import Reader
 from balog.tap.errors import SchemaError
+from balog.tap.relative_files import Reader
 from balog.tap.schema.documents import fetch, is_remote, location_of
 from balog.tap.schema.xml.parser import MAX_XML_BYTES, XmlNode, local, parse
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from balog.tap.beside import beside
 from balog.tap.errors import SchemaError
+from balog.tap.relative_files import relative_to_caller
 from balog.tap.schema.documents import is_remote
 from balog.tap.schema.sources import SchemaSource
 from balog.tap.schema.xml.converter import XsdConverter
@@ -41,7 +41,7 @@ def xsd(
             file of the same name beside the schema is taken.
     """
     given = os.fspath(place)
-    read, path = beside(given) if not is_remote(given) else beside("/")
+    read, path = relative_to_caller(given) if not is_remote(given) else relative_to_caller("/")
     path = given if is_remote(given) else path
 
     def source(client: Any, stream: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def wsdl(
         depth, levels, allow_remote: as in ``xsd``.
     """
     given = os.fspath(place)
-    read, path = beside(given) if not is_remote(given) else beside("/")
+    read, path = relative_to_caller(given) if not is_remote(given) else relative_to_caller("/")
     path = given if is_remote(given) else path
     if sum(map(bool, (operation, type, element))) != 1:
         raise SchemaError("want one of operation, type and element", given)

@@ -1,4 +1,4 @@
-"""The retry policy: offered around any call, forced on none."""
+"""The retry policy, for any call."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import balog
 from balog import metrics
 from balog.backoff import Backoff
 from balog.tap.errors import SourceError, TapError
-from balog.tap.http.outcomes import HttpError, fault_of, is_lost, status_of, wait_asked
+from balog.tap.http.outcomes import HttpError, fault_of, is_lost, requested_wait, status_of
 from balog.tap.patterns.pausing import pause
 
-__all__ = ["AGAIN", "NOT_DONE", "SAFE", "Attempt", "Policy", "retrying"]
+__all__ = ["IDEMPOTENT", "NOT_PROCESSED", "SAFE", "Attempt", "Policy", "retrying"]
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-AGAIN = SAFE | {"PUT", "DELETE"}
-"""Methods that do the same whether done once or twice (RFC 9110, 9.2.2)."""
-NOT_DONE = frozenset({425, 429, 503})
-"""Statuses by which a server says that it did nothing: any method may be tried again."""
+IDEMPOTENT = SAFE | {"PUT", "DELETE"}
+"""Methods that have the same effect once or twice (RFC 9110, 9.2.2)."""
+NOT_PROCESSED = frozenset({425, 429, 503})
+"""Statuses of requests that the server did not process: any method can be retried."""
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -31,26 +31,26 @@ _DAY = 86400.0
 
 
 class Policy:
-    """Which failures are tried again, how often, and how long is waited between.
+    """Which failures are retried, how often, and after which waits.
 
     The waits grow exponentially with full jitter: each is drawn from 0 to ``first * 2**n``, at most ``longest``, so
-    that many that failed together do not come back together
-    (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). A longer wait that the other side
-    asks for is kept to; when it asks for more than is left of ``total``, there is no further try.
+    that clients that failed together do not retry together
+    (https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/). If the
+    server asks for a longer wait, that is used; if it is longer than the rest of ``total``, there is no retry.
 
     Args:
-        tries: how often at most, with the first.
-        first: seconds, of which the first wait is a part.
-        longest: seconds of one wait at most, where the other side did not ask for more.
-        total: seconds after which no further try begins.
-        statuses: those that are tried again: too many requests, request time-outs, and a server's passing troubles.
-        also: exceptions of a source's own that are tried again.
-        sleep: waits; another one for tests.
-        clock: the seconds by which ``total`` is measured.
-        chance: gives numbers from 0 to 1.
+        tries: the maximum number of tries, including the first.
+        first: the upper limit of the first wait, in seconds.
+        longest: the upper limit of each wait, in seconds, unless the server asks for more.
+        total: the time after which no try starts, in seconds.
+        statuses: the statuses that are retried: too many requests, timeouts, temporary errors of the server.
+        also: further exceptions that are retried.
+        sleep: waits some seconds; replaced in tests.
+        clock: returns seconds, for ``total``.
+        chance: returns numbers from 0 to 1.
 
     Raises:
-        TapError: numbers that cannot be.
+        TapError: an invalid number.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class Policy:
         self.chance = chance
 
     def wants(self, outcome: Any) -> bool:
-        """Tell whether a response or an exception is one that another try may mend."""
+        """Return whether a response or an exception is retried."""
         status = status_of(outcome)
         if status is not None:
-            asks_to_wait = status == 403 and wait_asked(outcome) is not None  # GitHub's way to say 429
+            asks_to_wait = status == 403 and requested_wait(outcome) is not None  # GitHub's form of 429
             return status in self.statuses or asks_to_wait
         if isinstance(outcome, self.also):
             return True
@@ -95,7 +95,7 @@ class Policy:
         return isinstance(outcome, Exception) and is_lost(outcome)
 
     def attempts(self, endpoint: str = "") -> Iterator[Attempt]:
-        """Give one attempt after another, until one is done.
+        """Yield attempts until one succeeds.
 
         ::
 
@@ -103,14 +103,14 @@ class Policy:
                 with attempt:
                     response = attempt.check(requests.get(url))
 
-        Each failure but the last ends its block quietly; the last comes out of it.
+        The exception of each failure is suppressed at the end of its block, except that of the last.
 
         Args:
-            endpoint: what was asked, for the log and the metrics; without secrets.
+            endpoint: the name of the request in logs and metrics, without secrets.
         """
-        run = _Run(self, endpoint)
-        while not run.is_over:
-            attempt = Attempt(run)
+        tries = _Tries(self, endpoint)
+        while not tries.is_over:
+            attempt = Attempt(tries)
             yield attempt
             if not attempt.has_failed:
                 return
@@ -119,73 +119,73 @@ class Policy:
         return self.attempts()
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        """Decorate a function: its exceptions are tried again, and the responses that it returns.
+        """Decorate a function: its exceptions, and the responses that it returns, are retried.
 
-        When the last try gives a response, it is returned as it is: what it means is the caller's to say.
+        The response of the last try is returned, whatever its status.
         """
 
         @functools.wraps(function)
         def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-            run = _Run(self, getattr(function, "__name__", ""))
+            tries = _Tries(self, getattr(function, "__name__", ""))
             while True:
                 try:
                     result = function(*args, **kwargs)
                 except Exception as error:
-                    if not run.goes_on(error):
+                    if not tries.should_retry(error):
                         raise
-                    run.wait()
+                    tries.wait()
                     continue
-                if not self.wants(result) or not run.goes_on(result):
+                if not self.wants(result) or not tries.should_retry(result):
                     return result
                 _release(result)
-                run.wait()
+                tries.wait()
 
         return call
 
 
 def retrying(policy: Policy | None = None) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
-    """Decorate a function that asks a source, see ``Policy.__call__``; the policy is a plain ``Policy()`` if none."""
+    """Decorate a function that queries a source, see ``Policy.__call__``; None means ``Policy()``."""
     return policy or Policy()
 
 
 class Attempt:
-    """One try, as a context around the call.
+    """One try, as a context manager around the call.
 
     Attributes:
-        is_last: set within the block to have its failure come out, whatever the policy would do.
+        is_last: set it within the block to raise its exception, whatever the policy does.
     """
 
-    def __init__(self, run: _Run) -> None:
-        self._run = run
+    def __init__(self, tries: _Tries) -> None:
+        self._tries = tries
         self.has_failed = False
         self.is_last = False
 
     @property
     def number(self) -> int:
-        """Count the tries, from 1."""
-        return self._run.failures + 1
+        """The number of the try, from 1."""
+        return self._tries.failures + 1
 
     def check(self, response: Any) -> Any:
-        """Give a response back, unless it is one that is tried again; then it ends the block.
+        """Return a response, unless it is retried.
 
         Raises:
-            HttpError: the status is one of the policy's.
+            HttpError: the policy retries this status.
         """
-        if self._run.policy.wants(response):
+        if self._tries.policy.wants(response):
             _release(response)
             raise HttpError(f"the source answered {fault_of(response)}", response, retryable=True)
         return response
 
-    def goes_on(self, response: Any) -> bool:
-        """Tell whether a response is one that is tried again, and was waited for; the block is then to be left.
+    def retries(self, response: Any) -> bool:
+        """Return whether a response is retried, after the wait; then leave the block.
 
-        As ``check``, for who wants the last response as it is.
+        Unlike ``check`` it leaves the last response to the caller.
         """
-        if not self._run.policy.wants(response) or not self._run.goes_on(response):
+        if not self._tries.policy.wants(response) or not self._tries.should_retry(response):
             return False
         self.has_failed = True
         _release(response)
-        self._run.wait()
+        self._tries.wait()
         return True
 
     def __enter__(self) -> Attempt:
@@ -197,13 +197,13 @@ class Attempt:
         if error is None or not isinstance(error, Exception):
             return False
         self.has_failed = True
-        if self.is_last or not self._run.goes_on(error):
+        if self.is_last or not self._tries.should_retry(error):
             return False
-        self._run.wait()
+        self._tries.wait()
         return True
 
 
-class _Run:
+class _Tries:
     """The tries of one call."""
 
     def __init__(self, policy: Policy, endpoint: str) -> None:
@@ -211,30 +211,30 @@ class _Run:
         self.endpoint = endpoint
         self.failures = 0
         self.is_over = False
-        self._began = policy.clock()
+        self._started_at = policy.clock()
         self._wait = 0.0
 
-    def goes_on(self, outcome: Any) -> bool:
-        """Tell whether there is another try after this failure; the wait is then told, counted and due."""
+    def should_retry(self, outcome: Any) -> bool:
+        """Return whether there is another try after this failure; if so, log and count the retry."""
         policy = self.policy
         self.failures += 1
         self.is_over = True
         if not policy.wants(outcome) or self.failures >= policy.tries:
             return False
         wait = policy.backoff.delay(self.failures, chance=policy.chance)
-        asked = wait_asked(outcome)
-        if asked is not None:  # a little more, so that not all clients come at the same moment
+        asked = requested_wait(outcome)
+        if asked is not None:  # plus jitter, so that clients do not retry at the same moment
             wait = max(wait, asked + policy.chance() * min(1.0, policy.first))
-        if policy.clock() - self._began + wait > policy.total:
+        if policy.clock() - self._started_at + wait > policy.total:
             return False
         self.is_over, self._wait = False, wait
-        self._tell(outcome)
+        self._report(outcome)
         return True
 
     def wait(self) -> None:
         self.policy.sleep(self._wait)
 
-    def _tell(self, outcome: Any) -> None:
+    def _report(self, outcome: Any) -> None:
         fault, status = fault_of(outcome), status_of(outcome)
         balog.get_logger("balog.tap.http").warning(
             f"{self.endpoint or 'the source'}: {fault}; trying again in {self._wait:.1f} s",

@@ -1,4 +1,4 @@
-"""Sessions of ``requests`` and ``httpx`` that time their requests and try them again, without either being imported."""
+"""Sessions of ``requests`` and ``httpx`` that measure and retry their requests; neither library is imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from balog import metrics
 from balog.tap.errors import TapError
 from balog.tap.http.outcomes import endpoint_of, is_lost, origin_of, status_of
-from balog.tap.http.retrying import AGAIN, NOT_DONE, Policy
+from balog.tap.http.retries import IDEMPOTENT, NOT_PROCESSED, Policy
 
 __all__ = ["instrument"]
 
@@ -23,31 +23,31 @@ def instrument(
     auth: Callable[[], Mapping[str, str]] | None = None,
     timeout: float = 60.0,
 ) -> _Session:
-    """Have a session do what ``Client`` does: time each request, try again what may pass, renew credentials at a 401.
+    """Make a session do what ``Client`` does: measure requests, retry failures, refresh credentials after a 401.
 
-    Responses and exceptions stay the library's own: what is left when the policy has no further try is given or raised
-    as ever. A request with a body that can be read only once is not tried again, nor is one by a method that does harm
-    when it is done twice, unless the server says that it did nothing (425, 429, 503).
+    Responses and exceptions are the library's own, and those of the last try are returned or raised as usual. A request
+    whose body can be read only once is not retried. A request with a method that is not idempotent is retried only if
+    the server did not process it (425, 429, 503).
 
     Args:
-        session: a ``requests.Session``, an ``httpx.Client``, or what else has ``send(request, …)``; it is changed.
-        policy: ``Policy()`` if none.
-        auth: as of ``Client``; its headers are left out when a redirect leads to another server.
-        timeout: seconds, for a session whose caller gave none: ``requests`` would wait for ever.
+        session: a ``requests.Session``, an ``httpx.Client``, or another object with ``send(request, …)``.
+        policy: the retry policy; None means ``Policy()``.
+        auth: see ``Client``; its headers are removed when a redirect leads to another server.
+        timeout: the default timeout in seconds; ``requests`` has none.
 
     Returns:
-        the same session.
+        The same session.
 
     Raises:
-        TapError: it has no ``send``, or was instrumented before.
+        TapError: it has no ``send``, or is instrumented already.
     """
     send = getattr(session, "send", None)
     if not callable(send) or getattr(send, "is_instrumented", False):
-        raise TapError(f"instrument({type(session).__name__}): want a session with send(), and each but once")
+        raise TapError(f"instrument({type(session).__name__}): want a session with send() that is not instrumented")
     sender = _Sender(send, policy or Policy(), auth, timeout if _is_of(session, "requests") else None)
     session.send = sender  # type: ignore[attr-defined]
     hooks = getattr(session, "event_hooks", None)
-    if isinstance(hooks, dict):  # of httpx, which follows redirects by itself
+    if isinstance(hooks, dict):  # httpx follows redirects by itself
         hooks["request"] = [*hooks.get("request", ()), sender.forget]
     return session
 
@@ -69,7 +69,7 @@ class _Sender:
         self._inner = threading.local()
 
     def __call__(self, request: Any, **options: Any) -> Any:
-        if getattr(self._inner, "is_in", False):  # requests sends a redirect's by the same way
+        if getattr(self._inner, "is_in", False):  # requests sends redirected requests with send, too
             self.forget(request)
             return self._send(request, **options)
         if self._timeout is not None and options.get("timeout") is None:
@@ -81,18 +81,18 @@ class _Sender:
                 try:
                     response = self._authorized(request, options, endpoint, can_repeat)
                 except Exception as error:
-                    attempt.is_last = not (can_repeat and method in AGAIN and is_lost(error))
+                    attempt.is_last = not (can_repeat and method in IDEMPOTENT and is_lost(error))
                     raise
                 status = status_of(response)
-                if not can_repeat or not (method in AGAIN or status in NOT_DONE):
+                if not can_repeat or not (method in IDEMPOTENT or status in NOT_PROCESSED):
                     return response
-                if attempt.goes_on(response):
+                if attempt.retries(response):
                     continue
                 return response
-        raise AssertionError  # the last attempt's error came out of its block
+        raise AssertionError  # the last attempt raises its error
 
     def forget(self, request: Any) -> None:
-        """Leave the credentials out of a request that a redirect has led to another server."""
+        """Remove the credentials from a request that was redirected to another server."""
         if getattr(self._inner, "granted", ()) and origin_of(str(request.url)) != self._inner.origin:
             for name in self._inner.granted:
                 request.headers.pop(name, None)
@@ -127,7 +127,7 @@ class _Sender:
 
 
 def _has_whole_body(request: Any) -> bool:
-    if hasattr(request, "stream"):  # httpx: what is no stream of bytes in memory can be read once
+    if hasattr(request, "stream"):  # httpx: only bytes in memory can be read twice
         return type(request.stream).__name__ == "ByteStream"
     return isinstance(getattr(request, "body", None), (str, bytes, bytearray, type(None)))
 

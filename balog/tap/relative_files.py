@@ -1,0 +1,51 @@
+"""Files whose paths are relative to the code that names them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable
+
+__all__ = ["Reader", "read_file", "relative_to_caller"]
+
+Reader = Callable[[str], bytes]
+"""Returns the bytes of a file by its path; raises OSError."""
+
+_TOOLKIT = "balog.tap"
+_MAX_BYTES = 16 << 20  # the limit of XML; other formats allow less
+
+
+def relative_to_caller(path: str | os.PathLike[str]) -> tuple[Reader, str]:
+    """Return a reader of files and the absolute path for a path relative to the file that called the toolkit.
+
+    If Python imported that file from a zip, the reader uses the module's loader (PEP 302's ``get_data``).
+    """
+    given = os.fspath(path)
+    frame = sys._getframe(1)
+    while frame.f_back and f"{frame.f_globals.get('__name__')}.".startswith(f"{_TOOLKIT}."):
+        frame = frame.f_back
+    file = frame.f_globals.get("__file__")
+    if os.path.isabs(given) or not isinstance(file, str):
+        return read_file, given
+    loader = frame.f_globals.get("__loader__")
+
+    def read(path: str) -> bytes:
+        try:
+            return read_file(path)
+        except NotADirectoryError:
+            if loader is None or not hasattr(loader, "get_data"):
+                raise
+            data: bytes = loader.get_data(path)
+            return data
+
+    return read, os.path.join(os.path.dirname(os.path.abspath(file)), given)
+
+
+def read_file(path: str) -> bytes:
+    """Read a file; of one that is too large, only one byte more than the limit."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe may never end
+        raise OSError(errno.EINVAL, "it is not a regular file", path)
+    with open(path, "rb") as file:
+        return file.read(_MAX_BYTES + 1)
