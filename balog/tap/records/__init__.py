@@ -1,4 +1,4 @@
-"""From a source's record to a line on stdout: selection, coercion, what happens to a record that breaks its schema."""
+"""From a source's record to a line on stdout: selection, coercion, validation, quarantine and batches."""
 
 from balog.tap.records.output import Output
 from balog.tap.records.quarantine import MAX_QUARANTINED, RecordQuarantine, default_quarantine

@@ -1,4 +1,4 @@
-"""BATCH: a stream's records in files, and messages that name them, in the Meltano SDK's form unless told otherwise."""
+"""BATCH: a stream's records in files, and messages with their URLs, by default in the Meltano SDK's form."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 class Encoding(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """How a file is written; Parquet is compressed inside."""
+    """The format of files; Parquet has its own compression."""
 
     format: Literal["jsonl", "csv", "parquet"] = "jsonl"
     compression: Literal["none", "gzip", "zstd"] = "gzip"
 
 
 class BatchStorage(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """Where files go."""
+    """The folder or URL of the files."""
 
     root: Annotated[str, Meta(min_length=1, description="A folder or a URL: file:///PATH, s3://BUCKET/PATH.")]
     prefix: Annotated[str, Meta(description="What the files' names begin with.", pattern=r"^[^/\x00-\x1f]*$")] = ""
@@ -45,7 +45,7 @@ class BatchStorage(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True
 
 
 class TapBatchConfig(Struct, forbid_unknown_fields=True, kw_only=True, frozen=True):
-    """``batch_config`` of a tap's config, as the Meltano SDK's taps have it, and what of BATCH is balog's own."""
+    """``batch_config`` of a tap's config: the Meltano SDK's settings, and balog's own ``dialect``."""
 
     encoding: Encoding = Encoding()
     storage: BatchStorage
@@ -57,9 +57,9 @@ def read_batch_config(block: Any, path: str = "$.batch_config", source: str = ""
     """Read the block ``batch_config`` of a config.
 
     Raises:
-        ConfigProblems: it is not one; each problem with ``source`` and its path.
-        ConfigError: its place can't be written to.
-        MissingExtraError: the package for its place is not installed.
+        ConfigProblems: the block is invalid; each problem has ``source`` and its path.
+        ConfigError: the storage cannot be written to.
+        MissingExtraError: the package for the storage is not installed.
     """
     try:
         config = msgspec.convert(block, TapBatchConfig)
@@ -74,16 +74,16 @@ def read_batch_config(block: Any, path: str = "$.batch_config", source: str = ""
 
 
 class BatchFiles:
-    """Writes the records of one stream into files, each announced by a BATCH message when it is in its place.
+    """Writes the records of one stream to files, and a BATCH message for each stored file.
 
-    A file is put there whole, under a name that no other has, when it has ``batch_size`` rows or ``finish`` is called.
+    A file is uploaded whole, with a unique name, when it has ``batch_size`` rows or when ``finish`` is called.
 
     Args:
-        write: takes the lines of messages.
-        stream: its name in messages.
+        write: receives the lines of messages.
+        stream: the stream's name in messages.
         config: see ``TapBatchConfig``.
-        schema: gives that of the records, which CSV and Parquet have their columns from, when the first one comes.
-        refuse: is given a record that the format can't hold, and what is wrong.
+        schema: returns the schema of the records, from which CSV and Parquet derive their columns; called once.
+        refuse: receives a record that the format cannot store, and the error.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class BatchFiles:
         """See ``Writer``.
 
         Raises:
-            OutputError: a file can't be written, or put in its place.
+            OutputError: a file cannot be written or uploaded.
         """
         try:
             row = _encoder.encode(record)
@@ -130,10 +130,10 @@ class BatchFiles:
         return sum(map(self, records))
 
     def finish(self) -> None:
-        """Put the file begun in its place, durably, and announce it; nothing where none was begun.
+        """Upload the current file durably and write its BATCH message; do nothing without one.
 
         Raises:
-            OutputError: it can't be.
+            OutputError: the file cannot be uploaded.
         """
         if self._file is None or self._rows is None:
             return
@@ -165,7 +165,7 @@ class BatchFiles:
             self._write(line)
 
     def close(self) -> None:
-        """Let go of what is open; a file that was not announced is gone."""
+        """Close the storage and discard the current file."""
         if self._file is not None:
             self._file.close()
         self._file = self._rows = None
@@ -177,12 +177,12 @@ class BatchFiles:
 
     def _put(self, row: bytes) -> None:
         try:
-            self._begun().write(row)
-        except DoesNotFit:  # the columns know it now
+            self._row_writer().write(row)
+        except DoesNotFit:  # the columns of the next file include it
             self.finish()
-            self._begun().write(row)
+            self._row_writer().write(row)
 
-    def _begun(self) -> RowWriter:
+    def _row_writer(self) -> RowWriter:
         if self._rows is None:
             encoding = self._config.encoding
             if self._shape is None:

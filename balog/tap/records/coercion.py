@@ -1,4 +1,4 @@
-"""From a value of one JSON type to one of another, where nothing is lost on the way."""
+"""Coercion of values to other JSON types without loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from balog.tap.records.limits import finite
 __all__ = ["NOTHING", "TO"]
 
 NOTHING: Any = object()
-"""What a coercion gives that can't be made without loss."""
+"""The result of a coercion that would lose something."""
 
 _number = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?\s*", re.ASCII).fullmatch
 _integer = re.compile(r"\s*[+-]?\d+\s*", re.ASCII).fullmatch
@@ -24,7 +24,7 @@ _TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def _to_number(value: Any) -> Any:
-    """Read a text as a number with all of its digits; one without a fraction is an integer."""
+    """Convert a string to a number with all its digits, to an integer if it has no fraction."""
     if type(value) is not str or len(value) > _MAX_DIGITS or not _number(value):
         return NOTHING
     if _integer(value):
@@ -36,7 +36,7 @@ def _to_number(value: Any) -> Any:
 
 
 def _to_integer(value: Any) -> Any:
-    """Take what has no fraction: ``"12"``, ``12.0``, ``"12.00"``."""
+    """Convert a number without a fraction to an integer: ``"12"``, ``12.0``, ``"12.00"``."""
     made = value if type(value) in (float, Decimal) else _to_number(value)
     if made is NOTHING or type(made) is int:
         return made
@@ -48,14 +48,14 @@ def _to_integer(value: Any) -> Any:
 
 
 def _to_boolean(value: Any) -> Any:
-    """Take true and false as texts, and 1 and 0; no other word says for certain which."""
+    """Convert the strings true and false, 1 and 0 to booleans; other words are ambiguous."""
     if type(value) is str:
         return _TRUTHS.get(value.strip().lower(), NOTHING)
     return bool(value) if type(value) is int and value in (0, 1) else NOTHING
 
 
 def _to_string(value: Any) -> Any:
-    """Write a value as JSON would; an array or an object has nothing in it that JSON has not."""
+    """Convert a value to its JSON text. Arrays and objects have only JSON types inside."""
     kind = type(value)
     if kind is bool:
         return "true" if value else "false"
@@ -75,7 +75,7 @@ def _to_string(value: Any) -> Any:
 
 
 def _to_null(value: Any) -> Any:
-    """Take the empty text, and the numbers that JSON has none for, as nothing."""
+    """Convert the empty string, and numbers that are not finite, to null."""
     return None if value == "" or (type(value) in (float, Decimal) and not finite(value)) else NOTHING
 
 
@@ -86,4 +86,4 @@ TO: dict[str, Callable[[Any], Any]] = {
     "string": _to_string,
     "null": _to_null,
 }
-"""By the JSON type that is wanted: gives the value, or ``NOTHING``. Arrays and objects are made of nothing else."""
+"""By target type: returns the value or ``NOTHING``. No value is coerced to an array or an object."""

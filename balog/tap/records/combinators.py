@@ -1,4 +1,4 @@
-"""Schemas of several parts: which of them a value fits, and what is wrong where it fits none."""
+"""Schemas with ``anyOf``, ``oneOf``, ``not`` and ``if``: functions that make values fit one of the parts."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from balog.tap.records.plain import simplify
 __all__ = ["fitting_any", "fitting_none", "fitting_one", "fitting_when"]
 
 Fit = Callable[[Any], Any]
-"""Gives a value as it fits; raises MismatchError."""
+"""Returns a value that fits, or raises MismatchError."""
 
 
 def fitting_any(strict: list[Fit], loose: list[Fit]) -> Fit:
-    """Make a value fit the first that it fits as it is; else the first that it fits with less; else by coercing.
+    """Return a function that makes a value fit one of several schemas.
+
+    It prefers the first schema that the value fits unchanged, then one that it fits with fewer properties, then one
+    that it fits after coercion.
 
     Args:
-        strict: the parts, of which none coerces.
-        loose: the same, coercing; none where nothing may be.
+        strict: the schemas without coercion.
+        loose: the same schemas with coercion; empty if coercion is off.
     """
 
     def make(value: Any) -> Any:
-        first, faults = NOTHING, []
+        first, mismatches = NOTHING, []
         for fit in strict:
             try:
                 made = fit(value)
-            except MismatchError as fault:
-                faults.append(fault)
+            except MismatchError as mismatch:
+                mismatches.append(mismatch)
                 continue
             if made is value:
                 return value
@@ -42,13 +45,13 @@ def fitting_any(strict: list[Fit], loose: list[Fit]) -> Fit:
                 return fit(value)
             except MismatchError:
                 continue
-        raise _nearest(faults)
+        raise _nearest(mismatches)
 
     return make
 
 
 def fitting_one(make_any: Fit, tests: list[Fit]) -> Fit:
-    """Like ``fitting_any``, but what comes out must fit just one of the tests."""
+    """Return a function like ``fitting_any`` whose result must fit exactly one of the tests."""
 
     def make(value: Any) -> Any:
         made = make_any(value)
@@ -60,7 +63,7 @@ def fitting_one(make_any: Fit, tests: list[Fit]) -> Fit:
 
 
 def fitting_none(test: Fit) -> Fit:
-    """Refuse what fits."""
+    """Return a function that rejects values that fit."""
 
     def make(value: Any) -> Any:
         value = simplify(value)
@@ -72,7 +75,7 @@ def fitting_none(test: Fit) -> Fit:
 
 
 def fitting_when(test: Fit, then: Fit, other: Fit) -> Fit:
-    """Make what fits the test fit the one, all else the other."""
+    """Return a function that applies ``then`` to values that fit the test, and ``other`` to all others."""
     return lambda value: (then if _fits(test, value) else other)(value)
 
 
@@ -84,9 +87,9 @@ def _fits(test: Callable[[Any], Any], value: Any) -> bool:
     return True
 
 
-def _nearest(faults: list[MismatchError]) -> MismatchError:
-    """Return the fault that says the most: the one deepest in the value, else what all of them want here."""
-    deepest = max(faults, key=lambda fault: len(fault.steps))
-    if deepest.steps or len(faults) == 1:
+def _nearest(mismatches: list[MismatchError]) -> MismatchError:
+    """Return the deepest mismatch, else one mismatch with the reasons of all."""
+    deepest = max(mismatches, key=lambda mismatch: len(mismatch.steps))
+    if deepest.steps or len(mismatches) == 1:
         return deepest
-    return MismatchError("; or ".join(dict.fromkeys(fault.reason for fault in faults)))
+    return MismatchError("; or ".join(dict.fromkeys(mismatch.reason for mismatch in mismatches)))

@@ -1,4 +1,4 @@
-"""From a JSON Schema to the function that makes values fit it."""
+"""Compilation of a JSON Schema to a function that makes values fit it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from balog.tap.records.coercion import NOTHING, TO
 from balog.tap.records.combinators import fitting_any, fitting_none, fitting_one, fitting_when
 from balog.tap.records.keywords import ASKS, COMBINING, listed, names_of, required_of, types_of
 from balog.tap.records.limits import Check, choices, finite, limits_of
-from balog.tap.records.mismatch import MismatchError, named, step
+from balog.tap.records.mismatch import MismatchError, step, type_name
 from balog.tap.records.objects import CompiledSchema, ObjectRules, array_of, object_of
 from balog.tap.records.plain import simplify
 from balog.tap.records.times import FORMATS, EpochUnit, from_epoch
@@ -35,13 +35,13 @@ _DEEPER = ("…",)
 
 
 class Compiler:
-    """Compiles one document.
+    """Compiles the schemas of one document.
 
     Args:
-        document: the schema at the top, in which references are looked up.
-        is_selected: tells of a property, by its breadcrumb, whether it is written.
-        epoch: what numbers stand for where a time is wanted; None for no time.
-        note: is told the place and name of a property that no schema has.
+        document: the root schema, in which references are resolved.
+        is_selected: returns whether the property at a breadcrumb is written.
+        epoch: the unit of numbers where the schema expects a time; None means that numbers are not times.
+        note: called with the place and name of each property that no schema declares.
     """
 
     def __init__(
@@ -65,20 +65,20 @@ class Compiler:
         coerces: bool,
         is_test: bool = False,
     ) -> CompiledSchema:
-        """Compile a schema that is in the document.
+        """Compile a schema of the document.
 
         Args:
-            schema: an object, or true or false.
-            crumb: where it is, as metadata names places.
-            coerces: values of other types are made to fit where that loses nothing.
-            is_test: nothing is left out of objects, and ``additionalProperties: false`` is a fault.
+            schema: an object or a boolean.
+            crumb: the breadcrumb of the schema, as in metadata.
+            coerces: whether values of other types are coerced without loss.
+            is_test: whether objects keep all properties, so that ``additionalProperties: false`` causes a mismatch.
 
         Raises:
-            TapError: it refers to what is not in the document.
+            TapError: a reference has no target in the document.
         """
         if schema is False:
             return CompiledSchema(frozenset(), refuse)
-        if not isinstance(schema, Mapping) or not schema:  # true, and what is no schema, ask nothing
+        if not isinstance(schema, Mapping) or not schema:  # true and invalid schemas allow anything
             return ANYTHING
         if isinstance(reference := schema.get("$ref"), str):
             return self._referred(reference, crumb, coerces, is_test)
@@ -90,8 +90,8 @@ class Compiler:
     # -- references ---------------------------------------------------------------------------------------------------
 
     def _referred(self, reference: str, crumb: Breadcrumb, coerces: bool, is_test: bool) -> CompiledSchema:
-        """Compile what a reference leads to when the first value comes: it may lead to itself."""
-        # A schema that holds itself has no end of places; metadata reach only so deep.
+        """Compile the target of a reference at its first value, because it can reference itself."""
+        # A recursive schema has endless places; metadata has a maximum depth.
         key = (reference, crumb if len(crumb) <= _MAX_DEPTH else _DEEPER, coerces, is_test)
         if key not in self._references:
             target = self._find(reference)
@@ -123,7 +123,7 @@ class Compiler:
         """Compile a schema with ``anyOf`` and similar keywords: first its other keywords, then each of these."""
         own = {name: value for name, value in schema.items() if name not in (*COMBINING, "then", "else")}
         other_names = names_of(schema) if "properties" in own or "allOf" in schema else ()
-        # Where names are known together, none of the parts may leave out what another knows.
+        # If several parts declare names, no part may leave out the names of another.
         inner_test = is_test or bool(other_names)
         steps: list[Callable[[Any], Any]] = []
         for part in listed(schema, "allOf"):
@@ -139,7 +139,7 @@ class Compiler:
             steps.append(self._if(schema, crumb, coerces, inner_test))
         if "type" in own or any(name in own for name in ASKS):
             steps.insert(0, self._typed(own, crumb, coerces, is_test, other_names).make)
-        elif other_names:  # the names are all within allOf
+        elif other_names:  # only allOf declares names
             steps.append(self._typed({"properties": {}}, crumb, coerces, is_test, other_names).make)
 
         def make(value: Any) -> Any:
@@ -200,11 +200,11 @@ class Compiler:
         chosen: list[Check],
         coerces: bool,
     ) -> Callable[[Any], Any]:
-        # What is wanted is tried in the schema's order, but null last: it says the least.
+        # Try the types in the schema's order, with null last as the least informative.
         targets = [TO[name] for name in sorted(types, key="null".__eq__) if name in TO] if coerces else []
         wanted = "want " + " or ".join(_TYPE_WORDS.get(name, name) for name in types)
         epoch, hint = None, ""
-        if "string" in types and schema.get("format") in FORMATS:  # what is no text does not become one of these
+        if "string" in types and schema.get("format") in FORMATS:  # other types do not become formatted strings
             targets = [target for target in targets if target is not TO["string"]]
             wanted = wanted.replace("a string", f"a string of the format {schema['format']}")
             if schema["format"] == "date-time" and "integer" not in types and "number" not in types:
@@ -226,7 +226,7 @@ class Compiler:
         def convert(value: Any, given: Any) -> tuple[Any, Callable[[Any], Any]]:
             if epoch is not None and type(value) in (int, float) and (made := from_epoch(value, epoch)) is not None:
                 return made, makers[str]
-            if type(value) is Decimal and str in makers and finite(value):  # Python's own, so this coerces nothing
+            if type(value) is Decimal and str in makers and finite(value):  # a Python type, so this is no coercion
                 return TO["string"](value), makers[str]
             if type(value) in (dict, list):
                 value = anything(value)
@@ -234,7 +234,7 @@ class Compiler:
                 made = target(value)
                 if made is not NOTHING and (maker := makers.get(type(made))) is not None:
                     return made, maker
-            raise MismatchError(f"{wanted}, got {named(given)}{hint if type(value) in (int, float) else ''}")
+            raise MismatchError(f"{wanted}, got {type_name(given)}{hint if type(value) in (int, float) else ''}")
 
         return make
 
@@ -273,7 +273,7 @@ class Compiler:
         for pattern, part in patterned.items() if isinstance(patterned, Mapping) else ():
             try:
                 search = re.compile(pattern)
-            except re.error:  # of another dialect: whose names it has can't be told, so all are kept
+            except re.error:  # of another dialect: it could match any name, so all are kept
                 additional_schema = True
                 continue
             patterns.append((search, self.compile(part, (*crumb, "properties"), coerces=coerces, is_test=is_test)))
@@ -284,7 +284,7 @@ class Compiler:
             additional = ANYTHING
         elif additional_schema is not None:
             additional = self.compile(additional_schema, (*crumb, "properties"), coerces=coerces, is_test=is_test)
-        if additional is None:  # what other parts know, or need, is not unknown
+        if additional is None:  # names that other parts declare or require are known
             for name in (*other_names, *required_of(schema)):
                 known.setdefault(name, ANYTHING if self._is_selected((*crumb, "properties", name)) else None)
         needed = tuple(name for name in required_of(schema) if known.get(name, ANYTHING) is not None)
@@ -303,6 +303,6 @@ class Compiler:
 
 
 def _place(crumb: Breadcrumb) -> str:
-    """Write a breadcrumb as a JSONPath."""
+    """Return a breadcrumb as a JSONPath."""
     parts = iter(crumb)
     return "$" + "".join(step(next(parts, "")) if part == "properties" else "[*]" for part in parts)

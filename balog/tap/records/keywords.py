@@ -1,4 +1,4 @@
-"""What a schema says, read with care: what is not as it should be there says nothing."""
+"""Tolerant reading of schema keywords: malformed values count as absent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["ASKS", "COMBINING", "listed", "names_of", "required_of", "types_of"]
 
 _ALL = ("null", "boolean", "integer", "number", "string", "array", "object")
 COMBINING = ("allOf", "anyOf", "oneOf", "not", "if")
-"""The keywords that have schemas for the value itself."""
+"""Keywords with schemas for the value itself."""
 
 ASKS = frozenset(
     (
@@ -19,30 +19,30 @@ ASKS = frozenset(
         *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     )
 )
-"""The keywords that ask something of a value beside those in ``COMBINING``."""
+"""Keywords that restrict a value, except those in ``COMBINING``."""
 
 
 def types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the JSON types that a schema allows; all where it does not say."""
+    """Return the JSON types that a schema allows; all types without ``type``."""
     declared = schema.get("type", _ALL)
     named = (declared,) if isinstance(declared, str) else declared if isinstance(declared, list | tuple) else ()
     return tuple(name for name in named if isinstance(name, str)) or _ALL
 
 
 def listed(schema: Mapping[str, Any], name: str) -> list[Any]:
-    """Return the schemas below a keyword."""
+    """Return the list of schemas of a keyword."""
     found = schema.get(name)
     return found if isinstance(found, list) else []
 
 
 def required_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names that must be there."""
+    """Return the names of required properties."""
     found = schema.get("required")
     return tuple(name for name in (found if isinstance(found, list) else ()) if isinstance(name, str))
 
 
 def names_of(schema: Any) -> tuple[str, ...]:
-    """Return the names of properties that a schema knows, in any of its parts."""
+    """Return the names of properties that a schema declares in any of its parts."""
     if not isinstance(schema, Mapping):
         return ()
     properties = schema.get("properties")

@@ -1,8 +1,8 @@
-"""What JSON Schema asks of a value beyond its type: bounds, lengths, patterns, multiples, unique items, choices.
+"""Checks of records beyond types: bounds, lengths, patterns, multiples, unique items, and choices.
 
-Looked at here, so that a record that a target would refuse is found where it comes from, with no package more. Not
-looked at: ``contains``, ``dependencies`` and its successors, ``propertyNames``, ``unevaluated…``, and formats other
-than those of times.
+A tap checks them without further packages, so that records which targets would reject are found at their source. It
+does not check ``contains``, ``dependencies`` and its successors, ``propertyNames``, ``unevaluated…``, and formats
+other than those of times.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from balog.tap.records.mismatch import MismatchError
 __all__ = ["Check", "choices", "finite", "limits_of"]
 
 Check = Callable[[Any], None]
-"""Raises MismatchError, or does nothing."""
+"""Raises MismatchError for a value that breaks the rule."""
 
 
 def finite(value: Any) -> bool:
-    """Return whether a number is one that JSON can write."""
+    """Return whether a number is finite, as JSON requires."""
     if type(value) is float:
         return isfinite(value)
     return value.is_finite() if type(value) is Decimal else True
@@ -103,7 +103,7 @@ def _pattern(pattern: str) -> list[Check]:
         re.error,
         OverflowError,
         RecursionError,
-    ):  # a pattern of another dialect, such as \p{L}: the target's to check
+    ):  # a pattern of another dialect, such as \p{L}: targets check it
         return []
 
     def check(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a value has wrong by its schema, and where; never the value itself, which may be secret or personal."""
+"""Mismatches of values and schemas, with their places, but without the values, which can be secret or personal."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["ANY_NAME", "MismatchError", "named", "step"]
+__all__ = ["ANY_NAME", "MismatchError", "step", "type_name"]
 
 ANY_NAME = ".*"
-"""The step into a property whose name the schema does not have: such a name is data."""
+"""The path step of a property that the schema does not declare: its name is data."""
 
 
 class MismatchError(Exception):
-    """A value that does not fit.
+    """A value does not fit its schema.
 
     Args:
-        reason: as a clause that goes on after the place.
+        reason: a clause that follows the place.
 
     Attributes:
-        steps: the way to it from within outwards; each level that the fault passes through adds its own.
+        steps: the path from the value outwards; each level adds its step while the exception propagates.
     """
 
     def __init__(self, reason: str) -> None:
@@ -29,17 +29,17 @@ class MismatchError(Exception):
 
     @property
     def path(self) -> str:
-        """The place as a JSONPath."""
+        """The JSONPath of the value."""
         return "$" + "".join(reversed(self.steps))
 
 
 def step(name: str) -> str:
-    """Return the JSONPath's step into a property of the schema."""
+    """Return the JSONPath step of a declared property."""
     return f".{name}" if name.isidentifier() else f"[{msgspec.json.encode(name).decode()}]"
 
 
-def named(value: Any) -> str:
-    """Say what kind of value this is, in JSON's words where it has one."""
+def type_name(value: Any) -> str:
+    """Return the name of a value's type, in JSON's terms if it has one."""
     return _NAMES.get(type(value)) or f"an object of Python's type {type(value).__name__}"
 
 

@@ -1,4 +1,4 @@
-"""Objects and arrays: each property and item by its own schema, nothing copied where nothing changes."""
+"""Objects and arrays: each property and item has its own schema; unchanged values are not copied."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ _MAX_PLANS = 256
 
 
 class CompiledSchema(NamedTuple):
-    """A schema that is ready to be asked.
+    """A compiled schema.
 
     Attributes:
-        as_they_are: the types whose values fit whatever they are.
-        make: gives a value as it fits; the same object where nothing has to change. Raises MismatchError.
-        by_type: the same for values of a type, without asking which it is.
+        as_they_are: the types of which all values fit unchanged.
+        make: returns a value that fits, or the same object if nothing changes. Raises MismatchError.
+        by_type: ``make`` by type, for callers that know the type.
     """
 
     as_they_are: frozenset[type]
     make: Callable[[Any], Any]
-    by_type: Mapping[type, Callable[[Any], Any]] = {}  # nobody writes to it
+    by_type: Mapping[type, Callable[[Any], Any]] = {}  # shared, never changed
 
 
 class ObjectRules(NamedTuple):
-    """What an object may hold.
+    """The rules for the properties of an object.
 
     Attributes:
-        known: by name; None for one that was not selected.
-        patterns: for names that match.
-        additional: for all other names; None leaves those out, and False is a fault where ``is_test``.
-        required: names that must be there.
-        is_test: nothing is left out: what the object has beyond its schema is for another schema to say.
-        note: is told the name of a property that is left out because no schema has it.
+        known: schemas by name; None for deselected properties.
+        patterns: schemas for names that match.
+        additional: the schema of all other names. None leaves them out; False is a mismatch if ``is_test``.
+        required: names of required properties.
+        is_test: whether objects keep properties that this schema does not declare.
+        note: called with the name of each property that is left out as undeclared.
+        checks: checks of the whole object.
     """
 
     known: Mapping[str, CompiledSchema | None]
@@ -50,7 +51,7 @@ class ObjectRules(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """What there is to do for objects of some names and types."""
+    """The steps for objects with the same names and types."""
 
     steps: tuple[tuple[str, Callable[[Any], Any], str], ...]
     left_out: tuple[str, ...]
@@ -60,19 +61,19 @@ _NOTHING = _Plan((), ())
 
 
 def object_of(shape: ObjectRules) -> Callable[[Any], Any]:
-    """Return the function that makes an object fit.
+    """Return a function that makes an object fit.
 
-    The names and types of an object say which of its values have to be looked at; that is found out once for each
-    combination, so that most of a record costs nothing.
+    The names and types of an object determine which values need a check. This plan is made once for each combination,
+    so that most values cost nothing.
     """
     plans: dict[tuple[Any, ...], _Plan] = {}
     checks = shape.checks
-    last: tuple[list[Any], list[type], _Plan] = ([None], [], _NOTHING)  # of one moment: threads may ask
+    last: tuple[list[Any], list[type], _Plan] = ([None], [], _NOTHING)  # replaced in one step, for threads
 
     def make(value: dict[str, Any]) -> dict[str, Any]:
         nonlocal last
         names, types, plan = last
-        # Most records are like the one before, and to see that is quicker than to look it up.
+        # Most records have the names and types of the previous one; this comparison is faster than a lookup.
         if [*value] != names or [*map(type, value.values())] != types:
             key = (*value, *map(type, value.values()))
             found = plans.get(key)
@@ -91,8 +92,8 @@ def object_of(shape: ObjectRules) -> Callable[[Any], Any]:
                 given = value[name]
                 try:
                     fitting = fit(given)
-                except MismatchError as fault:
-                    fault.steps.append(place)
+                except MismatchError as mismatch:
+                    mismatch.steps.append(place)
                     raise
                 if fitting is not given:
                     if made is value:
@@ -111,7 +112,7 @@ def object_of(shape: ObjectRules) -> Callable[[Any], Any]:
 
 
 def _with_texts_as_names(value: dict[Any, Any]) -> dict[str, Any]:
-    """Return an object whose names are texts: the same where they are, a number's digits for a number."""
+    """Return an object with strings as names: numbers become their digits."""
     if all(type(name) is str for name in value):
         return value
     made: dict[str, Any] = {}
@@ -141,14 +142,14 @@ def _plan(value: dict[str, Any], shape: ObjectRules) -> _Plan:
         ]
     for name in shape.required:
         if name not in value or name in left_out:
-            fault = MismatchError("is missing, and required")
-            fault.steps.append(step(name))
-            raise fault
+            mismatch = MismatchError("is missing, and required")
+            mismatch.steps.append(step(name))
+            raise mismatch
     return _Plan(_merged(steps), tuple(left_out)) if steps or left_out else _NOTHING
 
 
 def _nodes(name: str, shape: ObjectRules) -> tuple[list[CompiledSchema] | None, bool]:
-    """Return what a property has to fit, None when it is left out; and whether its name is the schema's."""
+    """Return the schemas of a property (None if it is left out), and whether the schema declares its name."""
     found: list[CompiledSchema] = []
     if name in shape.known:
         node = shape.known[name]
@@ -171,7 +172,7 @@ def _nodes(name: str, shape: ObjectRules) -> tuple[list[CompiledSchema] | None, 
 def _merged(
     steps: list[tuple[str, Callable[[Any], Any], str]],
 ) -> tuple[tuple[str, Callable[[Any], Any], str], ...]:
-    """Make one step of several for the same name: each is given what the one before it made."""
+    """Merge the steps of the same name into one that applies them in turn."""
     merged: dict[str, tuple[str, Callable[[Any], Any], str]] = {}
     for name, make, place in steps:
         if name in merged:
@@ -188,9 +189,12 @@ def _in_turn(first: Callable[[Any], Any], second: Callable[[Any], Any]) -> Calla
 def array_of(
     first: tuple[CompiledSchema, ...], rest: CompiledSchema | None, checks: tuple[Check, ...]
 ) -> Callable[[Any], Any]:
-    """Return the function that makes an array fit: its first items by nodes of their own, the others by ``rest``.
+    """Return a function that makes an array fit.
 
-    ``rest`` None means that there may be no others.
+    Args:
+        first: the schemas of the first items.
+        rest: the schema of all other items; None forbids them.
+        checks: checks of the whole array.
     """
     count = len(first)
 
@@ -204,8 +208,8 @@ def array_of(
                 continue
             try:
                 fitting = node.make(item)
-            except MismatchError as fault:
-                fault.steps.append(f"[{index}]")
+            except MismatchError as mismatch:
+                mismatch.steps.append(f"[{index}]")
                 raise
             if fitting is not item:
                 if made is value:

@@ -1,4 +1,4 @@
-"""Singer messages on stdout, whole lines in their order, written in large pieces."""
+"""Singer messages on stdout: whole lines, in order, in large writes."""
 
 from __future__ import annotations
 
@@ -27,18 +27,16 @@ _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 class Output:
-    """Writes messages to stdout. What was written is at the reader's after ``flush``; a STATE flushes.
+    """Writes messages to stdout, buffered until ``flush``. A STATE flushes.
 
-    May be written to by several threads: each line goes out whole, in the order in which they came. Within
-    ``in_order``, what waits is written each second too, and LOG messages of the logger's output ``singer`` keep their
-    place.
+    Several threads can write: each line is written whole, in order of the calls. Within ``in_order``, the buffer is
+    also flushed each second, and LOG messages of the logger's output ``singer`` keep their place.
 
     Args:
-        state_file: each state's value is written there, whole or not at all, before its message goes out, and after all
-            that came before it.
+        state_file: a file that receives each state's value atomically, after all earlier messages and before its STATE.
 
     Attributes:
-        batch: where records go to files instead; set before ``records`` is asked for what writes them.
+        batch: the config of BATCH files, which replace RECORD messages. Set it before the call of ``records``.
     """
 
     def __init__(self, state_file: str | os.PathLike[str] | None = None) -> None:
@@ -53,10 +51,10 @@ class Output:
 
     @contextmanager
     def in_order(self) -> Iterator[None]:
-        """Let LOG messages go out in their place among the rest, and what waits each second, until the end of this.
+        """Write LOG messages in order among the others, and flush each second, while the context is open.
 
         Raises:
-            OutputError: at the end, if what waited cannot be written.
+            OutputError: at the end, if the buffer cannot be written.
         """
         is_over = threading.Event()
 
@@ -64,7 +62,7 @@ class Output:
             while not is_over.wait(_SECONDS):
                 try:
                     self.flush()
-                except OutputError:  # who writes next is told
+                except OutputError:  # the next write raises it
                     return
 
         flusher = threading.Thread(target=keep_flushing, name="balog-tap-output", daemon=True)
@@ -74,7 +72,7 @@ class Output:
             try:
                 yield
             except BaseException:
-                with suppress(OutputError):  # what ended the run says more
+                with suppress(OutputError):  # the original error matters more
                     self.flush()
                 raise
             finally:
@@ -100,18 +98,17 @@ class Output:
     def records(
         self, stream: str, version: int | None = None, *, has_time: bool = False, refuse: Refuse | None = None
     ) -> Writer:
-        """Return what writes the records of a stream: made once, called for each, or for each page.
+        """Return the writer of a stream's records. Call it for each record or for each page.
 
-        Where ``batch`` is set, records go to files, and BATCH messages name them; a STATE comes after the files of all
-        records before it.
-        Those of a version never do: targets (the Meltano SDK's) don't know the version of rows in files, and delete
-        them all at its ACTIVATE_VERSION.
+        With ``batch``, records are written to files, which BATCH messages name. A STATE follows the files of all
+        records before it. Records with a version are never written to files: targets of the Meltano SDK do not know
+        the version of rows in files and delete all of them at ACTIVATE_VERSION.
 
         Args:
-            stream: its name in messages.
-            version: of a full table.
-            has_time: each record says when it was written, ``time_extracted``; those in files do not.
-            refuse: is given a record that JSON can't write and what is wrong; raises that when None.
+            stream: the stream's name in messages.
+            version: the version of a full table.
+            has_time: whether RECORD messages have ``time_extracted``; files never do.
+            refuse: receives each record that JSON cannot represent, and the error; None raises the error.
         """
         refuse = refuse or raise_refusal
         if self.batch is None or version is not None:
@@ -128,17 +125,17 @@ class Output:
         self._message({"type": "ACTIVATE_VERSION", "stream": stream, "version": version})
 
     def state(self, value: dict[str, Any]) -> None:
-        """Write a STATE, and all that was written before it.
+        """Write a STATE and flush.
 
         Raises:
-            OutputError: stdout, or the state's file, can't be written to.
+            OutputError: stdout or the state file cannot be written.
         """
         self._finish_batches()
         if self._state_file is not None:
             from balog.storage.base import StorageError
             from balog.storage.local import LocalStorage
 
-            self.flush()  # the file must not say more than went out
+            self.flush()  # the file must not be ahead of stdout
             try:
                 LocalStorage(os.fspath(self._state_file)).write(_encoder.encode(value) + b"\n")
             except StorageError as error:
@@ -147,28 +144,28 @@ class Output:
         self.flush()
 
     def write(self, lines: bytes) -> None:
-        """Write messages as they are, each with its newline.
+        """Write encoded messages, each with its newline.
 
         Raises:
             OutputError: see ``flush``.
         """
-        # One call: no thread and no signal's handler finds half a line here.
+        # One call, so that no thread and no signal handler sees half a line.
         self._buffer.extend(lines)
         if len(self._buffer) >= self._room:
             self.flush()
 
     def flush(self) -> None:
-        """Hand over what was written.
+        """Write the buffer to stdout.
 
         Raises:
-            OutputError: nobody reads stdout any more, or it can't be written to.
+            OutputError: the reader of stdout has closed it, or stdout cannot be written.
         """
         if self._failure is not None:
             self._buffer.clear()
             raise self._failure
         stream = data_stream()
         with lock(stream):
-            if self._is_flushing:  # a signal's handler, out of the middle of a write: its lines come after that
+            if self._is_flushing:  # a signal handler interrupted a write, which will write these lines, too
                 return
             self._is_flushing = True
             try:
@@ -178,7 +175,7 @@ class Output:
                     write_line(stream, piece)
             except OSError as error:
                 self._failure = OutputError(why_unwritten(error))
-                self._room = 0  # who writes next is told, and not who fills a piece
+                self._room = 0  # the next write raises it, not only the one that fills the buffer
                 raise self._failure from None
             finally:
                 self._is_flushing = False
@@ -197,7 +194,7 @@ class Output:
 
 
 def why_unwritten(error: OSError) -> str:
-    """Return why stdout did not take what was written."""
+    """Return why stdout could not be written, as a clause."""
     if error.errno == errno.EPIPE:
         return "stdout: nobody reads it any more; the target has ended, and its own messages say why"
     return f"stdout: cannot be written: {error.strerror or error}"

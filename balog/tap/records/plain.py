@@ -1,4 +1,4 @@
-"""From what Python has to what JSON has: one level at a time, so that each level's schema is asked first."""
+"""Conversion of Python values to JSON types, one level at a time, so that each level's schema is applied first."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from uuid import UUID
 
 import msgspec
 
-from balog.tap.records.mismatch import MismatchError, named
+from balog.tap.records.mismatch import MismatchError, type_name
 
 __all__ = ["JSON_TYPES", "simplify", "time_text"]
 
 JSON_TYPES = frozenset({type(None), bool, int, float, Decimal, str, list, dict})
-"""What ``simplify`` gives: just these types, not their subclasses. A Decimal is a number with all of its digits."""
+"""The result types of ``simplify``, without subclasses. A Decimal is a number with all its digits."""
 
 
 def simplify(value: Any) -> Any:
-    """Return a value as one of ``JSON_TYPES``; what is within an array or an object stays as it is.
+    """Convert a value to one of ``JSON_TYPES``; the items of arrays and objects stay unchanged.
 
-    Times become RFC 3339 in UTC (one without a zone is taken as UTC), durations ISO 8601, bytes base64, an Enum its
-    value. Records may be mappings, dataclasses, msgspec's Structs, pydantic's models, attrs' classes and named tuples;
-    arrays tuples, sets and generators.
+    Times become RFC 3339 in UTC (without a zone they count as UTC), durations ISO 8601, bytes base64, an Enum its
+    value. Mappings, dataclasses, msgspec Structs, pydantic models, attrs classes and named tuples become objects;
+    tuples, sets and generators become arrays.
 
     Raises:
-        MismatchError: JSON has nothing for it.
+        MismatchError: the type has no form in JSON.
     """
     kind = type(value)
     if kind in JSON_TYPES:
@@ -42,7 +42,7 @@ def simplify(value: Any) -> Any:
 
 
 def time_text(value: datetime) -> str:
-    """Write a time as RFC 3339 in UTC."""
+    """Return a time as RFC 3339 in UTC."""
     if value.tzinfo is None:
         return value.isoformat() + "Z"
     try:
@@ -85,11 +85,11 @@ def _subclass(value: Any) -> Any:
         return found
     if hasattr(value, "dtype") and hasattr(value, "tolist"):  # numpy's scalars and arrays
         return simplify(value.tolist())
-    raise MismatchError(f"{named(value)} has no form in JSON")
+    raise MismatchError(f"{type_name(value)} has no form in JSON")
 
 
 def _members(value: Any) -> dict[Any, Any] | None:
-    """Return a record that is no mapping by its fields' names; None for what is no record."""
+    """Return the fields of a Struct, dataclass or model by name; None for other values."""
     if isinstance(value, type):
         return None
     if isinstance(value, msgspec.Struct):

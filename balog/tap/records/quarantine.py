@@ -1,4 +1,4 @@
-"""Records that were set aside: kept with the reason, counted, and not without end."""
+"""Quarantine of records that break their schema, with the reason and within limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_QUARANTINED", "RecordQuarantine", "default_quarantine"]
 
 MAX_QUARANTINED = 1_000
-"""Records of a stream that may be set aside in a run."""
+"""Default maximum of quarantined records per stream and run."""
 
 _MAX_BYTES = 1 << 30
 _MAX_REASONS = 20
@@ -28,14 +28,14 @@ _MAX_REASONS = 20
 class RecordQuarantine:
     """A file of JSON lines, ``{"time", "reason", "raw"}``, for one stream of a run; ``raw`` is a RECORD message.
 
-    The form is that of the broker's quarantine. The file is made when the first record comes, and readable by its owner
-    only: the record is in it as the source gave it.
+    The format is that of the broker's quarantine. The file is created for the first record. Only its owner can read
+    it, because it has records as the source returned them.
 
     Args:
-        path: the file, or a function that gives it when the first record comes; see ``default_quarantine``.
-        log: gets a WARNING for each reason, once.
-        max_records: how many records of a run may be set aside before the stream fails.
-        max_bytes: how large the file may become.
+        path: the file, or a function that returns it for the first record; see ``default_quarantine``.
+        log: receives one WARNING per reason.
+        max_records: maximum records of a run; then the stream fails.
+        max_bytes: maximum size of the file.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class RecordQuarantine:
         self._logged: set[str] = set()
 
     def put(self, error: RecordError, record: Any) -> None:
-        """Keep a record with what it has wrong.
+        """Write a record and its error to the file.
 
         Raises:
-            RecordError: there are too many, or it can't be kept.
+            RecordError: the file has too many records or cannot be written.
         """
         if self.count >= self._max_records:
             raise RecordError(
@@ -63,7 +63,7 @@ class RecordQuarantine:
                 f"look at {self.path}",
                 error.path,
             )
-        from balog.singer.quarantine import QuarantineError, QuarantineFile  # most runs set nothing aside
+        from balog.singer.quarantine import QuarantineError, QuarantineFile  # most runs quarantine nothing
 
         try:
             if self._file is None:
@@ -79,10 +79,10 @@ class RecordQuarantine:
             self._log.warning(f"{error.stream}: a record was set aside, in {self.path}: {reason}")
 
     def close(self) -> None:
-        """Make what is there durable.
+        """Close the file durably.
 
         Raises:
-            QuarantineError: it is not.
+            QuarantineError: the file cannot be written.
         """
         if self._file is not None:
             file, self._file = self._file, None
@@ -90,10 +90,10 @@ class RecordQuarantine:
 
 
 def default_quarantine(tap: str, stream: str) -> str:
-    """Return ``$XDG_STATE_HOME/balog/quarantine/TAP-STREAM.jsonl`` (``~/.local/state`` when that is not set).
+    """Return ``$XDG_STATE_HOME/balog/quarantine/TAP-STREAM.jsonl`` (``~/.local/state`` by default).
 
     Raises:
-        ConfigError: this user has no home.
+        ConfigError: the user has no home folder.
     """
     state = os.environ.get("XDG_STATE_HOME", "")
     try:
@@ -108,11 +108,11 @@ _encode = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: f
 
 
 def _message(stream: str, record: Any) -> bytes:
-    """Write a record as well as it can be written: what it has wrong may be that JSON has nothing for it."""
+    """Encode a record, or its ``repr`` if JSON cannot represent it."""
     message = {"type": "RECORD", "stream": stream, "record": record}
     try:
         written = _encode(message)
-        if b"NaN" in written or b"Infinity" in written:  # so Decimals that are not finite are written: not JSON
+        if b"NaN" in written or b"Infinity" in written:  # msgspec's form of Decimals that are not finite
             msgspec.json.decode(written)
         return written
     except (TypeError, ValueError, RecursionError, ArithmeticError, msgspec.DecodeError):

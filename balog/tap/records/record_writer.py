@@ -1,4 +1,4 @@
-"""From records to RECORD messages, one by one or a page at once."""
+"""RECORD messages, one by one or by the page."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Writer(Protocol):
     """Writes the records of one stream; see ``Output.records``."""
 
     def __call__(self, record: dict[str, Any]) -> bool:
-        """Write a record; tell whether it was. One that can't be goes to ``refuse``."""
+        """Write a record. Return False if it could not be written and was passed to ``refuse``."""
 
     def page(self, records: Sequence[dict[str, Any]]) -> int:
-        """Write many records; give how many were. Quicker than one by one."""
+        """Write several records, faster than one by one. Return the number of written ones."""
 
 
 class RecordWriter:
@@ -69,7 +69,7 @@ class RecordWriter:
         try:
             self._write(b"".join([head + encode(record) + tail for record in records]))
         except (TypeError, ValueError, RecursionError, ArithmeticError):
-            return sum(map(self, records))  # one of them: which is for each to say
+            return sum(map(self, records))  # find the one that fails
         return len(records)
 
     def _timed(self) -> bytes:
@@ -77,7 +77,7 @@ class RecordWriter:
 
 
 def unwritable(error: Exception) -> str:
-    """Return why a record can't be encoded, without any of it: the error's own text may have values in it."""
+    """Return why a record cannot be encoded, without its values, which the error's own text can have."""
     if isinstance(error, UnicodeError):
         return "has half of a surrogate pair in a text, which UTF-8 can't write"
     if isinstance(error, RecursionError):

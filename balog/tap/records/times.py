@@ -1,4 +1,4 @@
-"""Texts of times: whether one is RFC 3339, as JSON Schema's formats want it, and what the usual other forms become."""
+"""Times as text: tests for the RFC 3339 formats of JSON Schema, and conversion of other usual forms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["FORMATS", "EpochUnit", "from_epoch", "is_date", "is_date_time", "to_
 EpochUnit = Literal["seconds", "milliseconds"]
 
 _CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
-# Days that every month has need no calendar.
+# Days 1 to 28 exist in every month.
 _usual_date_time = re.compile(rf"(?!0000)\d{{4}}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])[Tt]{_CLOCK}", re.A).fullmatch
 _late_date_time = re.compile(rf"(\d{{4}}-\d\d-(?:29|3[01]))[Tt]{_CLOCK}", re.A).fullmatch
 _date = re.compile(r"\d{4}-\d\d-\d\d", re.A).fullmatch
@@ -20,7 +20,7 @@ _time = re.compile(_CLOCK, re.A).fullmatch
 
 
 def is_date_time(text: str) -> bool:
-    """Return whether a text is RFC 3339's ``date-time``; leap seconds, which targets refuse, are none."""
+    """Return whether a text is an RFC 3339 ``date-time``, without leap seconds, which targets reject."""
     if _usual_date_time(text):
         return True
     late = _late_date_time(text)
@@ -28,7 +28,7 @@ def is_date_time(text: str) -> bool:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is RFC 3339's ``full-date``, a day of the calendar."""
+    """Return whether a text is an RFC 3339 ``full-date`` and exists in the calendar."""
     if not _date(text):
         return False
     try:
@@ -39,7 +39,7 @@ def is_date(text: str) -> bool:
 
 
 def is_time(text: str) -> bool:
-    """Return whether a text is RFC 3339's ``full-time``, which has a zone."""
+    """Return whether a text is an RFC 3339 ``full-time``, with a zone."""
     return _time(text) is not None
 
 
@@ -52,7 +52,7 @@ _FORM = re.compile(
 _CLOCK_FORM = re.compile(
     r"\s*(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?[ ]*([Zz]|UTC|GMT|[+-]\d\d(?::?\d\d)?)?\s*", re.A
 ).fullmatch
-# "Fri, 20 Nov 2026 07:46:12 GMT": HTTP's and mail's.
+# "Fri, 20 Nov 2026 07:46:12 GMT": the form of HTTP and mail.
 _MAIL_FORM = re.compile(
     r"\s*(?:\w{3},\s*)?(\d{1,2}) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) (GMT|UTC|[+-]\d{4})\s*", re.ASCII
 ).fullmatch
@@ -60,10 +60,10 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def to_date_time(text: str) -> str | None:
-    """Make RFC 3339 in UTC of the usual forms of ISO 8601 and of mail's; None for any other text.
+    """Convert usual forms of ISO 8601 and mail to RFC 3339 in UTC; return None for other texts.
 
-    A text without a zone is taken as UTC, a day as its first moment. Every digit of a fraction is kept. Forms whose day
-    and month can be mistaken for one another (``11/12/2026``) are not read.
+    A time without a zone counts as UTC, a day as its first moment. All digits of a fraction are kept. Forms with an
+    ambiguous order of day and month (``11/12/2026``) are not converted.
     """
     found = _FORM(text)
     if found is None:
@@ -104,7 +104,7 @@ def _offset(zone: str | None) -> timedelta:
 
 
 def to_date(text: str) -> str | None:
-    """Make a day of a text that says one, or its first moment in UTC; None for any other: an hour would be lost."""
+    """Convert a day, or its first moment in UTC, to a date; return None for other texts, which have a time."""
     made = to_date_time(text)
     if made is None or not re.fullmatch(r"T00:00:00(?:\.0+)?Z", made[10:]):
         return None
@@ -112,7 +112,7 @@ def to_date(text: str) -> str | None:
 
 
 def to_time(text: str) -> str | None:
-    """Make RFC 3339's ``full-time`` of a time of day; one without a zone is taken as UTC."""
+    """Convert a time of day to an RFC 3339 ``full-time``; without a zone it counts as UTC."""
     found = _CLOCK_FORM(text)
     if found is None:
         return None
@@ -127,7 +127,7 @@ def to_time(text: str) -> str | None:
 
 
 def from_epoch(value: Any, unit: EpochUnit) -> str | None:
-    """Write a number of seconds or milliseconds since 1970 as RFC 3339 in UTC; None where it is no such number."""
+    """Return seconds or milliseconds since 1970 as RFC 3339 in UTC; None for other values."""
     try:
         micro = value * (1_000_000 if unit == "seconds" else 1_000)
         when = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=round(micro))
@@ -141,4 +141,4 @@ FORMATS: dict[str, tuple[Callable[[str], bool], Callable[[str], str | None]]] = 
     "date": (is_date, to_date),
     "time": (is_time, to_time),
 }
-"""The formats that are looked at: whether a text is one, and what makes one of it."""
+"""By format: a test, and a conversion to the format or None."""

@@ -1,4 +1,4 @@
-"""One stream's records, made to fit its schema."""
+"""The transformation of a stream's records to its schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from balog.tap.catalog import CatalogEntry
 from balog.tap.catalog.selection import PropertySelection
 from balog.tap.errors import RecordError
 from balog.tap.records.compiler import Compiler
-from balog.tap.records.mismatch import MismatchError, named, step
+from balog.tap.records.mismatch import MismatchError, step, type_name
 from balog.tap.records.plain import simplify
 from balog.tap.records.quarantine import RecordQuarantine
 from balog.tap.records.times import EpochUnit
@@ -18,42 +18,43 @@ from balog.tap.records.times import EpochUnit
 __all__ = ["Policy", "Transformer"]
 
 Policy = Literal["fail", "quarantine", "coerce"]
-"""What happens to a record that breaks its schema: ``fail`` ends the stream at it; ``quarantine`` sets it aside and
-goes on; ``coerce`` makes of each value what the schema wants where that loses nothing, and quarantines what is left."""
+"""The treatment of a record that breaks its schema: ``fail`` ends the stream; ``quarantine`` moves the record to the
+quarantine and continues; ``coerce`` converts values to the schema's types without loss, and quarantines the rest."""
 
 _MAX_NOTED = 50
 
 
 class Transformer:
-    """Compiled once for a stream; called for each record.
+    """Makes the records of one stream fit its schema. Create it once per stream and call it for each record.
 
-    What a policy does not change: a record without a key property breaks the schema, whatever that says. Properties
-    that were not selected are left out, in nested objects too. So are those that the schema does not have, unless it
-    says ``additionalProperties`` or has no properties at all; each is told of once, with a WARNING that names it.
-    Values that only Python has become JSON's, see ``plain.simplify``.
+    With every policy, a record without a key property breaks the schema. Properties that are not selected are left out,
+    in nested objects, too. So are properties that the schema does not declare, unless it has ``additionalProperties``
+    or no properties at all; each is reported once, with a WARNING. Python types become JSON types, see
+    ``plain.simplify``.
 
-    With ``coerce`` besides: texts of numbers become numbers with all of their digits, ``true``, ``false``, 1 and 0
-    booleans, the usual forms of times RFC 3339 in UTC, other values texts; an empty text, and a number that is not
-    finite, becomes null where null may be and nothing else fits. Of ``anyOf`` the first that fits as it is counts, else
-    the first that can be coerced. What is looked at beyond types is in ``limits``.
+    With ``coerce``, strings of numbers become numbers with all their digits; ``true``, ``false``, 1 and 0 become
+    booleans; usual forms of times become RFC 3339 in UTC; other values become strings. An empty string, and a number
+    that is not finite, becomes null if null is allowed and nothing else fits. Of ``anyOf``, the first schema that the
+    value fits unchanged applies, else the first that it can be coerced to. For checks beyond types, see ``limits``.
 
     Args:
         entry: schema and selection.
         policy: see ``Policy``.
-        after: called with a copy of each record that came out; gives the record that is written, or None to leave it
-            out. What it gives has to fit the schema too.
-        epoch: what integers are where the schema wants a ``date-time``: ``"seconds"`` or ``"milliseconds"`` since 1970.
-        quarantine: where records go that are set aside; without one, such a record is a ``RecordError`` as with
-            ``fail``.
+        after: called with a copy of each resulting record. Returns the record to write, which must fit the schema,
+            too, or None to leave the record out.
+        epoch: the unit of integers where the schema expects a ``date-time``: ``"seconds"`` or ``"milliseconds"``
+            since 1970.
+        quarantine: receives the rejected records. Without a quarantine, a rejected record raises ``RecordError`` as
+            with ``fail``.
         log: a logger with the stream bound.
 
     Attributes:
-        schema: the schema of what comes out: that of the entry without what was not selected.
-        left_out: records that the hook left out so far.
-        quarantined: records set aside so far.
+        schema: the schema of the results: that of the entry without deselected properties.
+        left_out: number of records that ``after`` left out.
+        quarantined: number of quarantined records.
 
     Raises:
-        TapError: the schema refers to what is not in it.
+        TapError: a reference of the schema has no target in it.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Transformer:
             record: a dict, a mapping, or an object with fields: a dataclass, a Struct, a model.
 
         Raises:
-            RecordError: it breaks the schema, and the policy is ``fail``; or too many do.
+            RecordError: the record breaks the schema and the policy is ``fail``, or too many records do.
         """
         try:
             made = self._fit(record if type(record) is dict else _record(record))
@@ -98,24 +99,24 @@ class Transformer:
                 self.left_out += 1
                 return None
             return self._fit(_record(changed))  # type: ignore[no-any-return]
-        except MismatchError as fault:
-            self.refuse(record, RecordError(self.entry.stream, fault.reason, fault.path))
+        except MismatchError as mismatch:
+            self.refuse(record, RecordError(self.entry.stream, mismatch.reason, mismatch.path))
             return None
         except RecursionError:
             self.refuse(record, RecordError(self.entry.stream, "is nested too deep"))
             return None
 
     def page(self, records: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return those of a page's records that are written; see ``__call__``."""
+        """Return the records of a page that are written; see ``__call__``."""
         made = map(self, records)
         return [record for record in made if record is not None]
 
     def refuse(self, record: Any, error: RecordError) -> None:
-        """Do with a record what the policy says; also for one that could not be written for another reason.
+        """Apply the policy to a record that breaks its schema or cannot be written.
 
         Raises:
-            RecordError: the given one, with ``fail`` or without a quarantine; another when there are too many, or it
-                can't be kept.
+            RecordError: the given error with ``fail`` or without a quarantine; another if the quarantine is full or
+                cannot be written.
         """
         if self.policy == "fail" or self._quarantine is None:
             raise error
@@ -134,7 +135,7 @@ class Transformer:
 
 
 def _with_keys(entry: CatalogEntry) -> dict[str, Any]:
-    """Return the schema with the key properties required: without them a target knows no row."""
+    """Return the schema with the key properties required: without them a target cannot identify rows."""
     required = entry.schema.get("required")
     return {**entry.schema, "required": [*(required if isinstance(required, list) else ()), *entry.key_properties]}
 
@@ -143,4 +144,4 @@ def _record(record: Any) -> dict[str, Any]:
     found = record if isinstance(record, dict) else simplify(record)
     if isinstance(found, dict):
         return found
-    raise MismatchError(f"want a record, which is an object, got {named(record)}")
+    raise MismatchError(f"want a record, which is an object, got {type_name(record)}")

@@ -1,4 +1,4 @@
-"""What makes single values fit: numbers, texts, times, and what no schema speaks of."""
+"""Functions that make single values fit: numbers, strings, times, and values without a schema."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _PLAIN = frozenset({type(None), bool, int, str})
 
 
 def anything(value: Any) -> Any:
-    """Return a value that no schema says anything of as JSON has it, all the way down.
+    """Convert a value without a schema to JSON types, at all levels.
 
     Raises:
-        MismatchError: JSON has nothing for a part of it.
+        MismatchError: a part has no form in JSON.
     """
     if type(value) in _PLAIN:
         return value
@@ -38,24 +38,24 @@ def anything(value: Any) -> Any:
 
 
 ANYTHING = CompiledSchema(_PLAIN, anything)
-"""What fits a schema that asks nothing."""
+"""The compiled schema that allows anything."""
 
 _any_object = object_of(ObjectRules({}, (), ANYTHING, (), False, lambda name: None))
 _any_array = array_of((), ANYTHING, ())
 
 
 def as_it_is(value: Any) -> Any:
-    """Return a value that fits whatever it is."""
+    """Return the value unchanged."""
     return value
 
 
 def refuse(value: Any) -> Any:
-    """Refuse a value, whatever it is."""
+    """Reject any value."""
     raise MismatchError("is where the schema allows nothing")
 
 
 def checked(maker: Callable[[Any], Any], checks: list[Check]) -> Callable[[Any], Any]:
-    """Return a maker whose values are held against checks, too."""
+    """Return a maker that also checks its results."""
     if not checks:
         return maker
 
@@ -70,12 +70,12 @@ def checked(maker: Callable[[Any], Any], checks: list[Check]) -> Callable[[Any],
 
 
 def real(kind: type, is_null_for_none: bool, maker: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return what makes a float, or a Decimal, fit that JSON can write.
+    """Return a function that makes floats or Decimals fit.
 
     Args:
-        kind: which of the two.
-        is_null_for_none: one that JSON can't write becomes null.
-        maker: for the others.
+        kind: float or Decimal.
+        is_null_for_none: whether numbers that are not finite become null.
+        maker: makes finite numbers fit.
     """
     is_finite: Callable[[Any], bool] = isfinite if kind is float else Decimal.is_finite
 
@@ -83,13 +83,13 @@ def real(kind: type, is_null_for_none: bool, maker: Callable[[Any], Any]) -> Cal
         if not is_null_for_none:
             raise MismatchError("want a number that JSON can write, got one that is not finite")
 
-    if maker is as_it_is:  # most numbers that there are
+    if maker is as_it_is:  # most numbers
         return lambda value: value if is_finite(value) else refuse_it()
     return lambda value: maker(value) if is_finite(value) else refuse_it()
 
 
 def whole(as_text: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
-    """Return what makes an integer of a number without a fraction; of another one a text, if one may be there."""
+    """Return a function that converts numbers without a fraction to integers, and others to strings if allowed."""
 
     def make(value: Any) -> Any:
         made = TO["integer"](value)
@@ -103,7 +103,7 @@ def whole(as_text: Callable[[Any], Any] | None) -> Callable[[Any], Any]:
 
 
 def formatted(format: str, is_nullable: bool, coerces: bool) -> Callable[[Any], Any]:
-    """Return what makes a text fit one of ``times.FORMATS``."""
+    """Return a function that makes strings fit one of ``times.FORMATS``."""
     is_one, convert = FORMATS[format]
 
     def make(value: Any) -> Any:
